@@ -1,5 +1,6 @@
 """Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
 
+import dataclasses
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -12,12 +13,13 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from comments import config
-from comments.accounts.passwords import hashing
 from comments.domain import records
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
 from tests.support import app_compilation, coverage_pause, prepared_stores
+from tests.support.store_interceptors import InterceptorSlot
+from tests.support.threads import sample_threads
 
 if TYPE_CHECKING:
     from tests.support.outside import mail_server
@@ -75,15 +77,13 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
 
 
 @pytest.fixture
-def interceptor() -> inprocess.Interceptor | None:
-    """What sees each call of the store; modules that want to see them say who does."""
-    return None
+def interceptor() -> InterceptorSlot:
+    """Sees each call of the store; a fixture or a test says who looks."""
+    return InterceptorSlot()
 
 
 @pytest.fixture
-def open_store(
-    engine: inprocess.Engine, interceptor: inprocess.Interceptor | None
-) -> connection.Store:
+def open_store(engine: inprocess.Engine, interceptor: InterceptorSlot) -> connection.Store:
     """A store whose context nobody entered yet: for threads, servers and clients."""
     return connection.Store(inprocess.Channel(engine, interceptor), project="test")
 
@@ -96,8 +96,18 @@ def store(open_store: connection.Store) -> Iterator[connection.Store]:
 
 
 @pytest.fixture
-def settings() -> config.Settings:
-    return config.Settings(secret="a secret of the tests")
+def settings(request: pytest.FixtureRequest) -> config.Settings:
+    """Those of the marker `settings`, if there is one: whole ones, what it changes, or both.
+
+    With `mail=True` the service sends mail, to the box.
+    """
+    marker = request.node.get_closest_marker("settings") or pytest.mark.settings().mark
+    (given,) = marker.args or (sample_threads.SETTINGS,)
+    changes = dict(marker.kwargs)
+    if changes.pop("mail", False):
+        box: mail_server.Box = request.getfixturevalue("box")
+        given = box.settings()
+    return dataclasses.replace(given, **changes)
 
 
 @pytest.fixture
@@ -139,10 +149,9 @@ def short_deadline(open_store: connection.Store) -> connection.Store:
 @pytest.fixture
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
     """Passwords are hashed as weakly as can be: for tests that are about something else."""
-    import argon2  # noqa: PLC0415 - only where it is asked for
+    from tests.support.people import account_holders  # noqa: PLC0415 - argon2 only where asked for
 
-    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(hashing, "_hasher", lambda: weak)
+    account_holders.weaken_passwords(monkeypatch)
 
 
 @pytest.fixture

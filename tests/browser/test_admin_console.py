@@ -6,7 +6,6 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config
 from comments.domain import records
 from comments.domain.records import Policy, Verb
 from comments.events import dispatcher
@@ -19,17 +18,12 @@ from tests.browser.test_conversation import comment, write
 from tests.support import stored_state
 from tests.support.html import accessibility
 from tests.support.people import account_holders
-from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
+from tests.support.people.account_holders import OWNER, PASSWORD, moderator
 
 pytestmark = pytest.mark.browser
 
 ADA = records.Actor("cli", "Ada")
 PHONE = {"width": 360, "height": 740}
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return config.Settings(secret=SECRET)
 
 
 @pytest.fixture

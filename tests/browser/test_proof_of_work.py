@@ -5,23 +5,17 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from comments import config
 from comments.sites import site_settings, usage
 from tests.browser.test_forms import on_posts
 from tests.browser.test_votes import cast, score, settled, up
 from tests.browser.test_widget_embedding import STRICT, post, script
 
-pytestmark = pytest.mark.browser
-
 TRIES = 20_000
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.settings(proof_of_work=TRIES, form_seconds=1, posts_per_network=50),
+]
 CHALLENGES = "**/api/v1/sites/demo/challenge"
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return config.Settings(
-        secret="a secret of the tests", proof_of_work=TRIES, form_seconds=1, posts_per_network=50
-    )
 
 
 def test_a_post_under_a_strict_policy_brings_its_proof(server, website, open_tab):

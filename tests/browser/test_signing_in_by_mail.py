@@ -6,19 +6,13 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments import config
 from comments.accounts import login_mail_rush
 from comments.sites import proof_policy
 from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_conversation import comment
 from tests.support.outside import mail_server
 
-pytestmark = pytest.mark.browser
-
-
-@pytest.fixture
-def settings(box: mail_server.Box) -> config.Settings:
-    return box.settings()
+pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
 
 def _code_in_another_browser(server: str, open_tab: OpenTab, box: mail_server.Box) -> str:

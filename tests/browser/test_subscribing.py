@@ -9,14 +9,9 @@ from comments.notifications import double_opt_in, subscriptions
 from tests.browser.conftest import OpenTab, Say
 from tests.support.outside.mail_server import Box
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
 LOADED = "performance.getEntriesByType('resource').map((each) => each.name)"
-
-
-@pytest.fixture
-def settings(box: Box) -> config.Settings:
-    return box.settings()
 
 
 def _form(page: playwright.Page) -> playwright.Locator:
@@ -95,11 +90,8 @@ def test_the_pages_work_without_javascript_and_on_a_phone(
     expect(page.get_by_text("You get no more mail like that one.")).to_be_visible()
 
 
+@pytest.mark.settings
 class TestWithoutMail:
-    @pytest.fixture
-    def settings(self) -> config.Settings:
-        return config.Settings(secret="a secret of the tests")
-
     def test_nothing_is_offered(self, server: str, open_tab: OpenTab) -> None:
         page = open_tab(server).page
         with page.expect_response("**/subscription") as answered:

@@ -1,7 +1,6 @@
 """Fixtures of the backend's tests: a clock, a day, a folded thread, a desk, mail and hooks."""
 
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,14 +20,13 @@ from comments.web.http import context, response_cache
 from emulator import inprocess
 from emulator.transactions import open_transactions
 from tests.support import loopback_servers
-from tests.support.outside import mail_subscriber, webhook_site
-from tests.support.outside.mail_server import Box
+from tests.support.outside import webhook_site
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, moderator
 from tests.support.people.console_browser import Desk
 from tests.support.people.post_times import Moment
 from tests.support.people.provider_login import Impostor, Traveller
-from tests.support.store_interceptors import Calls, Faults
+from tests.support.store_interceptors import Calls, Faults, InterceptorSlot
 from tests.support.threads import cache_twins, compaction, sample_exports, sample_threads
 
 
@@ -77,17 +75,25 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def calls() -> Calls:
-    return Calls()
+def calls(interceptor: InterceptorSlot) -> Calls:
+    """What the store is asked."""
+    return interceptor.use(Calls())
 
 
 @pytest.fixture
-def faults() -> Faults:
-    return Faults()
+def faults(interceptor: InterceptorSlot) -> Faults:
+    """What fails at the store."""
+    return interceptor.use(Faults())
 
 
 @pytest.fixture
-def grown(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+def tree_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+    """The thread "page" of eight comments by their texts; the store's context is entered."""
+    return sample_threads.grow(site, sample_threads.TREE)
+
+
+@pytest.fixture
+def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """The thread "page" of eight comments, folded."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
@@ -182,17 +188,3 @@ def told() -> Iterator[list[loopback_servers.Receiver]]:
     """Three receivers."""
     with ExitStack() as stack:
         yield [stack.enter_context(loopback_servers.receiver()) for _ in range(3)]
-
-
-@pytest.fixture
-def asker(open_store: connection.Store, site: records.Site, box: Box) -> mail_subscriber.Asker:
-    settings = box.settings()
-    client = apps.create_app(settings, open_store).test_client()
-    made = mail_subscriber.Asker(client, open_store, settings, box)
-    posted = client.post(
-        "/api/v1/sites/demo/comments?thread=page",
-        json={"name": "Mallory", "body": "Buy pills", "title": "Cheap pills"},
-    )
-    made.token = json.loads(posted.text)["token"]
-    made.deliver()
-    return made

@@ -8,7 +8,7 @@ that one alone, to show that the limit ends it.
 
 - every regular expression of the package: those that stand in a module are found, so a new one is
   tried without a line here; it gets more than any caller can send
-- every field, parameter and header that a caller may fill in, of every route in `test_who_may`, as
+- every field, parameter and header that a caller may fill in, of every route in `every_route`, as
   long as it may be: whatever parses it, ours or a library's
 - the functions below, with texts of the greatest size that they take
 """
@@ -33,8 +33,8 @@ from comments.store import connection
 from comments.web.public import json_ld
 from emulator import inprocess
 from tests.conftest import ROOT
+from tests.support import every_route
 from tests.support.people.account_holders import SECRET
-from tests.system import test_who_may
 
 LONG = 90_000
 # What is repeated, and what ends it: so that everything before matches, and the whole does not.
@@ -130,17 +130,17 @@ def over_http() -> int:
         store = connection.Store(inprocess.Channel(engine), project="test")
         settings = config.Settings(secret=SECRET)
         with store.context():
-            world = test_who_may.World(store, apps.create_app(settings, store))
-            comment = world.comment().id
-            clients = {caller: world.client(caller) for caller in ("owner", "author")}
-            world.client = clients.__getitem__  # type: ignore[method-assign]
-            for row, caller in _asked(test_who_may.ROWS):
-                answer = world.ask(row, caller, comment)
+            service = every_route.AllRoles(engine, store, apps.create_app(settings, store))
+            comment = service.comment().id
+            clients = {caller: service.client(caller) for caller in ("owner", "author")}
+            service.client = clients.__getitem__  # type: ignore[method-assign]
+            for row, caller in _asked(every_route.ROWS):
+                answer = service.ask(row, caller, comment)
                 assert answer.status_code < 500, (row, answer.status_code)
                 count += 1
                 if "sign-out" in row.rule or answer.headers.get("Set-Cookie"):
-                    clients["owner"] = test_who_may.World.client(world, "owner")
-            client, path = world.app.test_client(), f"/api/v1/comments/{comment}"
+                    clients["owner"] = every_route.AllRoles.client(service, "owner")
+            client, path = service.app.test_client(), f"/api/v1/comments/{comment}"
             for name in HEADERS:
                 for text in itertools.islice(filter(_may_be_sent, texts(8_000)), 0, None, 2):
                     for verb in (client.patch, client.get):
@@ -154,7 +154,7 @@ def _may_be_sent(text: str) -> bool:
     return text.isprintable() and text.isascii()
 
 
-def _asked(rows: list[test_who_may.Row]) -> Iterator[tuple[test_who_may.Row, str]]:
+def _asked(rows: list[every_route.Row]) -> Iterator[tuple[every_route.Row, str]]:
     """Each field of each route with each text, by somebody who gets that far."""
     for row in rows:
         caller = "owner" if row.rule.startswith("/admin") else "author"

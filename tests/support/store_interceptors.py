@@ -1,14 +1,18 @@
 """Calls that leave for the store, as a test sees them: counted, or failing as planned.
 
-A test module that wants one for its store names it in a fixture `interceptor`.
+A fixture hands one of them to the fixture `interceptor`, which every store of `open_store` asks.
 """
 
+import collections
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 
 from emulator import errors as engine_errors
+from emulator import inprocess
+
+T = TypeVar("T", bound=inprocess.Interceptor)
 
 TRANSIENT = [
     grpc.StatusCode.ABORTED,
@@ -19,6 +23,22 @@ TRANSIENT = [
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.CANCELLED,
 ]
+
+
+class InterceptorSlot:
+    """Shows each call of a store to whoever was put in its way, if anybody was."""
+
+    def __init__(self) -> None:
+        self._used: inprocess.Interceptor | None = None
+
+    def use(self, used: T) -> T:
+        """Put somebody in the way of the calls."""
+        assert self._used is None, "one at a time"
+        self._used = used
+        return used
+
+    def __call__(self, method: str, request: Any, proceed: Callable[[], Any]) -> Any:
+        return self._used(method, request, proceed) if self._used else proceed()
 
 
 class Calls:
@@ -37,13 +57,13 @@ class Faults:
 
     def __init__(self) -> None:
         self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
-        self.calls: dict[str, int] = {}
+        self.calls: collections.Counter[str] = collections.Counter()
         self.always: set[str] = set()
         self.requests: list[tuple[str, Any]] = []
 
     def __call__(self, method: str, request: Any, proceed: Callable[[], Any]) -> Any:
         self.requests.append((method, request))
-        self.calls[method] = self.calls.get(method, 0) + 1
+        self.calls[method] += 1
         when, status = self.plan.get((method, self.calls[method]), ("", None))
         if method in self.always:
             when, status = "before", grpc.StatusCode.UNAVAILABLE
@@ -56,7 +76,7 @@ class Faults:
 
     def lose(self, method: str, when: str, status: grpc.StatusCode) -> None:
         """Fail the next call of a method."""
-        self.plan[method, self.calls.get(method, 0) + 1] = (when, status)
+        self.plan[method, self.calls[method] + 1] = (when, status)
 
 
 class Commits:

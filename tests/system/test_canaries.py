@@ -34,9 +34,9 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from comments.web.public import service_pages
+from tests.support.every_route import ROWS, SETTINGS, AllRoles, Row, opened, path_of
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import SECRET
-from tests.system.test_who_may import ROWS, SETTINGS, Row, World, opened, path_of
 
 pytestmark = pytest.mark.slow
 
@@ -50,8 +50,8 @@ CRON = "canary-secret-of-cron"
 STRANGERS = ("nobody", "other")
 
 
-class Planted(World):
-    """A world with canaries in it, and what they are."""
+class Planted(AllRoles):
+    """A service with canaries in it, and what they are."""
 
     def __init__(self, store: connection.Store, app: flask.Flask) -> None:
         super().__init__(store, app)
@@ -140,9 +140,9 @@ class Planted(World):
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[Planted]:
-    with opened(Planted, tasks_secret=CRON) as world:
-        yield world
+def planted() -> Iterator[Planted]:
+    with opened(Planted, tasks_secret=CRON) as planted:
+        yield planted
 
 
 def text_of(response: TestResponse) -> str:
@@ -154,21 +154,21 @@ def text_of(response: TestResponse) -> str:
     return f"{headers}\n{data.decode('utf-8', 'replace')}"
 
 
-def hits(world: Planted, response: TestResponse, *, without: frozenset[str] = frozenset()) -> set:
+def hits(planted: Planted, response: TestResponse, *, without: frozenset[str] = frozenset()) -> set:
     text = text_of(response)
-    return {name for name, canary in world.canaries.items() if canary in text} - without
+    return {name for name, canary in planted.canaries.items() if canary in text} - without
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 @pytest.mark.parametrize("caller", STRANGERS)
 def test_no_route_tells_a_stranger_anything_personal(
-    world: Planted, row: Row, caller: str, caplog: pytest.LogCaptureFixture
+    planted: Planted, row: Row, caller: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(0)
-    comment = world.comment()
+    comment = planted.comment()
     for _ in range(2):  # and from what was kept of the first answer
-        assert hits(world, world.ask(row, caller, comment.id)) == set()
-    assert {name for name, canary in world.canaries.items() if canary in caplog.text} == set()
+        assert hits(planted, planted.ask(row, caller, comment.id)) == set()
+    assert {name for name, canary in planted.canaries.items() if canary in caplog.text} == set()
 
 
 WHOLE = {"limit": "all"}
@@ -177,26 +177,28 @@ ORDERS = [{"order": order} for order in ("recent", "best", "oldest", "newest")]
 
 @pytest.mark.parametrize("query", [WHOLE, *ORDERS, {"around": ""}, {"below": ""}, {"parent": ""}])
 def test_no_way_to_look_at_a_thread_shows_what_is_kept_back(
-    world: Planted, query: dict[str, str]
+    planted: Planted, query: dict[str, str]
 ) -> None:
     """As it comes and as gzip, from the store and from what is kept."""
-    client, seen = world.app.test_client(), 0
-    query = {name: value or world.posted for name, value in query.items()}
+    client, seen = planted.app.test_client(), 0
+    query = {name: value or planted.posted for name, value in query.items()}
     for path in ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment"):
         for coding in ("identity", "gzip", "gzip"):
             asked = {"thread": "t", **query}
             answer = client.get(path, query_string=asked, headers={"Accept-Encoding": coding})
-            assert hits(world, answer) == set()
+            assert hits(planted, answer) == set()
             seen += answer.status_code == 200
     assert seen >= 3
-    assert hits(world, client.get(f"/api/v1/comments/{world.posted}/replies?limit=all")) == set()
+    assert (
+        hits(planted, client.get(f"/api/v1/comments/{planted.posted}/replies?limit=all")) == set()
+    )
 
 
-def test_no_file_of_the_widget_holds_anything_of_the_service(world: Planted) -> None:
-    client, names = world.app.test_client(), sorted(service_pages._files())
+def test_no_file_of_the_widget_holds_anything_of_the_service(planted: Planted) -> None:
+    client, names = planted.app.test_client(), sorted(service_pages._files())
     assert "flatthread.js" in names
     for name in names:
-        assert hits(world, client.get(f"/widget/{name}")) == set()
+        assert hits(planted, client.get(f"/widget/{name}")) == set()
         assert client.get(f"/widget/{name}.map").status_code == 404
 
 
@@ -212,19 +214,19 @@ AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/
 @pytest.mark.parametrize("row", AT_DESK, ids=lambda row: row.rule)
 @pytest.mark.parametrize("caller", ["moderator", "owner"])
 def test_no_page_tells_whoever_looks_after_a_site_what_he_need_not_know(
-    world: Planted, row: Row, caller: str
+    planted: Planted, row: Row, caller: str
 ) -> None:
     """Neither secrets nor addresses nor networks: a moderator's browser may be somebody else's."""
-    found = hits(world, world.ask(row, caller, world.posted), without=frozenset(SEEN))
+    found = hits(planted, planted.ask(row, caller, planted.posted), without=frozenset(SEEN))
     told = OWNERS.get(row.rule.rpartition("/")[2], set()) if caller == "owner" else set()
     assert found == told
 
 
-def test_moderators_do_see_what_is_kept_back(world: Planted) -> None:
+def test_moderators_do_see_what_is_kept_back(planted: Planted) -> None:
     """That the test above looks at pages that show something."""
     seen = set()
     for row in AT_DESK:
-        seen |= hits(world, world.ask(row, "moderator", world.posted))
+        seen |= hits(planted, planted.ask(row, "moderator", planted.posted))
     assert seen >= SEEN
 
 
@@ -233,49 +235,49 @@ GETS = sorted({row.rule for row in ROWS if row.method == "GET"})
 
 @pytest.mark.parametrize("rule", GETS)
 def test_no_error_tells_anything_personal_and_no_filter_is_an_oracle(
-    world: Planted, rule: str
+    planted: Planted, rule: str
 ) -> None:
-    client, path = world.app.test_client(), path_of(rule, world.posted)
+    client, path = planted.app.test_client(), path_of(rule, planted.posted)
     answers: dict[str, set[tuple[int, bytes]]] = {}
     queries = (
         "q={}", "search={}", "email={}", "author={}", "author_id={}", "filter=email:{}",
         "order=email", "sort=email", "thread=t&q={}", "thread=t&email={}", "thread=t&author={}",
         "thread=t&order=email", "thread=t&cursor={}", "cursor={}", "token={}",
     )  # fmt: skip
-    known = (ADDRESS, world.canaries["author's id"], "nobody@nowhere.example")
+    known = (ADDRESS, planted.canaries["author's id"], "nobody@nowhere.example")
     for query, value in itertools.product(queries, known):
         response = client.get(f"{path}?{query.format(value)}")
         assert response.status_code < 500
         # The demo page and errors may echo the question; the store's own words never stand there.
-        assert hits(world, response) <= _asked(world, value)
+        assert hits(planted, response) <= _asked(planted, value)
         body = response.get_data().replace(value.encode(), b"?")
         answers.setdefault(query, set()).add((response.status_code, body))
     # What is known and what is not are answered alike.
     assert {query: len(found) for query, found in answers.items()} == dict.fromkeys(queries, 1)
 
 
-def _asked(world: Planted, value: str) -> set[str]:
-    return {name for name, canary in world.canaries.items() if canary in value}
+def _asked(planted: Planted, value: str) -> set[str]:
+    return {name for name, canary in planted.canaries.items() if canary in value}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_no_refusal_tells_anything_personal(world: Planted, method: str) -> None:
-    client = world.app.test_client()
+def test_no_refusal_tells_anything_personal(planted: Planted, method: str) -> None:
+    client = planted.app.test_client()
     for rule in sorted({row.rule for row in ROWS}):
         for sent in ({"json": {}}, {"data": b"{"}, {"json": {"name": "Ann", "body": ""}}, {}):
-            path = f"{path_of(rule, world.posted)}?thread=t"
+            path = f"{path_of(rule, planted.posted)}?thread=t"
             response = client.open(path, method=method, **sent)
             assert response.status_code != 500
-            assert hits(world, response) == set()
+            assert hits(planted, response) == set()
 
 
-def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(world: Planted) -> None:
+def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted) -> None:
     """Whoever has a dictionary of addresses tries each: plain hashes would tell."""
-    client = world.app.test_client()
+    client = planted.app.test_client()
     shown = "".join(
         text_of(client.get(path))
         for path in (
-            f"/api/v1/comments/{world.posted}",
+            f"/api/v1/comments/{planted.posted}",
             "/api/v1/sites/demo/comments?thread=t",
             "/api/v1/sites/demo/authors",
             "/embed/demo?thread=t",
@@ -299,9 +301,9 @@ def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(world: Planted) -
                 assert form not in stored
 
 
-def test_the_crawl_would_find_a_canary(world: Planted) -> None:
+def test_the_crawl_would_find_a_canary(planted: Planted) -> None:
     """That it can fail: its own author's answers hold what strangers' must not."""
-    client = world.app.test_client()
-    header = {"Authorization": f"Bearer {world.canaries['token']}"}
+    client = planted.app.test_client()
+    header = {"Authorization": f"Bearer {planted.canaries['token']}"}
     own = client.get("/api/v1/sites/demo/author", headers=header)
-    assert "address" in hits(world, own)
+    assert "address" in hits(planted, own)

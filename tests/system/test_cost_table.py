@@ -35,7 +35,7 @@ class Reads(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class PricedThread:
     """A store, and what calls need to know of it."""
 
     engine: inprocess.Engine
@@ -58,34 +58,34 @@ class World:
         return Reads(cost.reads, cost.reads + cost.empty)
 
 
-def get(path: str, **headers: str) -> Callable[[World], Call]:
+def get(path: str, **headers: str) -> Callable[[PricedThread], Call]:
     return lambda _: lambda process: process.client.get(path, headers=headers)
 
 
-def _counts(world: World) -> Call:
+def _counts(priced: PricedThread) -> Call:
     asked = {"threads": [f"of {number}" for number in range(49)] + ["page"]}
     return lambda process: process.client.post("/api/v1/sites/demo/counts", json=asked)
 
 
 MIDDLE = COMMENTS // 2
-READS: dict[str, Callable[[World], Call]] = {
+READS: dict[str, Callable[[PricedThread], Call]] = {
     "first page": get(PAGE),
-    "first page, answered 304": lambda world: get(PAGE, **{"If-None-Match": world.tag})(world),
+    "first page, answered 304": lambda priced: get(PAGE, **{"If-None-Match": priced.tag})(priced),
     "first page of another length": get(f"{PAGE}&limit=51"),
     "first page, 5 comments not folded": get(f"{SITE}?thread=changed"),
-    "next page": lambda world: get(f"{PAGE}&cursor={world.cursor}")(world),
+    "next page": lambda priced: get(f"{PAGE}&cursor={priced.cursor}")(priced),
     "first page, `order=recent`": get(f"{PAGE}&order=recent"),
     "first page, `order=best`": get(f"{PAGE}&order=best"),
     "first page of 50, `order=newest`": get(f"{PAGE}&order=newest"),
-    "page around a comment": lambda world: get(f"{PAGE}&around={world.ids[MIDDLE]}")(world),
-    "replies below a comment": lambda world: get(f"{api_requests.ONE}{world.ids[0]}/replies")(
-        world
+    "page around a comment": lambda priced: get(f"{PAGE}&around={priced.ids[MIDDLE]}")(priced),
+    "replies below a comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}/replies")(
+        priced
     ),
-    "one comment": lambda world: get(f"{api_requests.ONE}{world.ids[0]}")(world),
+    "one comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}")(priced),
     "whole thread (150 comments)": get(f"{PAGE}&limit=all"),
-    "whole thread, answered 304": lambda world: get(
-        f"{PAGE}&limit=all", **{"If-None-Match": _tag(world, f"{PAGE}&limit=all")}
-    )(world),
+    "whole thread, answered 304": lambda priced: get(
+        f"{PAGE}&limit=all", **{"If-None-Match": _tag(priced, f"{PAGE}&limit=all")}
+    )(priced),
     "page without JavaScript": get("/embed/demo?thread=page"),
     "thread of 10 comments, never folded": get(f"{SITE}?thread=new"),
     "thread without comments": get(f"{SITE}?thread=none"),
@@ -95,8 +95,8 @@ READS: dict[str, Callable[[World], Call]] = {
 }
 
 
-def _tag(world: World, path: str) -> str:
-    return str(world.process().client.get(path).headers["ETag"])
+def _tag(priced: PricedThread, path: str) -> str:
+    return str(priced.process().client.get(path).headers["ETag"])
 
 
 @pytest.fixture(scope="module")
@@ -123,39 +123,39 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 
 @pytest.fixture
-def world(open_store: connection.Store, engine: inprocess.Engine, site: Any) -> World:
+def priced(open_store: connection.Store, engine: inprocess.Engine, site: Any) -> PricedThread:
     with open_store.context():
         ids = [row.id for row in ordered_query.thread(sample_threads.name_of(site))]
-    made = World(engine, ids, "", "")
+    made = PricedThread(engine, ids, "", "")
     first = made.process().client.get(PAGE)
     return dataclasses.replace(
         made, tag=first.headers["ETag"], cursor=api_requests.answer(first)["cursor"]
     )
 
 
-def _measured(world: World) -> Iterator[str]:
+def _measured(priced: PricedThread) -> Iterator[str]:
     found: dict[str, list[Reads]] = {}
     for name, of in READS.items():
-        process, call = world.process(), of(world)
-        found[name] = [world.reads(process, call) for _ in range(2)]
-    with world.process().store.context():
+        process, call = priced.process(), of(priced)
+        found[name] = [priced.reads(process, call) for _ in range(2)]
+    with priced.process().store.context():
         site_settings.change("demo", freshness=60)
     for name, of in READS.items():
-        process, call = world.process(), of(world)
+        process, call = priced.process(), of(priced)
         for _ in range(2):
-            world.reads(process, call)
-        found[name].append(world.reads(process, call))
+            priced.reads(process, call)
+        found[name].append(priced.reads(process, call))
     for name, costs in found.items():
         yield f"| {name} | {' | '.join(map(str, costs))} |"
 
 
-def _written(world: World) -> Iterator[str]:
-    process = world.process()
+def _written(priced: PricedThread) -> Iterator[str]:
+    process = priced.process()
     process.client.get(PAGE)
     made: dict[str, Any] = {}
 
     def line(name: str, method: str, path: str, **sent: Any) -> str:
-        with testing.meter(world.engine) as cost:
+        with testing.meter(priced.engine) as cost:
             answer = process.client.open(path, method=method, **sent)
         made[name] = api_requests.answer(answer) if answer.data else None
         reads = Reads(cost.reads, cost.reads + cost.empty)
@@ -164,12 +164,12 @@ def _written(world: World) -> Iterator[str]:
     text = {"name": "Ann", "body": "some words"}
     yield line("first comment of a thread", "POST", f"{SITE}?thread=fresh", json=text)
     yield line("comment", "POST", PAGE, json=text)
-    yield line("reply", "POST", PAGE, json={**text, "parent": world.ids[0]})
+    yield line("reply", "POST", PAGE, json={**text, "parent": priced.ids[0]})
     one = api_requests.ONE + made["comment"]["comment"]["id"]
     mine = api_requests.bearer(made["comment"])
     yield line("edit", "PATCH", one, json={"body": "other words"}, headers=mine)
     yield line("retraction", "DELETE", one, headers=mine)
-    vote = f"{api_requests.ONE}{world.ids[0]}/vote"
+    vote = f"{api_requests.ONE}{priced.ids[0]}/vote"
     yield line("first vote of a reader", "PUT", vote, json={"value": 1})
     voter = api_requests.bearer(made["first vote of a reader"])
     yield line("other vote", "PUT", vote, json={"value": -1}, headers=voter)
@@ -184,9 +184,9 @@ def _listed(columns: int) -> str:
     return "\n".join(found)
 
 
-def test_the_table_of_reads_is_what_the_meter_measures(world: World) -> None:
-    assert _listed(3) == "\n".join(_measured(world))
+def test_the_table_of_reads_is_what_the_meter_measures(priced: PricedThread) -> None:
+    assert _listed(3) == "\n".join(_measured(priced))
 
 
-def test_the_table_of_writes_is_what_the_meter_measures(world: World) -> None:
-    assert _listed(1) == "\n".join(_written(world))
+def test_the_table_of_writes_is_what_the_meter_measures(priced: PricedThread) -> None:
+    assert _listed(1) == "\n".join(_written(priced))

@@ -37,7 +37,7 @@ FIRST, COLD = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class LargeThread:
     """A store with one thread of a size, folded and cleared."""
 
     engine: inprocess.Engine
@@ -81,9 +81,9 @@ class World:
 
 
 @pytest.fixture(scope="module", params=[10_000, 100_000])
-def world(
+def large(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[World]:
+) -> Iterator[LargeThread]:
     path = large_thread.copied(tmp_path_factory, request.param)
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
         store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
@@ -92,7 +92,7 @@ def world(
         # Its keeper would fold what a test means to leave unfolded.
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
         ids = talk.ids(request.param)
-        made = World(engine, store, client, site, ids)
+        made = LargeThread(engine, store, client, site, ids)
         made.client.get(made.url("json"))  # the site is known from here on
         yield made
 
@@ -103,80 +103,84 @@ def world(
     [("", FIRST, FIRST), ("&limit=51", COLD, COLD), ("&order=recent", COLD, COLD + 1)],
 )
 def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
-    world: World, form: str, query: str, least: int, most: int
+    large: LargeThread, form: str, query: str, least: int, most: int
 ) -> None:
     """One where the directory has it. The newest may begin in the last bucket but one."""
-    url = world.url(form, query)
-    assert least <= world.cold(url) <= most
-    warm = world.cost(url)
+    url = large.url(form, query)
+    assert least <= large.cold(url) <= most
+    warm = large.cost(url)
     assert (warm.reads, warm.empty, warm.small) == (0, 1, 0)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(world: World, form: str) -> None:
-    url = world.url(form, "&order=best")
-    assert world.cold(url) == 3
-    warm = world.cost(url)
+def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(
+    large: LargeThread, form: str
+) -> None:
+    url = large.url(form, "&order=best")
+    assert large.cold(url) == 3
+    warm = large.cost(url)
     assert (warm.reads, warm.empty) == (0, 1)
-    with world.store.context():
+    with large.store.context():
         assert directories.load_directory(NAME).content.best is not None
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_page_around_any_comment_costs_three_reads(world: World, form: str) -> None:
-    for place in (0, len(world.ids) // 3, len(world.ids) // 2, len(world.ids) - 1):
-        assert 2 <= world.cold(world.url(form, f"&around={world.ids[place]}")) <= 3
+def test_the_page_around_any_comment_costs_three_reads(large: LargeThread, form: str) -> None:
+    for place in (0, len(large.ids) // 3, len(large.ids) // 2, len(large.ids) - 1):
+        assert 2 <= large.cold(large.url(form, f"&around={large.ids[place]}")) <= 3
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_not_folded_costs_one_probe_and_each_row_once(world: World, form: str) -> None:
-    url = world.url(form)
+def test_what_is_not_folded_costs_one_probe_and_each_row_once(
+    large: LargeThread, form: str
+) -> None:
+    url = large.url(form)
     try:
         for number in range(5):
-            with world.store.context():
+            with large.store.context():
                 sample_threads.post(
-                    world.site, f"{form} {number}", world.ids[number], thread=NAME.id
+                    large.site, f"{form} {number}", large.ids[number], thread=NAME.id
                 )
-        assert world.cold(url) == COLD + 1 + 5
-        warm = world.cost(url)
+        assert large.cold(url) == COLD + 1 + 5
+        warm = large.cost(url)
         assert (warm.reads, warm.empty) == (1, 0)
         for number in range(3):
-            with world.store.context():
+            with large.store.context():
                 sample_threads.post(
-                    world.site, f"{form} more {number}", world.ids[0], thread=NAME.id
+                    large.site, f"{form} more {number}", large.ids[0], thread=NAME.id
                 )
-            assert world.cost(url).reads == 1 + 1
-            assert world.cost(url).reads == 1
+            assert large.cost(url).reads == 1 + 1
+            assert large.cost(url).reads == 1
     finally:
-        world.settle()
+        large.settle()
 
 
-def test_a_page_from_anywhere_costs_what_it_shows(world: World) -> None:
+def test_a_page_from_anywhere_costs_what_it_shows(large: LargeThread) -> None:
     """Each page after a cursor: the directory, and the two buckets that its rows can lie in."""
-    url = world.url("json")
-    with world.store.context():
-        middle = ordered_query.listed(world.ids[len(world.ids) // 2])
-    cursor = world.client.get(world.url("json", f"&around={middle.id}")).get_json()["cursor"]
+    url = large.url("json")
+    with large.store.context():
+        middle = ordered_query.listed(large.ids[len(large.ids) // 2])
+    cursor = large.client.get(large.url("json", f"&around={middle.id}")).get_json()["cursor"]
     for _ in range(3):
-        assert world.cold(f"{url}&cursor={cursor}") <= 3
-        cursor = world.client.get(f"{url}&cursor={cursor}").get_json()["cursor"]
+        assert large.cold(f"{url}&cursor={cursor}") <= 3
+        cursor = large.client.get(f"{url}&cursor={cursor}").get_json()["cursor"]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("order", list(Order))
-def test_no_order_writes(world: World, form: str, order: str) -> None:
-    world.cold(world.url(form, f"&order={order}&limit=5"))  # `cost` says so if it does
+def test_no_order_writes(large: LargeThread, form: str, order: str) -> None:
+    large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` says so if it does
 
 
-READS: list[Callable[[World], str]] = [
-    lambda world: world.url("json", "&parent=root&limit=20"),
-    lambda world: world.url("json", f"&parent={world.ids[0]}&limit=20"),
-    lambda world: f"/api/v1/comments/{world.ids[0]}/replies",
-    lambda world: f"/api/v1/comments/{world.ids[-1]}",
-    lambda world: world.url("html", f"&below={world.ids[0]}"),
+READS: list[Callable[[LargeThread], str]] = [
+    lambda large: large.url("json", "&parent=root&limit=20"),
+    lambda large: large.url("json", f"&parent={large.ids[0]}&limit=20"),
+    lambda large: f"/api/v1/comments/{large.ids[0]}/replies",
+    lambda large: f"/api/v1/comments/{large.ids[-1]}",
+    lambda large: large.url("html", f"&below={large.ids[0]}"),
 ]
 
 
 @pytest.mark.parametrize("read", range(len(READS)))
-def test_no_other_listing_writes(world: World, read: int) -> None:
-    world.cold(READS[read](world))
+def test_no_other_listing_writes(large: LargeThread, read: int) -> None:
+    large.cold(READS[read](large))

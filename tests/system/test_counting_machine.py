@@ -88,7 +88,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = reader_steps.World()
+        self.steps = reader_steps.ReaderSteps()
         self.is_sound = True
         self.calls = self.looks = 0
         self.was_overtaken = False
@@ -105,11 +105,11 @@ class Machine(RuleBasedStateMachine):
         self.stack.enter_context(self.store.context())
         held = rules.Rule(id="held", action=rules.Action.HOLD, words=(ledger.HELD,))
         for site in ("a", "b"):
-            policy_changes.put_rule(site, held, reader_steps.MODERATOR, now=self.world.now)
+            policy_changes.put_rule(site, held, reader_steps.MODERATOR, now=self.steps.now)
 
     def _process(self, interceptor: inprocess.Interceptor | None) -> connection.Store:
         store = connection.Store(inprocess.Channel(self.engine, interceptor), project="test")
-        shard_choice.SHARDS.put(store, self.world.shards())
+        shard_choice.SHARDS.put(store, self.steps.shards())
         return store
 
     def _call(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
@@ -121,15 +121,15 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wish=WISHES)
     def take(self, wish: Wish) -> None:
-        self._settle(self.world.step(wish), [])
+        self._settle(self.steps.step(wish), [])
 
     @rule(wish=WISHES)
     def take_elsewhere(self, wish: Wish) -> None:
         """In the other process, of which this one learns nothing."""
         with ThreadPoolExecutor(1) as pool:
-            step = self.world.step(wish)
+            step = self.steps.step(wish)
             outcome = pool.submit(self._elsewhere, step).result()
-            assert outcome == step.note(self.world.ledger)
+            assert outcome == step.note(self.steps.ledger)
 
     def _elsewhere(self, step: Step) -> str:
         with self.other.context():
@@ -137,7 +137,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wish=WISHES, failing=st.lists(FAULT, min_size=1, max_size=3))
     def take_while_calls_fail(self, wish: Wish, failing: list[dict[str, object]]) -> None:
-        self._settle(self.world.step(wish), failing)
+        self._settle(self.steps.step(wish), failing)
 
     @rule(wish=WISHES, rpc=st.sampled_from(RPCS), when=WHEN)
     def take_in_a_storm(self, wish: Wish, rpc: str, when: str) -> None:
@@ -148,18 +148,18 @@ class Machine(RuleBasedStateMachine):
             mock.patch.object(repair, "_SECONDS", 0.02),
             mock.patch.object(reads, "_LONGEST", 0.02),
         ):
-            self._settle(self.world.step(wish), [{"rpc": rpc, "when": when, "status": "ABORTED"}])
+            self._settle(self.steps.step(wish), [{"rpc": rpc, "when": when, "status": "ABORTED"}])
         self.store.deadline = 20.0
 
     @rule(wish=WISHES, other=WISHES, call=st.integers(1, 12))
     def take_overtaken(self, wish: Wish, other: Wish, call: int) -> None:
         """Another process takes a whole step before the n-th call of this one."""
-        self._overtake(self.world.step(wish), self.world.step(other), call)
+        self._overtake(self.steps.step(wish), self.steps.step(other), call)
 
     @rule(wish=WISHES, call=st.integers(2, 12))
     def take_twice_at_once(self, wish: Wish, call: int) -> None:
         """The same step, not knowing of each other."""
-        step = self.world.step(wish)
+        step = self.steps.step(wish)
         self._overtake(step, step, call)
 
     def _overtake(self, slow: Step, fast: Step, call: int) -> None:
@@ -181,19 +181,19 @@ class Machine(RuleBasedStateMachine):
         orders = [taken, taken[::-1]]
         orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
         for order in orders:
-            book = copy.deepcopy(self.world.ledger)
+            book = copy.deepcopy(self.steps.ledger)
             is_so = all(step.note(book) == outcome for step, outcome in order) and _stands(book)
             # Two orders may leave the same rows, and tell of them at other revisions.
-            if is_so and book.events.keys() <= self.world.told | stored_state.events().keys():
-                self.world.ledger = book
+            if is_so and book.events.keys() <= self.steps.told | stored_state.events().keys():
+                self.steps.ledger = book
                 return
         raise AssertionError(taken)
 
     @rule(seconds=st.sampled_from(PAUSES))
     def wait(self, seconds: float) -> None:
-        self.world.wait(seconds)
+        self.steps.wait(seconds)
 
-    @precondition(lambda self: self.world.ledger.said)
+    @precondition(lambda self: self.steps.ledger.said)
     @rule(
         pick=NUMBERS,
         more=st.sampled_from([-2, -1, 1, 5]),
@@ -238,7 +238,7 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def what_is_stored_is_what_the_ledger_says(self) -> None:
         self.is_sound = False
-        book, told = self.world.ledger, self.world.told
+        book, told = self.steps.ledger, self.steps.told
         assert stored_state.said() == book.said
         assert stored_state.roots() == book.roots
         assert stored_state.votes() == book.votes
@@ -274,31 +274,31 @@ class Machine(RuleBasedStateMachine):
 
     def _end(self) -> None:
         """Whoever comes next finishes everything, and nothing is found wrong."""
-        world = self.world
+        steps = self.steps
         for thread in range(3):
-            self._settle(world.step(Wish("walk", thread, 0, 0)), [])
-        for number in range(len(world.ledger.said)):
-            self._settle(world.step(Wish("count", number, 0, 1)), [])
+            self._settle(steps.step(Wish("walk", thread, 0, 0)), [])
+        for number in range(len(steps.ledger.said)):
+            self._settle(steps.step(Wish("count", number, 0, 1)), [])
         for _ in range(50):
-            world.step(Wish("revive", 0, 0, 0)).act()
-            world.wait(outbox.LONGEST_PAUSE.total_seconds())
-            dispatcher.sweep(now=world.now, handlers=world.handlers())
+            steps.step(Wish("revive", 0, 0, 0)).act()
+            steps.wait(outbox.LONGEST_PAUSE.total_seconds())
+            dispatcher.sweep(now=steps.now, handlers=steps.handlers())
             if not stored_state.events():
                 break
-        events = set(world.ledger.events)
-        assert world.told == events | {f"{event}{operator_steps.FOLLOWS}" for event in events}
+        events = set(steps.ledger.events)
+        assert steps.told == events | {f"{event}{operator_steps.FOLLOWS}" for event in events}
         letters = {stored_state.name_of(each) for each in stored_state.rows("Message")}
         assert letters == {f"{event}{operator_steps.WRITTEN}" for event in events}
         for name in operator_steps.NAMES:
             sharding.gather(name)
-            assert compactor.fold(operator_steps.SETTINGS.scheme, name, now=world.now) is not None
+            assert compactor.fold(operator_steps.SETTINGS.scheme, name, now=steps.now) is not None
             assert follower_compaction.compact(subscriptions.list_of(name))
             assert repair.find_problems(operator_steps.SETTINGS.scheme, name) == []
             order = [row.id for row in ordered_query.thread(name)]
-            assert order == world.ledger.in_order(operator_steps.key_of(name))
-        assert sorted(stored_state.audit()) == sorted(world.ledger.audit)
-        assert {name for name, _ in _names_of("ErasureDue")} == world.ledger.refused
-        cast = [name for name, value in world.ledger.votes.items() if value]
+            assert order == steps.ledger.in_order(operator_steps.key_of(name))
+        assert sorted(stored_state.audit()) == sorted(steps.ledger.audit)
+        assert {name for name, _ in _names_of("ErasureDue")} == steps.ledger.refused
+        cast = [name for name, value in steps.ledger.votes.items() if value]
         assert sorted(_names_of("Vote")) == sorted(cast)
         assert _names_of("VotesDue") == []
         for _ in range(2):  # the first may go on where an interrupted one ended
@@ -317,10 +317,10 @@ class Machine(RuleBasedStateMachine):
             self.engine.install_faults(None)
         if outcome == UNKNOWN:
             assert failing
-            outcome = step.note(self.world.ledger) if step.stands() else UNKNOWN
+            outcome = step.note(self.steps.ledger) if step.stands() else UNKNOWN
             assert outcome in (ledger.DONE, UNKNOWN)
         else:
-            assert outcome == step.note(self.world.ledger)
+            assert outcome == step.note(self.steps.ledger)
 
 
 def _names_of(kind: str) -> list[tuple[str, str]]:

@@ -1,6 +1,6 @@
 """Claims about every answer there is: what each must say to browsers and caches, whatever made it.
 
-Asked is every route of `test_who_may.ROWS`, also such as come later, by people who may and people
+Asked is every route of `every_route.ROWS`, also such as come later, by people who may and people
 who may not, and in every way that may go wrong: another method, another type, a body too long, a
 damaged query, a page elsewhere, a fault of ours, a store that is away, a path that is none.
 """
@@ -12,23 +12,16 @@ import itertools
 import re
 from collections.abc import Iterator
 
-import argon2
 import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import app as apps
 from comments import config, errors
-from comments.accounts.passwords import hashing
-from comments.store import connection
 from comments.web.admin import signed_in
 from comments.web.http import context, security_headers
 from comments.web.public import service_pages
-from emulator import inprocess
 from tests.comments.web.http.test_cors import FOREIGN
-from tests.conftest import ROOT
-from tests.support.outside import mail_server
-from tests.system.test_who_may import ROWS, Row, World, path_of
+from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 REGISTERED = "https://demo.example"
 ALLOW = "Access-Control-Allow-Origin"
@@ -73,23 +66,9 @@ class Answer:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        mail_server.serving() as box,
-        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
-    ):
-        patch.setattr(hashing, "_hasher", lambda: weak)
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        with store.context():
-            yield World(store, apps.create_app(box.settings(), store))
-
-
-@pytest.fixture(scope="module")
-def answers(world: World) -> dict[str, list[Answer]]:
+def answers(all_roles: AllRoles) -> dict[str, list[Answer]]:
     """All of them, by the way they came about."""
-    return {way: list(ask(world)) for way, ask in WAYS.items()}
+    return {way: list(ask(all_roles)) for way, ask in WAYS.items()}
 
 
 @contextlib.contextmanager
@@ -115,30 +94,30 @@ def rules() -> list[str]:
     return sorted({row.rule for row in ROWS})
 
 
-def asked(world: World, row: Row, caller: str, comment: str = "") -> Answer:
-    comment = comment or world.comment().id
-    response = world.ask(row, caller, comment)
+def asked(all_roles: AllRoles, row: Row, caller: str, comment: str = "") -> Answer:
+    comment = comment or all_roles.comment().id
+    response = all_roles.ask(row, caller, comment)
     return Answer(row.method, path_of(row.rule, comment), row.rule, response)
 
 
-def ordinary(world: World) -> Iterator[Answer]:
+def ordinary(all_roles: AllRoles) -> Iterator[Answer]:
     """Every route, as it is meant: by somebody who may and by others."""
     for row, caller in itertools.product(ROWS, ("nobody", "")):
-        answer = asked(world, row, caller or _known(row))
+        answer = asked(all_roles, row, caller or _known(row))
         yield answer
         tag = answer.response.headers.get("ETag")
         if row.method == "GET" and tag:
-            yield sent(world, row, headers={"If-None-Match": tag}, query_string=row.query)
+            yield sent(all_roles, row, headers={"If-None-Match": tag}, query_string=row.query)
 
 
-def wrong(world: World) -> Iterator[Answer]:
+def wrong(all_roles: AllRoles) -> Iterator[Answer]:
     """Every route, asked wrongly."""
     own = {"Sec-Fetch-Site": "same-origin"}
     for row in ROWS:
         if row.method == "GET":
-            yield sent(world, row, method="HEAD", query_string=row.query)
+            yield sent(all_roles, row, method="HEAD", query_string=row.query)
             for query in ("limit=1&limit=2", "%ff=%ff"):
-                yield sent(world, row, query_string=query)
+                yield sent(all_roles, row, query_string=query)
             continue
         right = "application/x-www-form-urlencoded" if row.form is not None else "application/json"
         for data, kind in (
@@ -147,32 +126,32 @@ def wrong(world: World) -> Iterator[Answer]:
             (b"x", "text/plain"),
             (b"x", ""),
         ):
-            yield sent(world, row, data=data, content_type=kind, headers=own)
-        yield sent(world, row, headers={"Content-Encoding": "gzip"}, data=b"x")
-        yield sent(world, row, headers={"Origin": "https://evil.example"})
-        yield sent(world, row, headers={"Sec-Fetch-Site": "cross-site"})
+            yield sent(all_roles, row, data=data, content_type=kind, headers=own)
+        yield sent(all_roles, row, headers={"Content-Encoding": "gzip"}, data=b"x")
+        yield sent(all_roles, row, headers={"Origin": "https://evil.example"})
+        yield sent(all_roles, row, headers={"Sec-Fetch-Site": "cross-site"})
     for rule in rules():
         methods = {row.method for row in ROWS if row.rule == rule}
         for method in ("OPTIONS", *sorted({"GET", "POST", "DELETE"} - methods)[:1]):
-            yield sent(world, Row(method, rule, {}, 0))
+            yield sent(all_roles, Row(method, rule, {}, 0))
 
 
 def _known(row: Row) -> str:
     return "owner" if row.rule.startswith("/admin") else "author"
 
 
-def at_fault(world: World) -> Iterator[Answer]:
+def at_fault(all_roles: AllRoles) -> Iterator[Answer]:
     """Every route, when its view or the store fails."""
-    comment = world.comment().id
+    comment = all_roles.comment().id
     for error, rows in ((RuntimeError(CANARY), ROWS), (errors.Overloaded("later"), ROWS[::4])):
-        with failing(world.app, error):
+        with failing(all_roles.app, error):
             for row in rows:
-                yield asked(world, row, _known(row), comment)
+                yield asked(all_roles, row, _known(row), comment)
 
 
-def nowhere(world: World) -> Iterator[Answer]:
+def nowhere(all_roles: AllRoles) -> Iterator[Answer]:
     """Paths that are none."""
-    client = world.app.test_client()
+    client = all_roles.app.test_client()
     for path, method in itertools.product(NOWHERE, ("GET", "HEAD", "POST", "OPTIONS")):
         yield Answer(method, path, "", client.open(path, method=method))
     yield Answer("GET", "/", "/", client.get("/", headers={"Host": "a b<"}))
@@ -182,10 +161,10 @@ def nowhere(world: World) -> Iterator[Answer]:
         yield Answer(method, path, "", elsewhere)
 
 
-def sent(world: World, row: Row, *, method: str = "", **given: object) -> Answer:
+def sent(all_roles: AllRoles, row: Row, *, method: str = "", **given: object) -> Answer:
     path = path_of(row.rule, NOBODY)
     method = method or row.method
-    response = world.app.test_client().open(path, method=method, **given)  # type: ignore[arg-type]
+    response = all_roles.app.test_client().open(path, method=method, **given)  # type: ignore[arg-type]
     return Answer(method, path, row.rule, response)
 
 
@@ -343,15 +322,17 @@ def test_every_kind_of_answer_is_among_them(answers: dict[str, list[Answer]]) ->
     assert seen >= {200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 500, 503}
 
 
-def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(world: World) -> None:
+def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(
+    all_roles: AllRoles,
+) -> None:
     """Also where the origin only looks like a registered one, and whatever else is wrong."""
-    client = world.app.test_client()
+    client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
-    comment = world.comment().id  # one for all: nothing becomes of it
+    comment = all_roles.comment().id  # one for all: nothing becomes of it
     for row, origin in itertools.product(shut, FOREIGN):
         path = path_of(row.rule, comment)
-        headers = {"Origin": origin, "Authorization": f"Bearer {world.tokens['author']}"}
+        headers = {"Origin": origin, "Authorization": f"Bearer {all_roles.tokens['author']}"}
         for response in (
             client.open(path, method=row.method, query_string=row.query, json=row.json,
                         headers=headers),
@@ -363,12 +344,12 @@ def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(worl
             assert "Origin" in response.vary
 
 
-def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(world: World) -> None:
+def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(all_roles: AllRoles) -> None:
     for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
-        for token in (world.tokens["author"], "x.y.z"):
-            comment = world.comment().id
+        for token in (all_roles.tokens["author"], "x.y.z"):
+            comment = all_roles.comment().id
             headers = {"Origin": REGISTERED, "Authorization": f"Bearer {token}"}
-            response = world.app.test_client().open(
+            response = all_roles.app.test_client().open(
                 path_of(row.rule, comment), method=row.method, query_string=row.query,
                 json=row.json, headers=headers,
             )  # fmt: skip
@@ -376,14 +357,14 @@ def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(world: Wo
             assert "Origin" in response.vary
 
 
-def test_a_browser_that_says_elsewhere_has_to_say_where(world: World) -> None:
+def test_a_browser_that_says_elsewhere_has_to_say_where(all_roles: AllRoles) -> None:
     for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
         for said in ("cross-site", "same-site"):
-            comment = world.comment().id
-            response = world.app.test_client().open(
+            comment = all_roles.comment().id
+            response = all_roles.app.test_client().open(
                 path_of(row.rule, comment), method=row.method, query_string=row.query,
                 json=row.json, headers={"Sec-Fetch-Site": said,
-                                        "Authorization": f"Bearer {world.tokens['author']}"},
+                                        "Authorization": f"Bearer {all_roles.tokens['author']}"},
             )  # fmt: skip
             assert response.status_code == 403, row
             assert response.json["code"] == "origin-not-allowed"
@@ -391,22 +372,22 @@ def test_a_browser_that_says_elsewhere_has_to_say_where(world: World) -> None:
 
 @pytest.mark.parametrize("public", ["", "http://localhost:8080"])
 def test_browsers_are_not_told_to_come_by_https_where_nobody_does(
-    world: World, public: str
+    all_roles: AllRoles, public: str
 ) -> None:
     for scheme in ("http", "https"):
-        answer = _health(world, f"{scheme}://localhost", public_url=public)
+        answer = _health(all_roles, f"{scheme}://localhost", public_url=public)
         assert "Strict-Transport-Security" not in answer.headers
 
 
-def test_on_app_engine_they_are(world: World) -> None:
-    answer = _health(world, "http://localhost", on_app_engine=True)
+def test_on_app_engine_they_are(all_roles: AllRoles) -> None:
+    answer = _health(all_roles, "http://localhost", on_app_engine=True)
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
 
 
-def _health(world: World, url: str, **given: object) -> TestResponse:
+def _health(all_roles: AllRoles, url: str, **given: object) -> TestResponse:
     settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
     app = flask.Flask("test")
-    context.keep(app, context.Context(settings, world.store))
+    context.keep(app, context.Context(settings, all_roles.store))
     app.register_blueprint(service_pages.blueprint)
     app.after_request(security_headers.add)
     return app.test_client().get("/healthz", base_url=url)

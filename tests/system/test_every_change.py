@@ -1,20 +1,19 @@
 """Every route that changes something, asked as nobody should: what it takes beside its own fields.
 
-The routes are those of `test_who_may`, so a new one is asked too. Whoever may use a route sends
+The routes are those of `every_route`, so a new one is asked too. Whoever may use a route sends
 what it takes and one field more: a status of his own, a role, another site. It is refused by that
 field, and nothing is stored.
 """
 
 import dataclasses
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.support import store_snapshot
-from tests.system.test_who_may import CALLERS, ROWS, Row, World, opened
+from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_passwords_here")]
+pytestmark = pytest.mark.slow
 
 # What others' systems have taken from whoever sent it.
 NEVER = (
@@ -28,25 +27,6 @@ OF_FORMS = ("id", "status", "role", "type", "label", "2fa", "grants", "staff", "
 SENDING = [row for row in ROWS if row.json is not None or row.form is not None]
 
 
-@pytest.fixture(scope="module")
-def quick_passwords_here() -> Iterator[None]:
-    """As `quick_passwords`, for a world that a whole module shares."""
-    import argon2  # noqa: PLC0415 - only here
-
-    from comments.accounts.passwords import hashing  # noqa: PLC0415 - same
-
-    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hashing, "_hasher", lambda: weak)
-        yield
-
-
-@pytest.fixture(scope="module")
-def world(quick_passwords_here: None) -> Iterator[World]:
-    with opened(World) as made:
-        yield made
-
-
 def who_may(row: Row) -> str:
     """Somebody whom the route serves, or whom it refuses for what he sent."""
     found = (name for name in reversed(CALLERS) if row.statuses.get(name, row.others) < 400)
@@ -54,9 +34,9 @@ def who_may(row: Row) -> str:
 
 
 @pytest.mark.parametrize("row", SENDING, ids=lambda row: f"{row.method} {row.rule}")
-def test_no_change_takes_a_field_that_is_not_its_own(world: World, row: Row) -> None:
-    caller, comment = who_may(row), world.comment()
-    made = {} if row.made is None else row.made(world)
+def test_no_change_takes_a_field_that_is_not_its_own(all_roles: AllRoles, row: Row) -> None:
+    caller, comment = who_may(row), all_roles.comment()
+    made = {} if row.made is None else row.made(all_roles)
     row = dataclasses.replace(row, made=(lambda _: made) if made else None)
     stored = store_snapshot.everything(store_snapshot.SESSIONS)
     own = set(row.json or row.form or ())
@@ -67,7 +47,7 @@ def test_no_change_takes_a_field_that_is_not_its_own(world: World, row: Row) -> 
             asked = dataclasses.replace(row, json={**row.json, field: "approved"})
         else:
             asked = dataclasses.replace(row, form={**(row.form or {}), field: "approved"})
-        answer = world.ask(asked, caller, comment.id)
+        answer = all_roles.ask(asked, caller, comment.id)
         usual = row.statuses.get(caller, row.others)
         if answer.status_code == usual >= 401:
             continue  # it is refused before anybody looks at what was sent: nobody here may

@@ -1,24 +1,19 @@
 """Every route, asked by who pretends to be somebody else, and while the store is away: none opens.
 
-The routes are those of `test_who_may`, so a new one is asked too. Nothing that a caller says of
+The routes are those of `every_route`, so a new one is asked too. Nothing that a caller says of
 himself in a header is heard, and what takes a role is refused where nobody can look the role up.
 """
 
 import ast
 import re
-from collections.abc import Iterator
 
 import pytest
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from comments import app as apps
 from comments.moderation import decisions
-from comments.store import connection
-from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.conftest import ROOT
-from tests.support.outside import mail_server
-from tests.system.test_who_may import ROWS, Row, World, path_of
+from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 pytestmark = pytest.mark.slow
 
@@ -56,31 +51,17 @@ FORGED = {
 DEADLINE = 0.03
 
 
-@pytest.fixture(scope="module")
-def engine() -> Iterator[inprocess.Engine]:
-    with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="module")
-def world(engine: inprocess.Engine) -> Iterator[World]:
-    with mail_server.serving() as box:
-        store = connection.Store(inprocess.Channel(engine), project="test")
-        with store.context():
-            yield World(store, apps.create_app(box.settings(), store))
-
-
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 @pytest.mark.parametrize("caller", ["nobody", "elsewhere"])
 def test_headers_that_name_somebody_else_open_nothing(
-    world: World, monkeypatch: pytest.MonkeyPatch, row: Row, caller: str
+    all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch, row: Row, caller: str
 ) -> None:
-    comment = world.comment()
-    client = world.client(caller)
+    comment = all_roles.comment()
+    client = all_roles.client(caller)
     for name, value in FORGED.items():
         client.environ_base[f"HTTP_{name.upper().replace('-', '_')}"] = value
-    monkeypatch.setattr(world, "client", lambda _: client)
-    answer = world.ask(row, caller, comment.id)
+    monkeypatch.setattr(all_roles, "client", lambda _: client)
+    answer = all_roles.ask(row, caller, comment.id)
     assert answer.status_code == row.statuses.get(caller, row.others), answer.text
     if answer.status_code >= 400:
         assert decisions.case("demo", comment.id).comment == comment
@@ -88,24 +69,24 @@ def test_headers_that_name_somebody_else_open_nothing(
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 def test_while_the_store_is_away_nobody_may_what_takes_a_role(
-    world: World, engine: inprocess.Engine, row: Row
+    all_roles: AllRoles, row: Row
 ) -> None:
     """Who is asked for his role is told to come back; nobody is taken for what cannot be known."""
-    comment, deadline = world.comment(), world.store.deadline
+    comment, deadline = all_roles.comment(), all_roles.store.deadline
     nobodys = row.statuses.get("nobody", row.others)
 
     def fail() -> None:
-        world.store.deadline = DEADLINE
+        all_roles.store.deadline = DEADLINE
         rules = [{"status": "UNAVAILABLE"}]
-        engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
+        all_roles.engine.install_faults(fault_plans.Plan.parse({"seed": 1, "rules": rules}))
 
     for caller in ("nobody", "author", "moderator", "owner"):
         usual = row.statuses.get(caller, row.others)
         try:
-            found = world.ask(row, caller, comment.id, before=fail).status_code
+            found = all_roles.ask(row, caller, comment.id, before=fail).status_code
         finally:
-            engine.install_faults(None)
-            world.store.deadline = deadline
+            all_roles.engine.install_faults(None)
+            all_roles.store.deadline = deadline
         # What needs no store is answered as ever, which is how nobody is answered.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
     assert decisions.case("demo", comment.id).comment == comment
@@ -116,14 +97,14 @@ def test_while_the_store_is_away_nobody_may_what_takes_a_role(
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
 def test_a_host_that_cannot_be_read_is_no_fault_of_ours(
-    world: World, method: str, host: str
+    all_roles: AllRoles, method: str, host: str
 ) -> None:
     for rule in sorted({row.rule for row in ROWS if not row.rule.startswith("/tasks")}):
         path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
         environ = EnvironBuilder(path, method=method, json=sent).get_environ()
         environ |= {"HTTP_HOST": host, "HTTP_ORIGIN": "https://demo.example"}
         # Werkzeug's client reads the host too, and has nowhere to answer that it cannot.
-        _, status, _ = run_wsgi_app(world.app, environ)
+        _, status, _ = run_wsgi_app(all_roles.app, environ)
         assert int(status[:3]) < 500, rule
 
 

@@ -1,11 +1,10 @@
 """Every page, asked with what an attacker's link would hold: it is text there, and leads nowhere.
 
-The routes are those of `test_who_may`, so a new one is asked too. Claims are about the parsed
+The routes are those of `every_route`, so a new one is asked too. Claims are about the parsed
 document: what is shown as text may look as it likes.
 """
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
@@ -19,9 +18,9 @@ from comments.moderation import decisions
 from comments.posting import new_comment
 from comments.sites.site_request import SiteRequest
 from comments.web.public import nesting
+from tests.support.every_route import ROWS, AllRoles, Row, path_of
 from tests.support.html import html_reader
 from tests.support.threads import sample_threads
-from tests.system.test_who_may import ROWS, Row, World, opened, path_of
 
 pytestmark = pytest.mark.slow
 
@@ -73,33 +72,26 @@ def check(answer: TestResponse) -> None:
         assert answer.text[:1] in "{["
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with opened(World) as made:
-        made.comment()
-        yield made
-
-
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.rule)
-def test_what_a_link_holds_is_text_and_leads_nowhere(world: World, row: Row) -> None:
-    path, is_desk = path_of(row.rule, world.comment().id), row.rule.startswith("/admin")
-    client = world.client("owner" if is_desk else "nobody")
+def test_what_a_link_holds_is_text_and_leads_nowhere(all_roles: AllRoles, row: Row) -> None:
+    path, is_desk = path_of(row.rule, all_roles.comment().id), row.rule.startswith("/admin")
+    client = all_roles.client("owner" if is_desk else "nobody")
     check(client.get(path, query_string=row.query))
     for name, payload in itertools.product(NAMES, PAYLOADS[:2] if is_desk else PAYLOADS):
         check(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
     # Who is not signed in is shown the way, and a link from elsewhere is asked for once more.
-    stranger = world.client("nobody")
+    stranger = all_roles.client("nobody")
     for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
         query = {**row.query, "next": payload, "cursor": payload}
         check(stranger.get(path, query_string=query, headers=headers))
 
 
-def test_the_page_that_asks_again_asks_for_itself(world: World) -> None:
+def test_the_page_that_asks_again_asks_for_itself(all_roles: AllRoles) -> None:
     """A moderator follows a link of a mail, whose cookie the browser keeps back at first."""
     cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
-    answer = world.client("nobody").get(path, headers=cross)
+    answer = all_roles.client("nobody").get(path, headers=cross)
     links = [
         values.get("href")
         for tag, values in html_reader.Elements(answer.text).elements
@@ -115,7 +107,7 @@ STORED = (
 
 
 def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other half of the guard, without the first: an older release may have let it in."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
@@ -125,14 +117,11 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
         for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")
             draft = new_comment.Submission("bad", None, author, f"text {number}")
-            rows.append(
-                new_comment.post(
-                    draft, SiteRequest(world.site, sample_threads.SETTINGS, now)
-                ).comment
-            )
+            request = SiteRequest(all_roles.site, sample_threads.SETTINGS, now)
+            rows.append(new_comment.post(draft, request).comment)
     assert all(row.author.website for row in rows)
     decisions.decide("demo", rows[0].id, Verb.HOLD, ada, now=now)
-    client, owner = world.app.test_client(), world.client("owner")
+    client, owner = all_roles.app.test_client(), all_roles.client("owner")
     documents = [
         client.get("/embed/demo?thread=bad"), client.get("/embed/demo/fragment?thread=bad"),
         owner.get("/admin/sites/demo/queue?status=any"), owner.get("/admin/sites/demo/queue"),

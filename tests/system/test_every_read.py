@@ -1,21 +1,20 @@
 """Every route that is asked for by GET, by everybody: it changes nothing, and mixes nobody up.
 
-The routes are those of `test_who_may`, so a new one is asked too. Mail scanners, previews and
+The routes are those of `every_route`, so a new one is asked too. Mail scanners, previews and
 search engines open every link there is, so what a GET or a HEAD changes anybody can have changed.
 """
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Iterator
 
 import pytest
 
 from comments.accounts import accounts
 from comments.web.admin import signed_in
 from tests.support import store_snapshot
+from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 from tests.support.people import account_holders, api_requests
 from tests.support.people.account_holders import SECRET
-from tests.system.test_who_may import CALLERS, ROWS, Row, World, opened
 
 pytestmark = pytest.mark.slow
 
@@ -23,23 +22,17 @@ READING = [row for row in ROWS if row.method == "GET"]
 REQUESTS = 500
 
 
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    with opened(World) as made:
-        yield made
-
-
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.rule)
 def test_to_look_changes_nothing_and_what_may_be_kept_is_the_same_for_all(
-    world: World, row: Row
+    all_roles: AllRoles, row: Row
 ) -> None:
-    comment = world.comment()
-    made = {} if row.made is None else row.made(world)
+    comment = all_roles.comment()
+    made = {} if row.made is None else row.made(all_roles)
     row = dataclasses.replace(row, made=(lambda _: made) if made else None)
     stored, kept = store_snapshot.everything(store_snapshot.SESSIONS), set()
     for caller in CALLERS:
-        answer = world.ask(row, caller, comment.id)
-        head = world.ask(dataclasses.replace(row, method="HEAD"), caller, comment.id)
+        answer = all_roles.ask(row, caller, comment.id)
+        head = all_roles.ask(dataclasses.replace(row, method="HEAD"), caller, comment.id)
         assert head.status_code == answer.status_code == row.statuses.get(caller, row.others)
         for each in (answer, head):
             assert "Set-Cookie" not in each.headers
@@ -52,27 +45,27 @@ def test_to_look_changes_nothing_and_what_may_be_kept_is_the_same_for_all(
 
 
 @pytest.mark.parametrize("rule", ["held", "author", "votes"])
-def test_what_is_told_by_a_token_is_kept_by_nobody(world: World, rule: str) -> None:
+def test_what_is_told_by_a_token_is_kept_by_nobody(all_roles: AllRoles, rule: str) -> None:
     row = next(row for row in READING if row.rule.endswith(f"<site:site_id>/{rule}"))
-    answer = world.ask(row, "author", "a" * 26)
+    answer = all_roles.ask(row, "author", "a" * 26)
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "private, no-store"
     assert "Authorization" in answer.headers["Vary"]
 
 
-def test_answers_to_one_are_never_anothers(world: World) -> None:
+def test_answers_to_one_are_never_anothers(all_roles: AllRoles) -> None:
     """On the threads of one process, with cookies, with tokens, with both and with neither."""
     said = {}
     for name in ("Ann", "Bob"):
         posted = api_requests.post(
-            world.app.test_client(), name, f"a secret of {name}", email=f"{name}@x.example"
+            all_roles.app.test_client(), name, f"a secret of {name}", email=f"{name}@x.example"
         )
         said[name] = api_requests.bearer(posted)
     token = account_holders.session(accounts.named("owner", SECRET).id).token
     mine = "/api/v1/sites/demo/author"
 
     def ask(number: int) -> tuple[str, int]:
-        client, name = world.app.test_client(), ("Ann", "Bob", "owner", "nobody")[number % 4]
+        client, name = all_roles.app.test_client(), ("Ann", "Bob", "owner", "nobody")[number % 4]
         headers = said.get(name, {})
         if name == "owner":
             client.set_cookie(signed_in.COOKIE, token)

@@ -35,7 +35,7 @@ from tests.support.threads import sample_threads
 SETTINGS = config.Settings(secret=SECRET)
 
 
-class World:
+class TwoSites:
     """Two sites, an account that wrote and voted on both, and tokens of it and of others."""
 
     def __init__(self, client: FlaskClient) -> None:
@@ -94,11 +94,11 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def two_sites() -> Iterator[TwoSites]:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield World(apps.create_app(SETTINGS, store).test_client())
+            yield TwoSites(apps.create_app(SETTINGS, store).test_client())
 
 
 CHANGES = [
@@ -109,30 +109,31 @@ CHANGES = [
 
 @pytest.mark.parametrize(("method", "path", "sent"), CHANGES)
 def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
-    world: World, method: str, path: str, sent: dict[str, str] | None
+    two_sites: TwoSites, method: str, path: str, sent: dict[str, str] | None
 ) -> None:
-    one = f"{api_requests.ONE}{world.rows['demo'].id}{path}"
+    one = f"{api_requests.ONE}{two_sites.rows['demo'].id}{path}"
     stored = store_snapshot.everything()
-    for name, headers in world.strangers.items():
-        answer = world.client.open(one, method=method, json=sent, headers=headers)
+    for name, headers in two_sites.strangers.items():
+        answer = two_sites.client.open(one, method=method, json=sent, headers=headers)
         assert answer.status_code in {401, 403, 404}, name
         assert store_snapshot.everything() == stored, name
-    mine = world.client.open(one, method=method, json=sent, headers=world.token("demo", world.ann))
+    mine = two_sites.client.open(
+        one, method=method, json=sent, headers=two_sites.token("demo", two_sites.ann)
+    )
     assert mine.status_code == 200
     assert store_snapshot.everything() != stored
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_another_thread_of_the_same_site_is_as_foreign(world: World, method: str) -> None:
+def test_another_thread_of_the_same_site_is_as_foreign(two_sites: TwoSites, method: str) -> None:
     """What a guest earned in one thread is his there; others' comments are elsewhere too."""
     draft = new_comment.Submission("t2", None, records.Author("Bob"), "in t2")
-    row = new_comment.post(
-        draft, SiteRequest(world.sites["demo"], SETTINGS, datetime.now(UTC))
-    ).comment
-    posted = api_requests.post(world.client)
+    request = SiteRequest(two_sites.sites["demo"], SETTINGS, datetime.now(UTC))
+    row = new_comment.post(draft, request).comment
+    posted = api_requests.post(two_sites.client)
     stored = store_snapshot.everything()
     sent = {"body": "x"} if method == "PATCH" else None
-    answer = world.client.open(
+    answer = two_sites.client.open(
         f"{api_requests.ONE}{row.id}", method=method, json=sent, headers=api_requests.bearer(posted)
     )
     assert answer.status_code == 403
@@ -144,78 +145,81 @@ def test_another_thread_of_the_same_site_is_as_foreign(world: World, method: str
     [("PUT", "/vote", {"value": -1}), ("DELETE", "/vote", None), ("POST", "/report", {})],
 )
 def test_a_token_of_another_site_neither_votes_nor_reports(
-    world: World, method: str, path: str, sent: dict[str, object] | None
+    two_sites: TwoSites, method: str, path: str, sent: dict[str, object] | None
 ) -> None:
     stored = store_snapshot.everything("RateBucket")
-    answer = world.client.open(
-        f"{api_requests.ONE}{world.others['demo'].id}{path}",
+    answer = two_sites.client.open(
+        f"{api_requests.ONE}{two_sites.others['demo'].id}{path}",
         method=method,
         json=sent,
-        headers=world.token("blog", world.ann),
+        headers=two_sites.token("blog", two_sites.ann),
     )
     assert answer.status_code == 404
     assert store_snapshot.everything("RateBucket") == stored
 
 
-def test_what_is_told_by_a_sites_token_is_of_that_site(world: World) -> None:
+def test_what_is_told_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> None:
     told = {}
-    for name in world.sites:
-        path, headers = f"/api/v1/sites/{name}/author", world.token(name, world.ann)
-        told[name] = api_requests.answer(world.client.get(path, headers=headers))
+    for name in two_sites.sites:
+        path, headers = f"/api/v1/sites/{name}/author", two_sites.token(name, two_sites.ann)
+        told[name] = api_requests.answer(two_sites.client.get(path, headers=headers))
     for name, found in told.items():
         assert [each["body"] for each in found["comments"]] == [f"ann on {name}"]
-        assert found["votes"] == {world.others[name].id: 1}
+        assert found["votes"] == {two_sites.others[name].id: 1}
         assert found["mailed"] == 1
         # With that name he signs in elsewhere; the page has no use for it.
         assert found["account"]["login"] == ""
     everything = personal_data.export(
-        world.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+        two_sites.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
     )
     assert len(everything.comments) == len(everything.votes) == everything.mailed == 2
     assert everything.account is not None
     assert everything.account.login == "ann"
 
 
-def test_what_is_erased_by_a_sites_token_is_of_that_site(world: World) -> None:
-    path, headers = "/api/v1/sites/demo/author", world.token("demo", world.ann)
-    erased = api_requests.answer(world.client.delete(path, headers=headers))
+def test_what_is_erased_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> None:
+    path, headers = "/api/v1/sites/demo/author", two_sites.token("demo", two_sites.ann)
+    erased = api_requests.answer(two_sites.client.delete(path, headers=headers))
     assert erased == {"comments": 1, "votes": 1, "done": True}
     left = personal_data.export(
-        world.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+        two_sites.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
     )
     assert [each.body for each in left.comments] == ["ann on blog"]
-    assert left.votes == {world.others["blog"].id: 1}
-    assert len(subscriptions.of_subscriber(world.subscriber)) == 1
+    assert left.votes == {two_sites.others["blog"].id: 1}
+    assert len(subscriptions.of_subscriber(two_sites.subscriber)) == 1
     # She is still who she was there; where nothing is left, she is nobody.
     there = "/api/v1/sites/blog/author"
-    assert world.client.delete(there, headers=world.token("blog", world.ann)).status_code == 200
-    assert accounts.get(world.ann.id) is None
-    assert subscriptions.of_subscriber(world.subscriber) == []
-    assert reads.get(follower_rows.subscriber_key(world.subscriber)) is None
+    assert (
+        two_sites.client.delete(there, headers=two_sites.token("blog", two_sites.ann)).status_code
+        == 200
+    )
+    assert accounts.get(two_sites.ann.id) is None
+    assert subscriptions.of_subscriber(two_sites.subscriber) == []
+    assert reads.get(follower_rows.subscriber_key(two_sites.subscriber)) is None
 
 
-def test_who_is_erased_takes_no_subscription_of_others_along(world: World) -> None:
+def test_who_is_erased_takes_no_subscription_of_others_along(two_sites: TwoSites) -> None:
     """Somebody had another's address told of replies to himself, and she agreed."""
     hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
     now = datetime.now(UTC)
-    for author in (world.ann.author, "g:victim"):
+    for author in (two_sites.ann.author, "g:victim"):
         wanted = subscriptions.Wanted("demo", "", author, replies=True)
         subscriptions.subscribe(hers, "sealed", wanted, now=now)
-    personal_data.erase(world.ann.author, now=now, site="demo")
+    personal_data.erase(two_sites.ann.author, now=now, site="demo")
     assert [each.name for each in subscriptions.of_subscriber(hers)] == [
         subscriptions.name_of_replies("demo", "g:victim")
     ]
 
 
-def test_votes_of_a_site_are_found_whatever_its_threads_are_called(world: World) -> None:
-    now = datetime.now(UTC)
+def test_votes_of_a_site_are_found_whatever_its_threads_are_called(two_sites: TwoSites) -> None:
+    now, voter = datetime.now(UTC), cast_vote.Voter("g:long", "192.0.2.9")
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
         author = records.Author("X", id="g:x")
         draft = new_comment.Submission(thread, None, author, thread)
-        row = new_comment.post(draft, SiteRequest(world.sites[site], SETTINGS, now)).comment
-        request = sample_threads.request(site, settings=SETTINGS, now=now, network="192.0.2.9")
-        cast_vote.vote(row.id, "g:long", votes.DOWN, request)
+        request = SiteRequest(two_sites.sites[site], SETTINGS, now)
+        row = new_comment.post(draft, request).comment
+        cast_vote.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
         cast.setdefault(site, {})[row.id] = -1
     assert {site: dict(votes.by("g:long", site)) for site in cast} == cast
     assert dict(votes.by("g:long")) == cast["demo"] | cast["blog"]

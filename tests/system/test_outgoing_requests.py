@@ -45,7 +45,7 @@ HEADERS = {
 
 
 @dataclasses.dataclass
-class World:
+class OutgoingService:
     """The service, the mail server, and the receiver of the site's webhook."""
 
     client: FlaskClient
@@ -80,7 +80,7 @@ class World:
 
 
 @pytest.fixture
-def world(open_store: connection.Store, site: records.Site) -> Iterator[World]:
+def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[OutgoingService]:
     """Ann follows the thread."""
     with mail_server.serving() as box, loopback_servers.receiver() as told:
         settings = box.settings()
@@ -101,7 +101,7 @@ def world(open_store: connection.Store, site: records.Site) -> Iterator[World]:
             )
         app = apps.create_app(settings, open_store)
         work = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
-        yield World(app.test_client(), open_store, work, box, told)
+        yield OutgoingService(app.test_client(), open_store, work, box, told)
 
 
 class Shown(HTMLParser):
@@ -128,13 +128,15 @@ class Shown(HTMLParser):
         "https://a.example/\r\nX-Evil: 1",
     ],
 )
-def test_a_line_end_in_what_becomes_a_header_is_refused(world: World, text: str) -> None:
+def test_a_line_end_in_what_becomes_a_header_is_refused(
+    outgoing: OutgoingService, text: str
+) -> None:
     for field in ("name", "title", "url", "website", "email"):
-        refused = world.client.post(URL, json={"name": "Bob", "body": "text"} | {field: text})
+        refused = outgoing.client.post(URL, json={"name": "Bob", "body": "text"} | {field: text})
         assert (refused.status_code, json.loads(refused.text)["field"]) == (400, field)
-    world.deliver()
-    assert (world.box.taken, world.told.heard) == ([], [])
-    assert world.client.get(URL).json == {
+    outgoing.deliver()
+    assert (outgoing.box.taken, outgoing.told.heard) == ([], [])
+    assert outgoing.client.get(URL).json == {
         "comments": [], "cursor": None, "total": 0, "changed": None
     }  # fmt: skip
 
@@ -142,39 +144,41 @@ def test_a_line_end_in_what_becomes_a_header_is_refused(world: World, text: str)
 @pytest.mark.parametrize(
     "path", ["site=demo%0d%0aX-Evil:1", "thread=a%0d%0aX-Evil:%201", "x%0d%0a=1"]
 )
-def test_a_line_end_in_an_address_is_in_no_header_of_the_answer(world: World, path: str) -> None:
+def test_a_line_end_in_an_address_is_in_no_header_of_the_answer(
+    outgoing: OutgoingService, path: str
+) -> None:
     for url in (
         f"/api/v1/sites/demo/comments?{path}",
         f"/embed/demo?{path}",
         f"/%0d%0aX-Evil:1?{path}",
     ):
-        answer = world.client.get(url)
+        answer = outgoing.client.get(url)
         assert answer.status_code in {400, 404}
         assert not any("vil" in f"{name}{value}" for name, value in answer.headers)
 
 
-def test_links_images_and_html_of_a_comment_are_words_in_mail(world: World) -> None:
-    world.post(
+def test_links_images_and_html_of_a_comment_are_words_in_mail(outgoing: OutgoingService) -> None:
+    outgoing.post(
         name="<b>Bob</b><img src=x>",
         title="<a href='https://evil.example/t'>Win</a>",
         url=PAGE,
         body="[win](https://evil.example/a) ![x](https://evil.example/i.png)\n\n"
         "<u>u</u> <a href='https://evil.example/b'>b</a> <img src=//evil.example/c> evil.example",
     )
-    world.deliver()
-    ((recipient, made),) = world.box.taken
+    outgoing.deliver()
+    ((recipient, made),) = outgoing.box.taken
     assert recipient == "ann@example.org"
     assert set(made.keys()) == HEADERS
     plain, rich = made.iter_parts()
     assert (plain.get_content_type(), rich.get_content_type()) == ("text/plain", "text/html")
     shown = Shown(rich.get_content())
     assert shown.tags <= {"p", "a", "blockquote", "br"}
-    for link in (*shown.links, *re.findall(r"\w+://\S+", world.box.text())):
+    for link in (*shown.links, *re.findall(r"\w+://\S+", outgoing.box.text())):
         assert link.startswith((f"{PUBLIC}/", f"{PAGE}#"))
     assert "evil" not in f"{made['Subject']}{plain.get_content()}{rich.get_content()}"
 
 
-def test_a_host_that_a_caller_names_leaves_in_nothing(world: World) -> None:
+def test_a_host_that_a_caller_names_leaves_in_nothing(outgoing: OutgoingService) -> None:
     evil = {
         "Host": "evil.example",
         "X-Forwarded-Host": "evil.example",
@@ -183,30 +187,30 @@ def test_a_host_that_a_caller_names_leaves_in_nothing(world: World) -> None:
         "Forwarded": "host=evil.example;proto=gopher",
         "X-Original-URL": "https://evil.example/",
     }
-    world.post(headers=evil)
-    world.deliver()
-    assert (len(world.box.taken), len(world.told.heard)) == (1, 1)
-    assert "evil" not in world.left()
-    assert "gopher" not in world.left()
-    assert f"{PUBLIC}/embed/demo" in world.box.text()
+    outgoing.post(headers=evil)
+    outgoing.deliver()
+    assert (len(outgoing.box.taken), len(outgoing.told.heard)) == (1, 1)
+    assert "evil" not in outgoing.left()
+    assert "gopher" not in outgoing.left()
+    assert f"{PUBLIC}/embed/demo" in outgoing.box.text()
 
 
-def test_a_host_that_a_caller_names_is_in_no_link_to_decide(world: World) -> None:
-    with world.store.context():
+def test_a_host_that_a_caller_names_is_in_no_link_to_decide(outgoing: OutgoingService) -> None:
+    with outgoing.store.context():
         site_settings.change("demo", moderators=["boss@demo.example"])
         policy_changes.set_policy(
             "demo", records.Actor("cli", "Ada"), now=sample_threads.START, policy=Policy.ALL
         )
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
-    answer = world.client.post(URL, json={"name": "Bob", "body": "text"}, headers=evil)
+    answer = outgoing.client.post(URL, json={"name": "Bob", "body": "text"}, headers=evil)
     assert answer.status_code == 202
-    world.deliver()
-    assert world.box.recipients == ["boss@demo.example"]
-    assert f"{PUBLIC}/decisions?token=" in world.box.text()
-    assert "evil" not in world.left()
+    outgoing.deliver()
+    assert outgoing.box.recipients == ["boss@demo.example"]
+    assert f"{PUBLIC}/decisions?token=" in outgoing.box.text()
+    assert "evil" not in outgoing.left()
 
 
-def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:
+def test_a_webhook_says_what_readers_see_and_nothing_else(outgoing: OutgoingService) -> None:
     private = {
         "headers": {
             "User-Agent": NEVER_SAID,
@@ -217,23 +221,25 @@ def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:
         },
         "environ_overrides": {"REMOTE_ADDR": "198.51.100.77"},
     }
-    posted = world.post(email=f"{NEVER_SAID}@example.org", **private)
-    world.deliver()
+    posted = outgoing.post(email=f"{NEVER_SAID}@example.org", **private)
+    outgoing.deliver()
     url = f"/api/v1/comments/{posted['comment']['id']}"
     token = {"Authorization": f"Bearer {posted['token']}"}
-    assert world.client.patch(url, json={"body": "other words"}, headers=token).status_code == 200
-    world.deliver()
-    assert world.client.delete(url, headers=token).status_code in {200, 204}
-    world.deliver()
-    heard = [json.loads(each.body) for each in world.told.heard]
+    assert (
+        outgoing.client.patch(url, json={"body": "other words"}, headers=token).status_code == 200
+    )
+    outgoing.deliver()
+    assert outgoing.client.delete(url, headers=token).status_code in {200, 204}
+    outgoing.deliver()
+    heard = [json.loads(each.body) for each in outgoing.told.heard]
     assert [each["type"] for each in heard] == [type_.value for type_ in webhooks.Type]
     for told in heard:
         assert set(told) == {"type", "timestamp", "data"}
         assert set(told["data"]) == {"site", "thread", "title", "url", "comment"}
         assert set(told["data"]["comment"]) == set(posted["comment"]) - {"replies", "cursor"}
-    with world.store.context():
+    with outgoing.store.context():
         (subscriber,) = reads.fetch(reads.Query("Subscriber", keys_only=True))
-    everything = "".join(f"{each.path}{each.headers}{each.body!r}" for each in world.told.heard)
+    everything = "".join(f"{each.path}{each.headers}{each.body!r}" for each in outgoing.told.heard)
     secrets = [NEVER_SAID, "198.51.100.77", posted["token"], SECRET, "g:", "ann@example.org"]
     for secret in (*secrets, subscriber.key.path[-1].name):
         assert secret not in everything
@@ -242,24 +248,24 @@ def test_a_webhook_says_what_readers_see_and_nothing_else(world: World) -> None:
     assert "other words" not in json.dumps(heard[-1])
 
 
-def test_while_a_receiver_hangs_people_post_and_read(world: World) -> None:
+def test_while_a_receiver_hangs_people_post_and_read(outgoing: OutgoingService) -> None:
     heard, over = threading.Event(), threading.Event()
 
     def hang(_: loopback_servers.Heard) -> None:
         heard.set()
         over.wait(programs.PATIENCE)
 
-    world.told.then = hang
-    messenger = message_sender.Messenger(world.store, lambda: datetime.now(UTC))
+    outgoing.told.then = hang
+    messenger = message_sender.Messenger(outgoing.store, lambda: datetime.now(UTC))
     messenger.start()
     try:
-        world.post(body="first")
-        with world.store.context():
-            world.upkeep.deliver(counter_oracle.events())
+        outgoing.post(body="first")
+        with outgoing.store.context():
+            outgoing.upkeep.deliver(counter_oracle.events())
         messenger.nudge()
         assert heard.wait(programs.PATIENCE)
-        world.post(body="second")
-        assert len(world.client.get(URL).json["comments"]) == 2  # type: ignore[index]
+        outgoing.post(body="second")
+        assert len(outgoing.client.get(URL).json["comments"]) == 2  # type: ignore[index]
         assert not over.is_set()
     finally:
         over.set()

@@ -58,7 +58,10 @@ ADDRESS = "ann@example.org"
 BOSS = "boss@demo.example"
 KEY = {"Idempotency-Key": "0123456789abcdef"}
 
-pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
+pytestmark = [
+    pytest.mark.usefixtures("quick_passwords", "site"),
+    pytest.mark.settings(provider_login.SETTINGS),
+]
 
 
 @dataclasses.dataclass
@@ -84,11 +87,6 @@ class Services(NamedTuple):
     before: Service
     rotated: Service
     alone: Service
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 `KEYS` has whatever this service takes as a key, made the way the product makes it and all of one
 secret. Doors are the headers, fields and parameters that keys are shown in, among them every route
-of `test_who_may` that takes a link's key, so a new one of those needs a line in `OF_LINKS`.
+of `every_route` that takes a link's key, so a new one of those needs a line in `OF_LINKS`.
 """
 
 import dataclasses
@@ -32,11 +32,11 @@ from comments.web.api import api_tokens
 from emulator import inprocess
 from tests.conftest import ROOT
 from tests.support import store_snapshot
+from tests.support.every_route import ROWS
 from tests.support.outside import mail_server
 from tests.support.people import account_holders, api_requests, proof_solver, site_tokens
 from tests.support.people.account_holders import PASSWORD, SECRET
 from tests.support.threads import sample_threads
-from tests.system.test_who_may import ROWS
 
 OWN = {"Sec-Fetch-Site": "same-origin"}
 CRON = "a secret of cron in the tests"

@@ -46,17 +46,17 @@ def check(password: str, *own: str) -> str:
 def hashed(password: str) -> str:
     """The hash of a password, with its parameters and salt."""
     with _turns:
-        return _hasher().hash(_bytes(password))
+        return hasher().hash(_bytes(password))
 
 
 def matches(stored: str, password: str) -> bool:
     """Whether a password is the one of a hash. An empty hash is matched by none, as slowly."""
     import argon2  # noqa: PLC0415 - see the module
 
-    tried = stored or _nobodys(_hasher())
+    tried = stored or _nobodys(hasher())
     try:
         with _turns:
-            _hasher().verify(tried, _bytes(password[: LONGEST + 1]))
+            hasher().verify(tried, _bytes(password[: LONGEST + 1]))
     except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
         return False
     return bool(stored)
@@ -64,7 +64,7 @@ def matches(stored: str, password: str) -> bool:
 
 def is_outdated(stored: str) -> bool:
     """Whether a hash was made with other parameters than are used now."""
-    return _hasher().check_needs_rehash(stored)
+    return hasher().check_needs_rehash(stored)
 
 
 def _plain(text: str) -> str:
@@ -89,7 +89,8 @@ def _bytes(password: str) -> bytes:
 
 
 @functools.cache
-def _hasher() -> "argon2.PasswordHasher":
+def hasher() -> "argon2.PasswordHasher":
+    """What hashes every password; tests put a weaker one in its place."""
     import argon2  # noqa: PLC0415 - see the module
 
     return argon2.PasswordHasher(time_cost=_PASSES, memory_cost=_KIB, parallelism=_LANES)

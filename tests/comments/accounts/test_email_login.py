@@ -26,16 +26,13 @@ from tests.support.people import account_holders, api_requests, proof_solver
 from tests.support.people.account_holders import PASSWORD, SECRET, here
 from tests.support.threads import sample_threads
 
+pytestmark = pytest.mark.settings(mail=True)
+
 T = TypeVar("T")
 
 ADDRESS = "ann@example.org"
 ASK = "/api/v1/sites/demo/sign-in"
 OWN = {"Sec-Fetch-Site": "same-origin"}
-
-
-@pytest.fixture
-def settings(box: mail_server.Box) -> config.Settings:
-    return box.settings()
 
 
 class Mail:
@@ -413,10 +410,7 @@ def test_a_page_elsewhere_can_neither_ask_nor_show_a_code(client: FlaskClient, m
     assert shown.status_code == 403
 
 
+@pytest.mark.settings
 class TestWithoutMail:
-    @pytest.fixture
-    def settings(self) -> config.Settings:
-        return config.Settings(secret=SECRET)
-
     def test_it_is_not_offered(self, client: FlaskClient) -> None:
         assert api_requests.refused(client.post(ASK, json={"email": ADDRESS}), 409) == "no-mail"

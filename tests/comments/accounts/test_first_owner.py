@@ -19,12 +19,16 @@ from tests.support.people.admin_forms import browser, send, sign_in
 
 HERE = "http://127.0.0.1:8080/"
 
-pytestmark = pytest.mark.usefixtures("quick_passwords", "site", "store")
+pytestmark = [
+    pytest.mark.usefixtures("quick_passwords", "site", "store"),
+    pytest.mark.settings(data_dir=Path()),
+]
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> config.Settings:
-    return config.Settings(SECRET, data_dir=tmp_path)
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data folder is an empty one."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

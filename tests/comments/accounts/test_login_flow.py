@@ -13,14 +13,12 @@ from tests.support.people.account_holders import OWNER, SECRET, moderator
 from tests.support.people.account_holders import here as now
 from tests.support.people.provider_login import OWN, Impostor, Traveller
 
-pytestmark = pytest.mark.usefixtures("quick_passwords")
+pytestmark = [
+    pytest.mark.usefixtures("quick_passwords"),
+    pytest.mark.settings(provider_login.SETTINGS),
+]
 
 DESK = "/admin/sign-in/provider"
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
 
 
 class TestState:

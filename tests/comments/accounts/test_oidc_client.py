@@ -6,7 +6,7 @@ import jwt
 import msgspec
 import pytest
 
-from comments import config, errors
+from comments import errors
 from comments.accounts import accounts, identities
 from comments.accounts.oidc import oidc_client, providers
 from comments.domain import records
@@ -17,12 +17,9 @@ from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import SECRET, here
 from tests.support.people.provider_login import EC, OTHER_RSA, RSA, Impostor, Traveller
 
+pytestmark = pytest.mark.settings(provider_login.SETTINGS)
+
 CHALLENGE = provider_login.challenge_of()
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
 
 
 def _is_refused(traveller: Traveller) -> bool:

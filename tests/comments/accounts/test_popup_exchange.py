@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from comments import config, errors
+from comments import errors
 from comments.accounts import accounts, identities, reader_accounts
 from comments.accounts.oidc import oidc_client, popup_exchange, providers
 from comments.domain import records
@@ -20,13 +20,10 @@ from tests.support.people.account_holders import SECRET, here
 from tests.support.people.provider_login import ORIGIN, VERIFIER, Impostor, Traveller
 from tests.support.threads import sample_threads
 
+pytestmark = pytest.mark.settings(provider_login.SETTINGS)
+
 CHALLENGE = provider_login.challenge_of()
 PERSON = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
 
 
 def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -> TestResponse:

@@ -115,9 +115,9 @@ def test_what_is_wrong_is_wrong_alike(
     account_holders.account("guest", password="")
     hashes = []
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
-        verify = type(hashing._hasher()).verify
+        verify = type(hashing.hasher()).verify
         patch.setattr(
-            type(hashing._hasher()),
+            type(hashing.hasher()),
             "verify",
             lambda self, stored, given: hashes.append(stored) or verify(self, stored, given),
         )

@@ -6,7 +6,7 @@ import flask
 import pytest
 from click.testing import Result
 
-from comments import config, errors
+from comments import errors
 from comments.accounts.oidc import providers
 from comments.store import connection, reads
 from comments.store.models import account_rows
@@ -14,12 +14,7 @@ from tests.support.people import provider_login
 from tests.support.people.account_holders import SECRET, here
 from tests.support.people.provider_login import CLIENT, CLIENT_SECRET, Impostor
 
-pytestmark = pytest.mark.usefixtures("site")
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
+pytestmark = [pytest.mark.usefixtures("site"), pytest.mark.settings(provider_login.SETTINGS)]
 
 
 @pytest.fixture
@@ -129,11 +124,8 @@ def test_what_is_not_there_is_said(run, add, command: str) -> None:
     assert run("offer", "acme", "--site", "nothing").exit_code == 1
 
 
+@pytest.mark.settings
 class TestWithoutAnAddressOfOurs:
-    @pytest.fixture
-    def settings(self) -> config.Settings:
-        return config.Settings(secret=SECRET)
-
     def test_no_provider_is_added(self, run, add) -> None:
         refused = add()
         assert refused.exit_code == 1

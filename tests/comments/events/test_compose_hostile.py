@@ -31,7 +31,7 @@ from comments.store.models import comment_rows
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_reader, mail_server, mail_service, sample_mail
 from tests.support.outside.mail_server import Box
-from tests.support.outside.mail_service import World
+from tests.support.outside.mail_service import MailService
 
 OURS = [
     "from", "to", "subject", "date", "message-id", "auto-submitted", "x-auto-response-suppress",
@@ -100,25 +100,25 @@ class Said:
 
 
 @pytest.fixture
-def world(store: connection.Store, site: records.Site, box: Box) -> World:
-    return World(store, box.settings(mails_per_day=1_000), box)
+def busy_mailer(store: connection.Store, site: records.Site, box: Box) -> MailService:
+    return MailService(store, box.settings(mails_per_day=1_000), box)
 
 
-def _told(world: World, said: Sequence[Said]) -> list[bytes]:
+def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
     """Each begins a thread that somebody follows; the mails of them, as a server took them."""
-    client = apps.create_app(world.settings, world.store).test_client()
+    client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for place, each in enumerate(said):
         thread = records.ThreadName("demo", f"page-{place}")
         wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(thread))
-        seal = world.seal(FOLLOWER)
-        subscriptions.subscribe(world.id_of(FOLLOWER), seal, wanted, now=mail_service.START)
+        seal = busy_mailer.seal(FOLLOWER)
+        subscriptions.subscribe(busy_mailer.id_of(FOLLOWER), seal, wanted, now=mail_service.START)
         sent = {"name": each.name[: sanitizing.MAX_NAME], "body": each.text, "title": each.title}
         answer = client.post(f"/api/v1/sites/demo/comments?thread={thread.id}", json=sent)
         assert answer.status_code in {201, 202}, answer.text
-    world.now = datetime.now(UTC)
-    world.deliver()
-    assert len(world.box.raw) == len(said), "no mail is lost"
-    return world.box.raw
+    busy_mailer.now = datetime.now(UTC)
+    busy_mailer.deliver()
+    assert len(busy_mailer.box.raw) == len(said), "no mail is lost"
+    return busy_mailer.box.raw
 
 
 def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
@@ -153,32 +153,34 @@ def _assert_harmless(text: str) -> None:
     assert "://" not in without
 
 
-def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(world: World) -> None:
+def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
+    busy_mailer: MailService,
+) -> None:
     # In both fields at once, never the same in both.
-    for raw in _told(world, [*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
+    for raw in _told(busy_mailer, [*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
         _assert_ours(raw, OURS)
 
 
-def test_an_encoded_word_in_two_fields_is_none(world: World) -> None:
-    for raw in _told(world, [Said(name, title) for name, title in SPLIT]):
+def test_an_encoded_word_in_two_fields_is_none(busy_mailer: MailService) -> None:
+    for raw in _told(busy_mailer, [Said(name, title) for name, title in SPLIT]):
         _assert_ours(raw, OURS)
 
 
-def test_moderators_get_no_header_of_an_authors_choice(world: World) -> None:
+def test_moderators_get_no_header_of_an_authors_choice(busy_mailer: MailService) -> None:
     site_settings.change("demo", moderators=[MODERATOR])
     actor = records.Actor("cli", "Ada")
-    policy_changes.set_policy("demo", actor, now=world.now, policy=records.Policy.ALL)
-    for raw in _told(world, [Said(form, form) for form in _forms(PAYLOADS[0])[::3]]):
+    policy_changes.set_policy("demo", actor, now=busy_mailer.now, policy=records.Policy.ALL)
+    for raw in _told(busy_mailer, [Said(form, form) for form in _forms(PAYLOADS[0])[::3]]):
         _assert_ours(raw, TO_MODERATORS)
-    assert set(world.box.recipients) == {MODERATOR}
+    assert set(busy_mailer.box.recipients) == {MODERATOR}
 
 
 # What mail leaves out of a name, or writes otherwise, must not make it a reserved one.
 NEARLY = ["Admin\u3164", "\u115fAdmin", "Admin\uffa0"]
 
 
-def test_no_guest_gets_a_reserved_name_by_what_mail_leaves_out(world: World) -> None:
-    client = apps.create_app(world.settings, world.store).test_client()
+def test_no_guest_gets_a_reserved_name_by_what_mail_leaves_out(busy_mailer: MailService) -> None:
+    client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for name in NEARLY:
         sent = {"name": name, "body": "hello"}
         answer = client.post("/api/v1/sites/demo/comments?thread=page", json=sent)
@@ -195,8 +197,8 @@ LINKS = [
 ]  # fmt: skip
 
 
-def test_nothing_that_reads_as_a_link_is_left_in_any_form(world: World) -> None:
-    for raw in _told(world, [Said(link, link, link) for link in LINKS]):
+def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailService) -> None:
+    for raw in _told(busy_mailer, [Said(link, link, link) for link in LINKS]):
         _assert_ours(raw, OURS)
         found = mail_reader.read(raw)
         assert found.value("Subject") == "[link] commented on [link]"
@@ -206,9 +208,9 @@ def test_nothing_that_reads_as_a_link_is_left_in_any_form(world: World) -> None:
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
-def test_nothing_reorders_the_text_around_it(world: World) -> None:
+def test_nothing_reorders_the_text_around_it(busy_mailer: MailService) -> None:
     hostile = [Said(f"B{each}ob", f"A{each} page", f"hel{each}lo") for each in BIDI]
-    for raw in _told(world, hostile):
+    for raw in _told(busy_mailer, hostile):
         found = mail_reader.read(raw)
         assert found.value("Subject") == "Bob commented on A page"
         assert not any(each in text for each in BIDI for _, text in found.parts)
@@ -230,11 +232,11 @@ def test_whatever_is_written_is_read_as_it_was_meant(name: str, title: str, text
     assert all(len(line) <= 78 for line in made.split(b"\r\n"))
 
 
-def test_a_mail_that_cannot_be_made_ends_no_other(world: World) -> None:
+def test_a_mail_that_cannot_be_made_ends_no_other(busy_mailer: MailService) -> None:
     """Addresses that an older release accepted are refused now."""
     for email_ in ("ann@example.org", "ann@x..example", "zoe@example.org"):
-        world.subscribe(email_)
-    world.say("news")
-    world.deliver()
-    assert world.told("news") == ["ann@example.org", "zoe@example.org"]
+        busy_mailer.subscribe(email_)
+    busy_mailer.say("news")
+    busy_mailer.deliver()
+    assert busy_mailer.told("news") == ["ann@example.org", "zoe@example.org"]
     assert counter_oracle.events() == []

@@ -16,20 +16,15 @@ from comments.store import connection, ownership
 from comments.tree.counters import from_events, totals
 from emulator import inprocess
 from tests.support.histories import counter_oracle
-from tests.support.store_interceptors import Commits
+from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads
 
 NOW = sample_threads.START + timedelta(days=1)
 
 
 @pytest.fixture
-def faults() -> Commits:
-    return Commits()
-
-
-@pytest.fixture
-def interceptor(faults: Commits) -> Commits:
-    return faults
+def faults(interceptor: InterceptorSlot) -> Commits:
+    return interceptor.use(Commits())
 
 
 def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.Site) -> None:

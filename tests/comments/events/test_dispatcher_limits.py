@@ -14,6 +14,7 @@ from comments.jobs import recategorize, wiring
 from comments.store import connection
 from comments.tree.counters import totals
 from tests.support.histories import counter_oracle
+from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads
 
 NOW = sample_threads.START + timedelta(days=1)
@@ -40,13 +41,8 @@ class Commits:
 
 
 @pytest.fixture
-def commits() -> Commits:
-    return Commits()
-
-
-@pytest.fixture
-def interceptor(commits: Commits) -> Commits:
-    return commits
+def commits(interceptor: InterceptorSlot) -> Commits:
+    return interceptor.use(Commits())
 
 
 def _node(number: int) -> records.ImportedComment:

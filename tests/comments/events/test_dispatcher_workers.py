@@ -13,20 +13,15 @@ from comments.jobs import worker_thread
 from comments.store import connection
 from tests.comments.conftest import Clock
 from tests.support.histories import counter_oracle
-from tests.support.store_interceptors import Commits
+from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads
 
 SECRET = "a secret of the tasks"
 
 
 @pytest.fixture
-def faults() -> Commits:
-    return Commits()
-
-
-@pytest.fixture
-def interceptor(faults: Commits) -> Commits:
-    return faults
+def faults(interceptor: InterceptorSlot) -> Commits:
+    return interceptor.use(Commits())
 
 
 @pytest.fixture

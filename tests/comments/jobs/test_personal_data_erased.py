@@ -66,7 +66,7 @@ class Clock:
         return self.now
 
 
-class World:
+class ServiceOnDisk:
     """A file with everything of his that there can be, and a process that shows it."""
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
@@ -161,38 +161,38 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceOnDisk]:
     monkeypatch.setattr(thread_view, "CACHE_MAX_AGE", AGE)
     (tmp_path / "data").mkdir()
     path, clock = tmp_path / "data" / "store.db", Clock()
     with inprocess.open_engine(
         path, indexes=ROOT / "index.yaml", concurrency="pessimistic", history=0, clock=clock
     ) as engine:
-        made = World(path, engine, clock)
+        made = ServiceOnDisk(path, engine, clock)
         with made.store.context():
             made.fill()
             yield made
 
 
-def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
-    assert len(world.shown()) > len(SHOWING)
-    forms = world.stored_forms()
+def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(on_disk: ServiceOnDisk) -> None:
+    assert len(on_disk.shown()) > len(SHOWING)
+    forms = on_disk.stored_forms()
     assert forms
-    assert len({found.partition(": ")[2] for found in world.in_files(forms)}) > len(WORDS)
-    before = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+    assert len({found.partition(": ")[2] for found in on_disk.in_files(forms)}) > len(WORDS)
+    before = json.loads(on_disk.client.get(SHOWING[0]).text)["comments"]
 
     done = SimpleNamespace(is_done=False)
     while not done.is_done:
-        done = personal_data.erase(world.author, now=here())
-    assert world.shown() == set()
-    world.settle()
-    world.pass_by()
-    assert world.stored_forms() == set()
-    assert world.in_files(forms) == set()
-    assert world.shown() == set()
+        done = personal_data.erase(on_disk.author, now=here())
+    assert on_disk.shown() == set()
+    on_disk.settle()
+    on_disk.pass_by()
+    assert on_disk.stored_forms() == set()
+    assert on_disk.in_files(forms) == set()
+    assert on_disk.shown() == set()
 
     # What others wrote stands where it stood, below a mark where he is gone.
-    after = json.loads(world.client.get(SHOWING[0]).text)["comments"]
+    after = json.loads(on_disk.client.get(SHOWING[0]).text)["comments"]
     places = {each["id"]: each for each in before}
     assert [each["status"] for each in after] == ["approved", "removed", "approved"]
     for each in after:
@@ -201,6 +201,6 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(world: World) -> None:
             was["slug"], was["parent"], was["created"],
         )  # fmt: skip
     told = personal_data.export(
-        world.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
+        on_disk.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
     )
     assert (told.account, told.comments, told.votes, told.mailed) == (None, [], {}, 0)

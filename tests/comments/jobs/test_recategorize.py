@@ -25,6 +25,7 @@ from comments.tree.counters import totals
 from comments.tree.threads import category_journal
 from emulator import errors as engine_errors
 from tests.support.histories import counter_oracle
+from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import compaction, sample_threads
 
 NAME = records.ThreadName("demo", "page")
@@ -66,13 +67,8 @@ class Hook:
 
 
 @pytest.fixture
-def hook() -> Hook:
-    return Hook()
-
-
-@pytest.fixture
-def interceptor(hook: Hook) -> Hook:
-    return hook
+def hook(interceptor: InterceptorSlot) -> Hook:
+    return interceptor.use(Hook())
 
 
 @pytest.fixture(autouse=True)

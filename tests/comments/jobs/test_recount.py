@@ -27,11 +27,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
 
 
-@pytest.fixture
-def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
-    return begun.found
-
-
 def _one_more(scope: counting.Scope, comments: int, people: int) -> list[Difference]:
     return [
         Difference(scope, "approved", comments, comments + 1),
@@ -48,13 +43,13 @@ def _places_of(author: str) -> list[counting.Scope]:
     ]
 
 
-def test_nothing_is_found_where_nothing_is_wrong(grown: dict[str, records.Comment]) -> None:
+def test_nothing_is_found_where_nothing_is_wrong(counted_rows: dict[str, records.Comment]) -> None:
     assert counter_drift.recount_all() == []
 
 
 @pytest.mark.parametrize("more", [1, -1, 7])
 def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
-    grown: dict[str, records.Comment], more: int
+    counted_rows: dict[str, records.Comment], more: int
 ) -> None:
     counter_drift.plant(counter_drift.thread_row(), approved=more, listed=-more)
     found = [
@@ -72,7 +67,7 @@ def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
-    grown: dict[str, records.Comment], *, folded: bool
+    counted_rows: dict[str, records.Comment], *, folded: bool
 ) -> None:
     silent = records.ThreadName("demo", "silent")
     subscriptions.follow(silent, "s:ann", now=counter_drift.NOW)
@@ -89,9 +84,9 @@ def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
 
 
 def test_sites_authors_and_their_rows_in_threads_are_mended_too(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
 ) -> None:
-    author = grown["2"].author.id
+    author = counted_rows["2"].author.id
     counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), pending=2)
     counter_drift.plant(
         reads.get(counter_rows.participation_key(counter_drift.NAME, author)), approved=2
@@ -120,7 +115,7 @@ STATISTICS = [
 @pytest.mark.parametrize("scope", STATISTICS)
 @pytest.mark.parametrize("more", [1, -1])
 def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
-    grown: dict[str, records.Comment], scope: counting.Scope, more: int
+    counted_rows: dict[str, records.Comment], scope: counting.Scope, more: int
 ) -> None:
     row = reads.get(new_rows.scope_key(scope))
     had = totals.numbers_of(row)
@@ -138,7 +133,7 @@ def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
 
 @pytest.mark.parametrize("scope", STATISTICS)
 def test_rows_of_statistics_that_are_gone_come_back(
-    grown: dict[str, records.Comment], scope: counting.Scope
+    counted_rows: dict[str, records.Comment], scope: counting.Scope
 ) -> None:
     numbers = totals.numbers_of(reads.get(new_rows.scope_key(scope)))
     counter_drift.delete(new_rows.scope_key(scope))
@@ -152,7 +147,7 @@ def test_rows_of_statistics_that_are_gone_come_back(
 @pytest.mark.parametrize("day", ["", "2020-02-20"])
 @pytest.mark.parametrize("category", ["news", "nothing"])
 def test_rows_of_statistics_that_count_nothing_go(
-    grown: dict[str, records.Comment], category: str, day: str
+    counted_rows: dict[str, records.Comment], category: str, day: str
 ) -> None:
     place = counting.category_scope("demo", category)._replace(kind="day" if day else "category")
     place = place._replace(day=day)
@@ -168,10 +163,12 @@ def test_rows_of_statistics_that_count_nothing_go(
 
 
 def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
 ) -> None:
-    counter_drift.delete(counter_rows.participation_key(counter_drift.NAME, grown["2"].author.id))
-    counter_drift.delete(counter_rows.standing_key("demo", grown["2"].author.id))
+    counter_drift.delete(
+        counter_rows.participation_key(counter_drift.NAME, counted_rows["2"].author.id)
+    )
+    counter_drift.delete(counter_rows.standing_key("demo", counted_rows["2"].author.id))
     counter_drift.delete(counter_rows.thread_counter_key(records.ThreadName("demo", "other"), 0))
     key = counter_rows.participation_key(counter_drift.NAME, "g:nobody")
     transactions.transaction(
@@ -188,7 +185,7 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
 
 @pytest.mark.parametrize("lost", range(4))
 def test_a_shard_that_is_gone_is_counted_again(
-    grown: dict[str, records.Comment], site: records.Site, lost: int
+    counted_rows: dict[str, records.Comment], site: records.Site, lost: int
 ) -> None:
     sharding.spread(counter_drift.NAME, 4)
     for n in range(4):
@@ -201,20 +198,22 @@ def test_a_shard_that_is_gone_is_counted_again(
     counter_drift.delete(counter_rows.thread_counter_key(counter_drift.NAME, lost))
     assert {each.scope for each in counter_drift.recount_all()} == {HERE}
     assert counter_drift.recount_all() == []
-    sample_threads.post(site, "more", grown["2"].id)
+    sample_threads.post(site, "more", counted_rows["2"].id)
     counter_drift.deliver()
     sharding.gather(counter_drift.NAME)
     counter_oracle.check_all()
 
 
 def test_threads_stored_before_there_were_counters_get_theirs(
-    grown: dict[str, records.Comment], site: records.Site
+    counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
         for message in list(reads.fetch(reads.Query(kind))):
             path = [part for step in message.key.path for part in (step.kind, step.name)]
             counter_drift.delete(ndb.Key(*path))
-    sample_threads.post(site, "meanwhile", grown["2"].id)  # counted from what is there: nothing
+    sample_threads.post(
+        site, "meanwhile", counted_rows["2"].id
+    )  # counted from what is there: nothing
     counter_drift.recount_all()
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
@@ -223,11 +222,14 @@ def test_threads_stored_before_there_were_counters_get_theirs(
 
 
 def test_what_events_have_still_to_add_is_counted_in(
-    grown: dict[str, records.Comment], site: records.Site
+    counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     sample_threads.post(site, "late")
     own_comment.retract(
-        grown["2"].id, author_id=grown["2"].author.id, revision=None, now=sample_threads.START
+        counted_rows["2"].id,
+        author_id=counted_rows["2"].author.id,
+        revision=None,
+        now=sample_threads.START,
     )
     counter_drift.plant(reads.get(counter_rows.site_counter_key("demo")), approved=1)
     assert counter_drift.recount_all() == [Difference(SITE, "approved", 16, 15)]
@@ -238,7 +240,7 @@ def test_what_events_have_still_to_add_is_counted_in(
 
 
 def test_an_event_that_was_lost_is_found_as_drift(
-    grown: dict[str, records.Comment], site: records.Site
+    counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     row = sample_threads.post(site, "lost")
     key = event_rows.event_key(f"{row.id}.1")
@@ -257,7 +259,7 @@ def test_an_event_that_was_lost_is_found_as_drift(
 
 
 def test_an_interrupted_recount_goes_on_where_it_ended(
-    grown: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
+    counted_rows: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample_threads.post(
         site, "next", thread="other/2"

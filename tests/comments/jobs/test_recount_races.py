@@ -13,6 +13,7 @@ from comments.store import connection, reads
 from comments.store.models import counter_rows
 from tests.support import prepared_stores
 from tests.support.histories import counter_drift, counter_oracle
+from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads, sample_votes
 
 
@@ -42,23 +43,13 @@ class Between:
 
 
 @pytest.fixture
-def between() -> Between:
-    return Between()
-
-
-@pytest.fixture
-def interceptor(between: Between) -> Between:
-    return between
+def between(interceptor: InterceptorSlot) -> Between:
+    return interceptor.use(Between())
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
-
-
-@pytest.fixture
-def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
-    return begun.found
 
 
 # The commits of a recount of two threads, the second of which is wrong: two comparisons, a mending,
@@ -68,13 +59,13 @@ COMPARED = [1, 3]
 
 @pytest.mark.parametrize("commit", COMPARED)
 def test_what_people_write_between_comparison_and_mending_stays(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
     site: records.Site,
     open_store: connection.Store,
     between: Between,
     commit: int,
 ) -> None:
-    author = grown["2"].author
+    author = counted_rows["2"].author
     counter_drift.delete(
         counter_rows.participation_key(counter_drift.NAME, author.id)
     )  # so that he seems new in the thread
@@ -95,7 +86,7 @@ def test_what_people_write_between_comparison_and_mending_stays(
 
 @pytest.mark.parametrize("commit", COMPARED)
 def test_two_recounts_at_once_mend_once(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
     open_store: connection.Store,
     between: Between,
     commit: int,
@@ -116,7 +107,7 @@ def test_two_recounts_at_once_mend_once(
 
 @pytest.mark.parametrize("query", range(13))
 def test_a_comparison_is_of_one_moment(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
     site: records.Site,
     open_store: connection.Store,
     between: Between,
@@ -126,7 +117,7 @@ def test_a_comparison_is_of_one_moment(
         with open_store.context():
             sample_threads.post(site, "meanwhile")
             counter_drift.deliver()
-            sample_threads.post(site, "later", grown["2"].id)
+            sample_threads.post(site, "later", counted_rows["2"].id)
 
     between.plan("RunQuery", query, write)
     assert counter_drift.recount_all() == []
@@ -187,9 +178,9 @@ def _author(number: int) -> records.Author:
 
 
 def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
-    grown: dict[str, records.Comment], open_store: connection.Store, between: Between
+    counted_rows: dict[str, records.Comment], open_store: connection.Store, between: Between
 ) -> None:
-    row = grown["2"]
+    row = counted_rows["2"]
     sample_votes.vote(row, "ann")
     sample_votes.count_all()
     counter_drift.lose_vote(row.id, "ann")

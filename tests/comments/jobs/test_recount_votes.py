@@ -6,7 +6,7 @@ from comments.domain import records
 from comments.domain.counting import Scope
 from comments.jobs.recount import Difference
 from comments.posting import own_comment
-from comments.store import connection, ownership, reads, transactions
+from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, vote_rows
 from tests.support import prepared_stores
 from tests.support.histories import counter_drift
@@ -18,11 +18,6 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
 
 
-@pytest.fixture
-def grown(store: connection.Store, begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
-    return begun.found
-
-
 def _plant_votes(comment_id: str, **values: int) -> None:
     """Change a comment's row around everybody."""
     row = reads.get(comment_rows.comment_key(comment_id))
@@ -31,9 +26,9 @@ def _plant_votes(comment_id: str, **values: int) -> None:
 
 
 def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
 ) -> None:
-    one, two, other = (grown[text] for text in ("1", "2", "3"))
+    one, two, other = (counted_rows[text] for text in ("1", "2", "3"))
     for comment in (one, two):
         for voter in ("ann", "bob", "cid"):
             sample_votes.vote(comment, voter, -1 if voter == "cid" else 1)
@@ -57,9 +52,9 @@ def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
 
 
 def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
-    grown: dict[str, records.Comment],
+    counted_rows: dict[str, records.Comment],
 ) -> None:
-    row = grown["2.1"]
+    row = counted_rows["2.1"]
     sample_votes.vote(row, "ann")
     sample_votes.vote(row, "bob")
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=counter_drift.NOW)

@@ -21,15 +21,10 @@ def _entered(store: connection.Store) -> None:
     """Every test here runs inside the store."""
 
 
-@pytest.fixture
-def grown(site: records.Site) -> dict[str, records.Comment]:
-    return sample_threads.grow(site, sample_threads.TREE)
-
-
 def test_a_sound_thread_has_no_problems(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
-    gone = grown["1.1"]
+    gone = tree_rows["1.1"]
     own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     name = sample_threads.name_of(site)
     assert repair.find_problems(SCHEME, name) == []
@@ -49,16 +44,18 @@ def test_a_sound_thread_has_no_problems(
 )
 def test_what_the_links_and_numbers_tell_is_rebuilt(
     site: records.Site,
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
     text: str,
     damage: dict[str, Any],
     fields: set[str],
 ) -> None:
     name = sample_threads.name_of(site)
     before = _rows(name)
-    _damage(grown[text], **damage)
+    _damage(tree_rows[text], **damage)
     found = repair.find_problems(SCHEME, name)
-    assert {(p.comment, p.field) for p in found} == {(grown[text].id, field) for field in fields}
+    assert {(p.comment, p.field) for p in found} == {
+        (tree_rows[text].id, field) for field in fields
+    }
     assert repair.fix(SCHEME, name) == len(fields)
     assert repair.find_problems(SCHEME, name) == []
     assert _rows(name) == before
@@ -66,7 +63,7 @@ def test_what_the_links_and_numbers_tell_is_rebuilt(
 
 
 def test_a_root_counter_that_fell_behind_is_raised(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
 
@@ -85,20 +82,20 @@ def test_a_root_counter_that_fell_behind_is_raised(
 
 
 def test_two_siblings_of_one_number_are_told_apart(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
-    _damage(grown["1.2"], number=1, sort_hash=grown["1.1"].sort_hash)
+    _damage(tree_rows["1.2"], number=1, sort_hash=tree_rows["1.1"].sort_hash)
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sample_threads.listed(site) == ORDER
 
 
 def test_comments_whose_parent_is_gone_become_roots(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
-    _damage(grown["1.1"], parent="a" * 26)
+    _damage(tree_rows["1.1"], parent="a" * 26)
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(sample_threads.listed(site)) == sorted(ORDER)
@@ -108,10 +105,10 @@ def test_comments_whose_parent_is_gone_become_roots(
 
 
 def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
-    _damage(grown["1"], parent=grown["1.1.2"].id)
+    _damage(tree_rows["1"], parent=tree_rows["1.1.2"].id)
     repair.fix(SCHEME, name)
     assert repair.find_problems(SCHEME, name) == []
     assert sorted(sample_threads.listed(site)) == sorted(ORDER)
@@ -119,11 +116,11 @@ def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
 
 
 def test_every_hash_destroyed_is_every_hash_rebuilt(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
     before = _rows(name)
-    for row in grown.values():
+    for row in tree_rows.values():
         _damage(row, sort_hash="x", level=99, slug="", child_count=0)
     repair.fix(SCHEME, name)
     assert _rows(name) == before

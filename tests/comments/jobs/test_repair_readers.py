@@ -38,7 +38,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 
 @pytest.fixture
-def grown(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
+def repaired_rows(store: connection.Store, begun: prepared_stores.Beginning) -> Grown:
     return dict(begun.found)
 
 
@@ -54,7 +54,7 @@ def _grow(site: records.Site) -> Grown:
 
 
 @pytest.fixture
-def processes(engine: inprocess.Engine, grown: Grown) -> list[reader_processes.Reader]:
+def processes(engine: inprocess.Engine, repaired_rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read everything."""
     warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
     _check(warm)
@@ -75,29 +75,29 @@ def _damage(row: records.Comment, **values: object) -> None:
     transactions.transaction(body)
 
 
-def _lose_a_parent(grown: Grown) -> None:
+def _lose_a_parent(repaired_rows: Grown) -> None:
     """A reply becomes a root, and all below it get other hashes."""
-    _damage(grown["1.1"], parent=None)
+    _damage(repaired_rows["1.1"], parent=None)
 
 
-def _run_in_a_circle(grown: Grown) -> None:
-    _damage(grown["1"], parent=grown["1.1.2"].id)
+def _run_in_a_circle(repaired_rows: Grown) -> None:
+    _damage(repaired_rows["1"], parent=repaired_rows["1.1.2"].id)
 
 
-def _share_a_number(grown: Grown) -> None:
+def _share_a_number(repaired_rows: Grown) -> None:
     """Two siblings at one place: one of them gets another."""
-    _damage(grown["1.2"], number=1, sort_hash=grown["1.1"].sort_hash)
+    _damage(repaired_rows["1.2"], number=1, sort_hash=repaired_rows["1.1"].sort_hash)
 
 
-def _swap_hashes(grown: Grown) -> None:
+def _swap_hashes(repaired_rows: Grown) -> None:
     """The buckets hold both where they belong: what is stored of them says otherwise."""
-    _damage(grown["2"], sort_hash=grown["3"].sort_hash)
-    _damage(grown["3"], sort_hash=grown["2"].sort_hash)
+    _damage(repaired_rows["2"], sort_hash=repaired_rows["3"].sort_hash)
+    _damage(repaired_rows["3"], sort_hash=repaired_rows["2"].sort_hash)
 
 
-def _spoil_hashes(grown: Grown) -> None:
+def _spoil_hashes(repaired_rows: Grown) -> None:
     for text in ("1.1", "2.1", "5"):
-        _damage(grown[text], sort_hash="xx", level=9)
+        _damage(repaired_rows[text], sort_hash="xx", level=9)
 
 
 DAMAGES = [_lose_a_parent, _run_in_a_circle, _share_a_number, _swap_hashes, _spoil_hashes]
@@ -105,9 +105,9 @@ DAMAGES = [_lose_a_parent, _run_in_a_circle, _share_a_number, _swap_hashes, _spo
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_after_a_repair_warm_processes_equal_the_floor_at_once(
-    grown: Grown, processes: list[reader_processes.Reader], damage: Callable[[Grown], None]
+    repaired_rows: Grown, processes: list[reader_processes.Reader], damage: Callable[[Grown], None]
 ) -> None:
-    damage(grown)
+    damage(repaired_rows)
     assert repair.fix(SCHEME, NAME)
     _check(processes)
     folded = compactor.fold(SCHEME, NAME)
@@ -127,7 +127,7 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("stops", ["before the switch", "before the clearing"])
 def test_a_folding_that_stops_over_a_repair_harms_nobody(
-    grown: Grown,
+    repaired_rows: Grown,
     processes: list[reader_processes.Reader],
     damage: Callable[[Grown], None],
     stops: str,
@@ -135,7 +135,7 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
     prepared = compactor.prepare(SCHEME, NAME)
     assert prepared is not None
     folded = compactor.switch(prepared) if stops == "before the clearing" else None
-    damage(grown)
+    damage(repaired_rows)
     repair.fix(SCHEME, NAME)
     _check(processes)
     folded = folded or compactor.switch(prepared)
@@ -153,12 +153,15 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
 
 @pytest.mark.parametrize("query", range(1, 7))
 def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost(
-    engine: inprocess.Engine, grown: Grown, processes: list[reader_processes.Reader], query: int
+    engine: inprocess.Engine,
+    repaired_rows: Grown,
+    processes: list[reader_processes.Reader],
+    query: int,
 ) -> None:
     """A slow folder clears before any of the queries of the next one."""
     slow = compactor.fold(SCHEME, NAME)
     assert slow is not None
-    _lose_a_parent(grown)
+    _lose_a_parent(repaired_rows)
     repair.fix(SCHEME, NAME)
     for process in processes:
         process.now += compactor.GRACE
@@ -180,13 +183,13 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
 
 
 def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
-    grown: Grown, processes: list[reader_processes.Reader]
+    repaired_rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
-    _lose_a_parent(grown)
+    _lose_a_parent(repaired_rows)
     repair.fix(SCHEME, NAME)
     folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
-    moved = grown["1.1"]
+    moved = repaired_rows["1.1"]
     own_comment.retract(
         moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START
     )
@@ -210,21 +213,24 @@ def _clear_after_the_grace(
 
 
 def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
-    site: records.Site, grown: Grown, processes: list[reader_processes.Reader]
+    site: records.Site, repaired_rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
-    _damage(grown["1.1"], slug="damaged")
+    _damage(repaired_rows["1.1"], slug="damaged")
     repair.fix(SCHEME, NAME)
     reader = processes[0]
     reader.do(lambda: thread_view.view(NAME))
-    _damage(grown["1.1"], sort_hash="xx")
+    _damage(repaired_rows["1.1"], sort_hash="xx")
     repair.fix(SCHEME, NAME)
     with pytest.raises(thread_view.NotMaterialized):
         reader.do(lambda: thread_view.view(NAME))
     compaction.whole(NAME)
     reader.now += thread_view.CACHE_MAX_AGE
     reader.do(lambda: thread_view.view(NAME))
-    sample_threads.post(site, "later", grown["1.1"].id)
+    sample_threads.post(site, "later", repaired_rows["1.1"].id)
     own_comment.retract(
-        grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
+        repaired_rows["1.1"].id,
+        author_id=repaired_rows["1.1"].author.id,
+        revision=None,
+        now=sample_threads.START,
     )
     reader.do(lambda: thread_view.view(NAME))

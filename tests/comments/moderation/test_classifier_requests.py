@@ -33,11 +33,6 @@ SHOWN, HELD = Status.APPROVED, Status.PENDING
 
 
 @pytest.fixture
-def interceptor(faults: Faults) -> Faults:
-    return faults
-
-
-@pytest.fixture
 def service(
     open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> Iterator[Service]:

@@ -26,16 +26,6 @@ BEN = records.Actor("account:ben", "Ben")
 NAME = records.ThreadName("demo", "page")
 
 
-@pytest.fixture
-def interceptor(faults: Faults) -> Faults:
-    return faults
-
-
-@pytest.fixture
-def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    return sample_threads.grow(site, sample_threads.TREE)
-
-
 def _decide(row: records.Comment, verb: Verb, actor: records.Actor = ADA, **more: object):
     given = {"now": sample_threads.START + timedelta(hours=1), **more}
     return decisions.decide("demo", row.id, verb, actor, **given)  # type: ignore[arg-type]
@@ -58,67 +48,69 @@ def _check() -> None:
     ],
 )  # fmt: skip
 def test_what_is_taken_away_leaves_its_place_and_comes_back_to_it(
-    grown: dict[str, records.Comment], verb: Verb, status: Status
+    tree_rows: dict[str, records.Comment], verb: Verb, status: Status
 ) -> None:
     before = sample_threads.listed(records.Site("demo", (), "", 2))
     site = records.Site("demo", (), "", 2)
-    assert _decide(grown["1.1"], verb).status is status
+    assert _decide(tree_rows["1.1"], verb).status is status
     assert sample_threads.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
-    assert _decide(grown["3"], verb).status is status
+    assert _decide(tree_rows["3"], verb).status is status
     assert sample_threads.listed(site)[-1] == "2.1"
     _check()
-    assert _decide(grown["1.1"], Verb.APPROVE).sort_hash == grown["1.1"].sort_hash
-    _decide(grown["3"], Verb.RESTORE)
+    assert _decide(tree_rows["1.1"], Verb.APPROVE).sort_hash == tree_rows["1.1"].sort_hash
+    _decide(tree_rows["3"], Verb.RESTORE)
     assert sample_threads.listed(site) == before
     _check()
 
 
 def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_back(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
-    _decide(grown["2"], Verb.REJECT)
+    _decide(tree_rows["2"], Verb.REJECT)
     assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
-    _decide(grown["2.1"], Verb.SPAM)
+    _decide(tree_rows["2.1"], Verb.SPAM)
     assert sample_threads.listed(site)[-2:] == ["1.2", "3"]
     _check()
-    _decide(grown["2.1"], Verb.APPROVE)
+    _decide(tree_rows["2.1"], Verb.APPROVE)
     assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
     _check()
 
 
 def test_a_decision_is_undone_once_and_to_what_stood_before(
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
 ) -> None:
-    _decide(grown["1"], Verb.HOLD)
-    _decide(grown["1"], Verb.APPROVE)
-    _decide(grown["1"], Verb.RESTORE)
-    assert _status(grown["1"]) is Status.PENDING
+    _decide(tree_rows["1"], Verb.HOLD)
+    _decide(tree_rows["1"], Verb.APPROVE)
+    _decide(tree_rows["1"], Verb.RESTORE)
+    assert _status(tree_rows["1"]) is Status.PENDING
     with pytest.raises(errors.Conflict) as refused:
-        _decide(grown["1"], Verb.RESTORE)
+        _decide(tree_rows["1"], Verb.RESTORE)
     assert refused.value.code == "nothing-to-restore"
     with pytest.raises(errors.Conflict):
-        _decide(grown["2"], Verb.RESTORE)
+        _decide(tree_rows["2"], Verb.RESTORE)
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_what_was_retracted_never_comes_back(grown: dict[str, records.Comment], verb: Verb) -> None:
-    _decide(grown["3"], Verb.PIN)
-    _decide(grown["3"], Verb.REJECT)
-    own_comment.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
+def test_what_was_retracted_never_comes_back(
+    tree_rows: dict[str, records.Comment], verb: Verb
+) -> None:
+    _decide(tree_rows["3"], Verb.PIN)
+    _decide(tree_rows["3"], Verb.REJECT)
+    own_comment.retract(tree_rows["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
     with pytest.raises(errors.Conflict) as refused:
-        _decide(grown["3"], verb)
+        _decide(tree_rows["3"], verb)
     assert refused.value.code == "comment-retracted"
-    case = decisions.case("demo", grown["3"].id)
+    case = decisions.case("demo", tree_rows["3"].id)
     assert (case.rule, case.why, case.stood, case.comment.pinned) == ("", "", None, False)
 
 
 @pytest.mark.parametrize("verb", Verb)
 @pytest.mark.parametrize("elsewhere", ["other", "", "*"])
 def test_a_comment_of_another_site_is_not_there(
-    grown: dict[str, records.Comment], verb: Verb, elsewhere: str
+    tree_rows: dict[str, records.Comment], verb: Verb, elsewhere: str
 ) -> None:
     before = list(map(str, stored_state.rows("Comment")))
-    for row in grown.values():
+    for row in tree_rows.values():
         with pytest.raises(errors.NotFound):
             decisions.decide(elsewhere, row.id, verb, ADA, now=sample_threads.START)
         with pytest.raises(errors.NotFound):
@@ -128,32 +120,34 @@ def test_a_comment_of_another_site_is_not_there(
 
 
 def test_only_what_was_seen_is_decided_and_a_repeat_is_no_fault(
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
 ) -> None:
-    _decide(grown["1"], Verb.HOLD, revision=1)
+    _decide(tree_rows["1"], Verb.HOLD, revision=1)
     with pytest.raises(errors.RevisionMismatch):
-        _decide(grown["1"], Verb.REJECT, revision=1)
-    held = _decide(grown["1"], Verb.HOLD, revision=1)
+        _decide(tree_rows["1"], Verb.REJECT, revision=1)
+    held = _decide(tree_rows["1"], Verb.HOLD, revision=1)
     assert (held.status, held.revision) == (Status.PENDING, 2)
     assert len(stored_state.audit()) == 1
 
 
 def test_what_readers_do_not_see_is_neither_hidden_nor_pinned(
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
 ) -> None:
-    _decide(grown["1"], Verb.SPAM)
+    _decide(tree_rows["1"], Verb.SPAM)
     for verb in (Verb.HIDE, Verb.PIN):
         with pytest.raises(errors.Conflict) as refused:
-            _decide(grown["1"], verb)
+            _decide(tree_rows["1"], verb)
         assert refused.value.code == "comment-not-shown"
 
 
-def test_a_pinned_comment_says_so_while_readers_see_it(grown: dict[str, records.Comment]) -> None:
-    assert b"pinned" not in presentation.fragment(grown["1"])
-    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.PIN))
-    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.HIDE))
-    assert b'"pinned":true' in presentation.fragment(_decide(grown["1"], Verb.RESTORE))
-    assert b"pinned" not in presentation.fragment(_decide(grown["1"], Verb.UNPIN))
+def test_a_pinned_comment_says_so_while_readers_see_it(
+    tree_rows: dict[str, records.Comment],
+) -> None:
+    assert b"pinned" not in presentation.fragment(tree_rows["1"])
+    assert b'"pinned":true' in presentation.fragment(_decide(tree_rows["1"], Verb.PIN))
+    assert b"pinned" not in presentation.fragment(_decide(tree_rows["1"], Verb.HIDE))
+    assert b'"pinned":true' in presentation.fragment(_decide(tree_rows["1"], Verb.RESTORE))
+    assert b"pinned" not in presentation.fragment(_decide(tree_rows["1"], Verb.UNPIN))
 
 
 def test_the_log_says_who_decided_what_and_holds_nothing_of_the_comment(
@@ -178,14 +172,16 @@ def test_the_log_says_who_decided_what_and_holds_nothing_of_the_comment(
 
 
 @pytest.mark.parametrize("reason", ["x" * 501, "two\nlines", "\x00", "\ud800"])
-def test_a_reason_is_one_short_line(grown: dict[str, records.Comment], reason: str) -> None:
+def test_a_reason_is_one_short_line(tree_rows: dict[str, records.Comment], reason: str) -> None:
     with pytest.raises(errors.BadInput, match="reason"):
-        _decide(grown["1"], Verb.HIDE, reason=reason)
-    assert _status(grown["1"]) is Status.APPROVED
+        _decide(tree_rows["1"], Verb.HIDE, reason=reason)
+    assert _status(tree_rows["1"]) is Status.APPROVED
 
 
-def test_an_entry_of_the_log_is_undone_while_it_stands(grown: dict[str, records.Comment]) -> None:
-    _decide(grown["1"], Verb.SPAM)
+def test_an_entry_of_the_log_is_undone_while_it_stands(
+    tree_rows: dict[str, records.Comment],
+) -> None:
+    _decide(tree_rows["1"], Verb.SPAM)
     (entry,) = audit_log.log("demo")
     assert decisions.undo("demo", entry.id, BEN, now=sample_threads.START).status is Status.APPROVED
     with pytest.raises(errors.Conflict) as refused:
@@ -193,20 +189,22 @@ def test_an_entry_of_the_log_is_undone_while_it_stands(grown: dict[str, records.
     assert refused.value.code == "decided-since"
     with pytest.raises(errors.NotFound):
         decisions.undo("other", entry.id, BEN, now=sample_threads.START)
-    _decide(grown["2"], Verb.PIN)
+    _decide(tree_rows["2"], Verb.PIN)
     pinned = next(each for each in audit_log.log("demo") if each.verb == "pin")
     assert not decisions.undo("demo", pinned.id, BEN, now=sample_threads.START).pinned
 
 
 def test_many_at_once_are_many_decisions_each_with_its_outcome(
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
 ) -> None:
-    own_comment.retract(grown["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START)
-    ids = [grown["1"].id, "a" * 26, grown["2.1"].id, grown["3"].id, grown["3"].id]
+    own_comment.retract(
+        tree_rows["2.1"].id, author_id="g:2.1", revision=None, now=sample_threads.START
+    )
+    ids = [tree_rows["1"].id, "a" * 26, tree_rows["2.1"].id, tree_rows["3"].id, tree_rows["3"].id]
     found = decisions.bulk("demo", ids, Verb.SPAM, ADA, now=sample_threads.START)
     assert [(each.id, each.code) for each in found] == [
-        (grown["1"].id, ""), ("a" * 26, "comment-not-found"),
-        (grown["2.1"].id, "comment-retracted"), (grown["3"].id, ""),
+        (tree_rows["1"].id, ""), ("a" * 26, "comment-not-found"),
+        (tree_rows["2.1"].id, "comment-retracted"), (tree_rows["3"].id, ""),
     ]  # fmt: skip
     assert len(stored_state.audit()) == 2
     with pytest.raises(errors.BadInput, match="more than 100"):
@@ -251,21 +249,21 @@ def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
     ],
 )  # fmt: skip
 def test_a_webhook_hears_what_readers_saw_happen(
-    grown: dict[str, records.Comment], verbs: list[Verb], told: webhooks.Type | None
+    tree_rows: dict[str, records.Comment], verbs: list[Verb], told: webhooks.Type | None
 ) -> None:
     for verb in verbs:
-        decided = _decide(grown["3"], verb)
+        decided = _decide(tree_rows["3"], verb)
     (row,) = outbox.read([outbox.event_id(decided.id, decided.revision)])
     assert webhook_endpoints._type(outbox.record(row)) is told
 
 
 def test_what_readers_lost_is_folded_at_once(
-    open_store: connection.Store, grown: dict[str, records.Comment], clock: Callable[[], float]
+    open_store: connection.Store, tree_rows: dict[str, records.Comment], clock: Callable[[], float]
 ) -> None:
     waiting = backlog.Backlog(clock)
     waiting.open()
     backlog.BACKLOG.put(open_store, waiting)
-    _decide(grown["1"], Verb.REJECT)
+    _decide(tree_rows["1"], Verb.REJECT)
     assert waiting._waiting[NAME].due == clock() + backlog.ERASE_AFTER
 
 
@@ -368,7 +366,7 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
 @pytest.mark.parametrize("method", ["Lookup", "RunQuery", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
 def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
-    grown: dict[str, records.Comment],
+    tree_rows: dict[str, records.Comment],
     faults: Faults,
     method: str,
     when: str,
@@ -376,9 +374,9 @@ def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
 ) -> None:
     verbs = [Verb.PIN, Verb.HIDE, Verb.RESTORE]
     for number, verb in enumerate(verbs, 1):
-        revision = decisions.case("demo", grown["1.1"].id).comment.revision
+        revision = decisions.case("demo", tree_rows["1.1"].id).comment.revision
         faults.plan[method, faults.calls.get(method, 0) + 1] = (when, status)
-        decided = _decide(grown["1.1"], verb, revision=revision)
+        decided = _decide(tree_rows["1.1"], verb, revision=revision)
         assert decided.revision == revision + 1
         assert len(stored_state.audit()) == number
     faults.plan.clear()

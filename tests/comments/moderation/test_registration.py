@@ -7,7 +7,7 @@ import click.testing
 import flask
 import pytest
 
-from comments import config, errors
+from comments import errors
 from comments.domain import records
 from comments.events import audit_log, safe_http
 from comments.moderation import rulebook
@@ -23,11 +23,6 @@ from tests.support.threads import sample_threads
 
 Run = Callable[..., click.testing.Result]
 SECRET = re.compile(r"whsec_[A-Za-z0-9+/=]+")
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return sample_threads.SETTINGS
 
 
 @pytest.fixture

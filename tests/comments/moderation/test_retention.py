@@ -19,11 +19,6 @@ ADA = records.Actor("cli", "Ada")
 NAME = records.ThreadName("demo", "page")
 
 
-@pytest.fixture
-def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    return sample_threads.grow(site, sample_threads.TREE)
-
-
 def _decide(row: records.Comment, verb: Verb, **more: object):
     given = {"now": sample_threads.START + timedelta(hours=1), **more}
     return decisions.decide("demo", row.id, verb, ADA, **given)  # type: ignore[arg-type]
@@ -39,42 +34,42 @@ def _deliver() -> None:
 
 
 def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     for text, verb in [("1.1", Verb.REJECT), ("2", Verb.SPAM), ("3", Verb.HIDE)]:
-        _decide(grown[text], verb, now=sample_threads.START)
-    _decide(grown["2.1"], Verb.SPAM, now=sample_threads.START)
-    _decide(grown["2.1"], Verb.APPROVE, now=sample_threads.START)
+        _decide(tree_rows[text], verb, now=sample_threads.START)
+    _decide(tree_rows["2.1"], Verb.SPAM, now=sample_threads.START)
+    _decide(tree_rows["2.1"], Verb.APPROVE, now=sample_threads.START)
     _deliver()
     assert retention.expire(sample_threads.START + retention.TERM - timedelta(seconds=1)) == 0
-    assert _status(grown["1.1"]) is Status.REJECTED
+    assert _status(tree_rows["1.1"]) is Status.REJECTED
     assert retention.expire(sample_threads.START + retention.TERM) == 2
     stored = {
         row.id: row for row in map(conversion.comment_from_message, stored_state.rows("Comment"))
     }
-    erased = [stored[grown[text].id] for text in ("1.1", "2")]
+    erased = [stored[tree_rows[text].id] for text in ("1.1", "2")]
     assert [(row.status, row.body, row.author.name) for row in erased] == [
         (Status.RETRACTED, "", "")
     ] * 2
-    assert stored[grown["3"].id].body == "3"
+    assert stored[tree_rows["3"].id].body == "3"
     assert sample_threads.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "-", "2.1"]
     assert list(stored_state.rows("ErasureDue")) == []
     with pytest.raises(errors.Conflict):
-        _decide(grown["1.1"], Verb.RESTORE)
+        _decide(tree_rows["1.1"], Verb.RESTORE)
     _deliver()
     stored_state.check_sums()
 
 
-def test_the_term_begins_anew_with_a_later_refusal(grown: dict[str, records.Comment]) -> None:
+def test_the_term_begins_anew_with_a_later_refusal(tree_rows: dict[str, records.Comment]) -> None:
     later = sample_threads.START + timedelta(days=20)
-    _decide(grown["1"], Verb.REJECT, now=sample_threads.START)
+    _decide(tree_rows["1"], Verb.REJECT, now=sample_threads.START)
     _deliver()
-    _decide(grown["1"], Verb.APPROVE, now=later)
-    _decide(grown["1"], Verb.REJECT, now=later)
+    _decide(tree_rows["1"], Verb.APPROVE, now=later)
+    _decide(tree_rows["1"], Verb.REJECT, now=later)
     # Its events are late: the mark is still that of the first refusal.
     assert retention.expire(sample_threads.START + retention.TERM) == 0
-    assert _status(grown["1"]) is Status.REJECTED
-    assert retention_marks.due(later, 9) == [grown["1"].id]
+    assert _status(tree_rows["1"]) is Status.REJECTED
+    assert retention_marks.due(later, 9) == [tree_rows["1"].id]
     assert retention.expire(later + retention.TERM) == 1
 
 

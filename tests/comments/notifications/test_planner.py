@@ -24,18 +24,10 @@ from emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
 from tests.support.outside.mail_server import Box
-from tests.support.outside.mail_service import SITE, START, THREAD, World
+from tests.support.outside.mail_service import SITE, START, THREAD, MailService
 from tests.support.threads import moderated_site, sample_threads
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def world(store: connection.Store, site: records.Site, box: Box) -> World:
-    made = World(store, box.settings(), box)
-    made.say("first", author="g:ann")
-    made.deliver()
-    return made
 
 
 def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
@@ -58,108 +50,112 @@ def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
     return node
 
 
-def test_a_reply_is_told_to_whom_it_answers_and_to_nobody_else(world: World) -> None:
-    first = world.say("a question", author="g:ann")
-    world.subscribe("ann@example.org", author="g:ann", replies=True)
-    world.subscribe("cid@example.org", author="g:cid", replies=True)
-    world.say("an answer", first.id)
-    world.say("elsewhere")
-    world.deliver()
-    assert world.box.recipients == ["ann@example.org"]
-    made = world.box.taken[0][1]
+def test_a_reply_is_told_to_whom_it_answers_and_to_nobody_else(mailer: MailService) -> None:
+    first = mailer.say("a question", author="g:ann")
+    mailer.subscribe("ann@example.org", author="g:ann", replies=True)
+    mailer.subscribe("cid@example.org", author="g:cid", replies=True)
+    mailer.say("an answer", first.id)
+    mailer.say("elsewhere")
+    mailer.deliver()
+    assert mailer.box.recipients == ["ann@example.org"]
+    made = mailer.box.taken[0][1]
     assert made["Subject"] == "Bob replied to you"
-    assert "> an answer\n" in world.box.text()
+    assert "> an answer\n" in mailer.box.text()
     assert counter_oracle.events() == []
 
 
-def test_one_click_in_the_headers_ends_it(world: World) -> None:
-    world.subscribe("ann@example.org")
-    world.say("one")
-    world.deliver()
-    made = world.box.taken[0][1]
+def test_one_click_in_the_headers_ends_it(mailer: MailService) -> None:
+    mailer.subscribe("ann@example.org")
+    mailer.say("one")
+    mailer.deliver()
+    made = mailer.box.taken[0][1]
     assert made["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
     link = made["List-Unsubscribe"].strip("<>")
     assert link.startswith(f"{mail_server.PUBLIC}/subscriptions/unsubscribe?token=")
-    client = apps.create_app(world.settings, world.store).test_client()
+    client = apps.create_app(mailer.settings, mailer.store).test_client()
     path = link.removeprefix(mail_server.PUBLIC)
     assert client.post(path, data={"List-Unsubscribe": "One-Click"}).status_code == 200
-    world.say("two")
-    world.deliver()
-    assert world.told("two") == []
-    assert len(world.box.taken) == 1
+    mailer.say("two")
+    mailer.deliver()
+    assert mailer.told("two") == []
+    assert len(mailer.box.taken) == 1
 
 
 def test_followers_are_told_in_pages_and_each_once(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    mailer: MailService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "PAGE", 3)
     emails = [f"a{number}@example.org" for number in range(10)]
     for email in emails:
-        world.subscribe(email)
-    world.say("news")
-    world.now += outbox.SWEPT_AFTER
+        mailer.subscribe(email)
+    mailer.say("news")
+    mailer.now += outbox.SWEPT_AFTER
     sent = [0]
-    while world.sweep().delivered:
+    while mailer.sweep().delivered:
         assert len(counter_oracle.events()) <= 1  # the rest of it, and nothing for each follower
-        sent.append(len(world.box.taken))
+        sent.append(len(mailer.box.taken))
     assert max(after - before for before, after in itertools.pairwise(sent)) == 3
-    assert world.told("news") == sorted(emails)
-    assert len({made["Message-ID"] for _, made in world.box.taken}) == 10
+    assert mailer.told("news") == sorted(emails)
+    assert len({made["Message-ID"] for _, made in mailer.box.taken}) == 10
 
 
-def test_who_has_several_reasons_gets_one_mail_and_his_own_comment_none(world: World) -> None:
-    first = world.say("mine", author="g:ann")
-    world.deliver()
-    world.subscribe("ann@example.org", author="g:ann", replies=True)
-    world.subscribe("ann@example.org", author="g:ann")
-    world.subscribe("bob@example.org", author="g:bob")
-    world.say("by bob", first.id)
-    world.say("by ann", first.id, author="g:ann")
-    world.deliver()
-    assert world.told("by bob") == ["ann@example.org"]
-    assert world.told("by ann") == ["bob@example.org"]
+def test_who_has_several_reasons_gets_one_mail_and_his_own_comment_none(
+    mailer: MailService,
+) -> None:
+    first = mailer.say("mine", author="g:ann")
+    mailer.deliver()
+    mailer.subscribe("ann@example.org", author="g:ann", replies=True)
+    mailer.subscribe("ann@example.org", author="g:ann")
+    mailer.subscribe("bob@example.org", author="g:bob")
+    mailer.say("by bob", first.id)
+    mailer.say("by ann", first.id, author="g:ann")
+    mailer.deliver()
+    assert mailer.told("by bob") == ["ann@example.org"]
+    assert mailer.told("by ann") == ["bob@example.org"]
 
 
-def test_who_unsubscribed_meanwhile_is_told_nothing(world: World) -> None:
-    first = world.say("mine", author="g:ann")
-    world.deliver()
-    world.subscribe("ann@example.org", author="g:ann", replies=True)
-    ann = world.subscribe("ann@example.org", author="g:another", replies=True)
-    cid = world.subscribe("cid@example.org")
-    world.say("late", first.id)
-    world.now += outbox.SWEPT_AFTER
-    world.sweep()  # it is decided who is told
+def test_who_unsubscribed_meanwhile_is_told_nothing(mailer: MailService) -> None:
+    first = mailer.say("mine", author="g:ann")
+    mailer.deliver()
+    mailer.subscribe("ann@example.org", author="g:ann", replies=True)
+    ann = mailer.subscribe("ann@example.org", author="g:another", replies=True)
+    cid = mailer.subscribe("cid@example.org")
+    mailer.say("late", first.id)
+    mailer.now += outbox.SWEPT_AFTER
+    mailer.sweep()  # it is decided who is told
     assert len(counter_oracle.events()) == 2
     # Of these she wants no more; her address stays, for what she still wants.
     subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
     subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
-    world.deliver()
-    assert world.box.taken == []
+    mailer.deliver()
+    assert mailer.box.taken == []
 
 
 @pytest.mark.parametrize("sweeps", [0, 1])
-def test_what_was_taken_back_meanwhile_is_told_to_nobody(world: World, sweeps: int) -> None:
-    world.subscribe("ann@example.org")
-    row = world.say("regretted")
-    world.now += outbox.SWEPT_AFTER
+def test_what_was_taken_back_meanwhile_is_told_to_nobody(mailer: MailService, sweeps: int) -> None:
+    mailer.subscribe("ann@example.org")
+    row = mailer.say("regretted")
+    mailer.now += outbox.SWEPT_AFTER
     for _ in range(sweeps):
-        world.sweep()
+        mailer.sweep()
     own_comment.retract(row.id, author_id="g:bob", revision=None, now=START)
-    world.deliver()
-    assert world.box.taken == []
+    mailer.deliver()
+    assert mailer.box.taken == []
     assert counter_oracle.events() == []
 
 
-def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(world: World) -> None:
+def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(
+    mailer: MailService,
+) -> None:
     site_settings.change("demo", moderators=["mod@site.example", "two@site.example"])
-    world.subscribe("ann@example.org")
+    mailer.subscribe("ann@example.org")
     _held("waits")
     _held("spam", Status.SPAM)
-    world.deliver()
-    assert world.told("waits") == ["mod@site.example", "two@site.example"]
-    assert world.told("spam") == []
-    assert len(world.box.taken) == 2
-    made = world.box.taken[0][1]
+    mailer.deliver()
+    assert mailer.told("waits") == ["mod@site.example", "two@site.example"]
+    assert mailer.told("spam") == []
+    assert len(mailer.box.taken) == 2
+    made = mailer.box.taken[0][1]
     assert made["Subject"] == "Eve wrote what waits for approval"
     assert "List-Unsubscribe" not in made
 
@@ -167,30 +163,30 @@ def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(world: W
 def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
     store: connection.Store, site: records.Site, box: Box
 ) -> None:
-    world = World(store, box.settings(), box)
+    mailer = MailService(store, box.settings(), box)
     site_settings.change("demo", moderators=["mod@site.example"])
     moderated_site.policy(Policy.ALL)
     draft = {"title": "Win a prize", "url": "http://localhost:8080/prize"}
     held = sample_threads.post(site, "waits", **draft)
-    world.deliver()
-    assert "prize" not in world.box.taken[0][1].as_string()
-    world.subscribe("ann@example.org")
+    mailer.deliver()
+    assert "prize" not in mailer.box.taken[0][1].as_string()
+    mailer.subscribe("ann@example.org")
     moderated_site.policy(Policy.OFF)
     sample_threads.post(site, "seen", title="A page", now=START + timedelta(minutes=1))
-    world.deliver()
-    assert len(world.box.taken) == 2
-    assert "prize" not in world.box.taken[1][1].as_string()
-    assert world.box.taken[1][1]["Subject"].endswith("on A page")
+    mailer.deliver()
+    assert len(mailer.box.taken) == 2
+    assert "prize" not in mailer.box.taken[1][1].as_string()
+    assert mailer.box.taken[1][1]["Subject"].endswith("on A page")
     decisions.decide("demo", held.id, Verb.APPROVE, moderated_site.ADA, now=START)
-    world.say("later")
-    world.deliver()
-    assert world.box.taken[-1][1]["Subject"].endswith("on Win a prize")
+    mailer.say("later")
+    mailer.deliver()
+    assert mailer.box.taken[-1][1]["Subject"].endswith("on Win a prize")
 
 
-def test_an_edit_and_an_import_are_told_to_nobody(world: World) -> None:
-    world.subscribe("ann@example.org")
-    row = world.say("seen")
-    world.deliver()
+def test_an_edit_and_an_import_are_told_to_nobody(mailer: MailService) -> None:
+    mailer.subscribe("ann@example.org")
+    row = mailer.say("seen")
+    mailer.deliver()
     own_comment.edit(
         row.id,
         author_id="g:bob",
@@ -212,36 +208,36 @@ def test_an_edit_and_an_import_are_told_to_nobody(world: World) -> None:
         source="test",
     )
     assert sample_threads.store_imported(THREAD, node) == 1
-    world.deliver()
-    assert len(world.box.taken) == 1
+    mailer.deliver()
+    assert len(mailer.box.taken) == 1
 
 
-def test_an_address_gets_so_many_mails_a_day(world: World) -> None:
-    world.settings = world.box.settings(mails_per_day=2)
-    world.subscribe("ann@example.org")
+def test_an_address_gets_so_many_mails_a_day(mailer: MailService) -> None:
+    mailer.settings = mailer.box.settings(mails_per_day=2)
+    mailer.subscribe("ann@example.org")
     for text in ("1", "2", "3"):
-        world.say(text)
-        world.deliver()
-    assert len(world.box.taken) == 2
-    world.now += timedelta(days=1)
-    world.say("4")
-    world.deliver()
-    assert world.told("4") == ["ann@example.org"]
+        mailer.say(text)
+        mailer.deliver()
+    assert len(mailer.box.taken) == 2
+    mailer.now += timedelta(days=1)
+    mailer.say("4")
+    mailer.deliver()
+    assert mailer.told("4") == ["ann@example.org"]
 
 
-def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
-    world.subscribe("ann@example.org")
-    row = world.say("news")
-    world.deliver()
+def test_a_link_leads_to_the_sites_page_or_to_ours(mailer: MailService) -> None:
+    mailer.subscribe("ann@example.org")
+    row = mailer.say("news")
+    mailer.deliver()
     assert f"{mail_server.PUBLIC}/embed/demo?thread=page&around={row.id}#comment-{row.id}" in (
-        world.box.text()
+        mailer.box.text()
     )
 
     def place(url: str) -> None:
         thread = reads.get(comment_rows.thread_key(THREAD))
         thread.url = url
         transactions.apply(ownership.Writes("tests", put=(thread,)))
-        thread_cache.COPIES.forget(world.store)
+        thread_cache.COPIES.forget(mailer.store)
 
     for url, is_ours in (
         ("http://localhost:8080/post", False),
@@ -249,28 +245,28 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(world: World) -> None:
         ("https://evil.example/", True),
     ):
         transactions.transaction(lambda url=url: place(url))  # type: ignore[misc]
-        row = world.say(f"at {len(url)}")
-        world.deliver()
+        row = mailer.say(f"at {len(url)}")
+        mailer.deliver()
         ours = f"{mail_server.PUBLIC}/embed/"
-        assert (ours in world.box.text()) is is_ours
-        assert is_ours or f"{url}#comment-{row.id}" in world.box.text()
-        assert "evil" not in world.box.text()
+        assert (ours in mailer.box.text()) is is_ours
+        assert is_ours or f"{url}#comment-{row.id}" in mailer.box.text()
+        assert "evil" not in mailer.box.text()
 
 
 def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
-    world: World, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+    mailer: MailService, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "PAGE", 5)
     for number in range(5):
-        world.subscribe(f"a{number}@example.org")
+        mailer.subscribe(f"a{number}@example.org")
 
     def reads() -> int:
-        world.say("news")
-        world.now += outbox.SWEPT_AFTER
-        world.sweep()
+        mailer.say("news")
+        mailer.now += outbox.SWEPT_AFTER
+        mailer.sweep()
         with testing.meter(engine) as cost:
-            world.sweep()  # the first page
-        assert len(world.box.taken) % 5 == 0
+            mailer.sweep()  # the first page
+        assert len(mailer.box.taken) % 5 == 0
         for event in outbox.read(counter_oracle.events()):
             transactions.transaction(lambda event=event: transactions.apply(outbox.drop(event)))  # type: ignore[misc]
         return cost.reads
@@ -282,4 +278,4 @@ def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
     )
     assert subscriptions.count(THREAD) == 30_005
     assert reads() <= short + 4
-    assert len(world.box.taken) == 10
+    assert len(mailer.box.taken) == 10

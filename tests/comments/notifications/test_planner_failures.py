@@ -27,123 +27,117 @@ from tests.support import programs
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
 from tests.support.outside.mail_server import Box
-from tests.support.outside.mail_service import INDEXES, SITE, START, World
+from tests.support.outside.mail_service import INDEXES, SITE, START, MailService
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def world(store: connection.Store, site: records.Site, box: Box) -> World:
-    made = World(store, box.settings(), box)
-    made.say("first", author="g:ann")
-    made.deliver()
-    return made
-
-
-def test_a_server_that_is_away_is_asked_again_and_loses_nobody(world: World) -> None:
+def test_a_server_that_is_away_is_asked_again_and_loses_nobody(mailer: MailService) -> None:
     emails = [f"a{number}@example.org" for number in range(3)]
     for email in emails:
-        world.subscribe(email)
-    world.say("news")
-    at_home = world.settings
+        mailer.subscribe(email)
+    mailer.say("news")
+    at_home = mailer.settings
     with mail_server.away() as box:
-        world.settings = box.settings(mails_per_day=1)
-        world.deliver()
+        mailer.settings = box.settings(mails_per_day=1)
+        mailer.deliver()
         (event,) = outbox.read(counter_oracle.events())
         assert (event.attempts, event.reason) == (1, "Unsent")
-        assert event.due - world.now == outbox.FIRST_PAUSE
+        assert event.due - mailer.now == outbox.FIRST_PAUSE
         # What was not sent counts for nobody's day.
         for _ in range(3):
-            world.now += timedelta(hours=1)
-            world.sweep()
-    world.settings = dataclasses.replace(at_home, mails_per_day=1)
-    world.now += timedelta(hours=1)
-    world.deliver()
-    assert world.told("news") == emails
+            mailer.now += timedelta(hours=1)
+            mailer.sweep()
+    mailer.settings = dataclasses.replace(at_home, mails_per_day=1)
+    mailer.now += timedelta(hours=1)
+    mailer.deliver()
+    assert mailer.told("news") == emails
 
 
-def test_mail_that_can_never_be_sent_is_given_up_and_kept(world: World) -> None:
-    world.subscribe("ann@example.org")
-    world.say("news")
-    at_home = world.settings
+def test_mail_that_can_never_be_sent_is_given_up_and_kept(mailer: MailService) -> None:
+    mailer.subscribe("ann@example.org")
+    mailer.say("news")
+    at_home = mailer.settings
     with mail_server.away() as box:
-        world.settings = box.settings()
+        mailer.settings = box.settings()
         for _ in range(outbox.MOST_ATTEMPTS + 1):
-            world.deliver()
-            world.now += outbox.LONGEST_PAUSE
+            mailer.deliver()
+            mailer.now += outbox.LONGEST_PAUSE
     assert list(dead_letters.dead_ids()) == counter_oracle.events() != []
-    world.settings = at_home
+    mailer.settings = at_home
     for letter in [*dead_letters.dead_ids()]:
         assert "example.org" not in str(dead_letters.show(letter))
-        dead_letters.revive(letter, now=world.now)
-    world.deliver()
-    assert world.told("news") == ["ann@example.org"]
+        dead_letters.revive(letter, now=mailer.now)
+    mailer.deliver()
+    assert mailer.told("news") == ["ann@example.org"]
 
 
-def test_one_recipient_who_cannot_be_reached_holds_up_nobody(world: World) -> None:
+def test_one_recipient_who_cannot_be_reached_holds_up_nobody(mailer: MailService) -> None:
     busy, gone = "busy@example.org", "gone@example.org"
     answers = {busy: "450 mailbox busy", gone: "550 no such user"}
-    world.box.refuse = answers.get
+    mailer.box.refuse = answers.get
     emails = [f"a{number}@example.org" for number in range(3)]
     for email in [*emails, busy, gone]:
-        world.subscribe(email)
-    world.say("news")
-    world.deliver()
-    assert world.told("news") == emails
+        mailer.subscribe(email)
+    mailer.say("news")
+    mailer.deliver()
+    assert mailer.told("news") == emails
     (event,) = outbox.read(counter_oracle.events())
     assert event.attempts == 1
     for attempts in (2, 3):
-        world.now += outbox.LONGEST_PAUSE
-        world.sweep()
+        mailer.now += outbox.LONGEST_PAUSE
+        mailer.sweep()
         (event,) = outbox.read(counter_oracle.events())
         assert event.attempts == attempts
     answers.clear()
-    world.now += outbox.LONGEST_PAUSE
-    world.deliver()
-    assert world.told("news") == [*emails, busy]
+    mailer.now += outbox.LONGEST_PAUSE
+    mailer.deliver()
+    assert mailer.told("news") == [*emails, busy]
     assert counter_oracle.events() == []
 
 
-def test_a_server_that_goes_away_in_the_middle_is_sent_only_the_rest(world: World) -> None:
+def test_a_server_that_goes_away_in_the_middle_is_sent_only_the_rest(
+    mailer: MailService,
+) -> None:
     emails = [f"a{number}@example.org" for number in range(6)]
     for email in emails:
-        world.subscribe(email)
-    world.box.refuse = lambda _: "421 going away" if len(world.box.taken) >= 4 else None
-    world.say("news")
-    world.deliver()
-    assert len(world.box.taken) == 4
+        mailer.subscribe(email)
+    mailer.box.refuse = lambda _: "421 going away" if len(mailer.box.taken) >= 4 else None
+    mailer.say("news")
+    mailer.deliver()
+    assert len(mailer.box.taken) == 4
     (event,) = outbox.read(counter_oracle.events())
-    assert event.due > world.now
-    world.box.refuse = lambda _: None
-    world.now += outbox.LONGEST_PAUSE
-    world.deliver()
-    assert world.told("news") == emails
+    assert event.due > mailer.now
+    mailer.box.refuse = lambda _: None
+    mailer.now += outbox.LONGEST_PAUSE
+    mailer.deliver()
+    assert mailer.told("news") == emails
 
 
-def test_a_page_goes_over_one_session(world: World) -> None:
+def test_a_page_goes_over_one_session(mailer: MailService) -> None:
     for number in range(5):
-        world.subscribe(f"a{number}@example.org")
-    world.say("news")
-    world.deliver()
-    assert len(world.box.taken) == 5
-    assert len(world.box.sessions) == 1
+        mailer.subscribe(f"a{number}@example.org")
+    mailer.say("news")
+    mailer.deliver()
+    assert len(mailer.box.taken) == 5
+    assert len(mailer.box.sessions) == 1
 
 
 def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
-    world: World, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
+    mailer: MailService, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp, "TIMEOUT", 4 * programs.PATIENCE)
-    world.subscribe("ann@example.org")
+    mailer.subscribe("ann@example.org")
     hangs, goes_on = threading.Event(), threading.Event()
 
     def refuse(_: str) -> None:
         hangs.set()
         goes_on.wait(3 * programs.PATIENCE)
 
-    world.box.refuse = refuse
-    now = world.now
-    handlers = (*wiring.HANDLERS, *planner.handlers(world.settings, lambda: now))
+    mailer.box.refuse = refuse
+    now = mailer.now
+    handlers = (*wiring.HANDLERS, *planner.handlers(mailer.settings, lambda: now))
     worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme, handlers)
     worker.start()
     try:
@@ -154,7 +148,7 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
         )
         programs.wait_until(lambda: totals.of_site("demo").get("approved") == 3, "the counters")
         goes_on.set()
-        programs.wait_until(lambda: world.told("live") == ["ann@example.org"], "the mail")
+        programs.wait_until(lambda: mailer.told("live") == ["ann@example.org"], "the mail")
         programs.wait_until(lambda: counter_oracle.events() == [], "the events to be done")
     finally:
         goes_on.set()
@@ -214,11 +208,11 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
             site_settings.add(
                 "demo", SITE.origins, scheme=sample_threads.SETTINGS.scheme, now=START
             )
-            world = World(store, box.settings(), box)
-            world.say("first")
+            mailer = MailService(store, box.settings(), box)
+            mailer.say("first")
             for email in emails:
-                world.subscribe(email)
-            world.say("news")
+                mailer.subscribe(email)
+            mailer.say("news")
     now, deaths = START + timedelta(days=2), 0
     for die_behind in (2, 5, 0):
         command = [sys.executable, "-c", DYING, str(path), str(box.port), str(die_behind)]

@@ -16,7 +16,7 @@ from comments.store import connection
 from emulator import inprocess
 from tests.support.histories import counter_oracle
 from tests.support.outside import mail_server
-from tests.support.outside.mail_service import INDEXES, SITE, START, THREAD, World
+from tests.support.outside.mail_service import INDEXES, SITE, START, THREAD, MailService
 from tests.support.threads import sample_threads
 
 pytestmark = pytest.mark.slow
@@ -34,8 +34,8 @@ STEPS = st.one_of(
 class Model:
     """Who has to be told what, in plain words: the oracle of `notices`."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, mailer: MailService) -> None:
+        self.mailer = mailer
         self.wants: set[tuple[str, str]] = set()
         self.said: list[tuple[records.Comment, str, str]] = []  # with author and whom it answers
         self.gone: set[str] = set()
@@ -57,17 +57,17 @@ class Model:
         if kind == "replies":
             name = subscriptions.name_of_replies("demo", author)
         if is_wanted:
-            self.world.subscribe(email, author=author, replies=kind == "replies")
+            self.mailer.subscribe(email, author=author, replies=kind == "replies")
             self.wants.add((who, kind))
         else:
-            subscriptions.unsubscribe(self.world.id_of(email), [name], now=self.world.now)
+            subscriptions.unsubscribe(self.mailer.id_of(email), [name], now=self.mailer.now)
             self.wants.discard((who, kind))
 
     def say(self, who: str, how: int) -> None:
         standing = [each for each in self.said if each[0].id not in self.gone]
         parent = standing[how] if 0 <= how < len(standing) else None
         text = f"text {len(self.said)}"
-        row = self.world.say(text, parent[0].id if parent else None, f"g:{who}")
+        row = self.mailer.say(text, parent[0].id if parent else None, f"g:{who}")
         self.untold.append(len(self.said))
         self.said.append((row, who, parent[1] if parent else ""))
 
@@ -87,7 +87,7 @@ class Model:
                 if is_told and who != author and row.id not in self.gone:
                     self.expected.append((f"{who}@example.org", f"text {number}"))
         self.untold.clear()
-        self.world.deliver()
+        self.mailer.deliver()
 
 
 # The long run: set NOTICES_EXAMPLES=500.
@@ -107,7 +107,7 @@ def test_whatever_happens_everybody_gets_what_he_wants_once(
             site_settings.add(
                 "demo", SITE.origins, scheme=sample_threads.SETTINGS.scheme, now=START
             )
-            model = Model(World(store, box.settings(), box))
+            model = Model(MailService(store, box.settings(), box))
             for step in steps:
                 model.step(*step)
             model.deliver()

@@ -21,11 +21,6 @@ MOST = sample_threads.SETTINGS.voters_per_network
 
 
 @pytest.fixture
-def interceptor(faults: Faults) -> Faults:
-    return faults
-
-
-@pytest.fixture
 def row(store: connection.Store, site: records.Site) -> records.Comment:
     return sample_threads.post(site, "text")
 

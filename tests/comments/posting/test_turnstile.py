@@ -28,9 +28,10 @@ from emulator import inprocess, testing
 from tests.support import loopback_servers
 from tests.support.histories import counter_oracle
 from tests.support.people import api_requests, proof_solver
-from tests.support.people.account_holders import SECRET
 from tests.support.store_interceptors import Calls
 from tests.support.threads import sample_threads
+
+pytestmark = pytest.mark.settings(posts_per_network=20)
 
 HOST = "blog.example"
 GOOD = "token"
@@ -38,16 +39,6 @@ LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answ
 SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return config.Settings(secret=SECRET, posts_per_network=20)
-
-
-@pytest.fixture
-def interceptor(calls: Calls) -> Calls:
-    return calls
 
 
 class Cloudflare:

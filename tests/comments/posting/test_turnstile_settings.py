@@ -4,21 +4,14 @@ from typing import Any
 
 import click.testing
 import flask
-import pytest
 
-from comments import config
 from comments.domain import records
 from comments.events import audit_log
 from comments.sites import site_settings
 from comments.store import connection, reads
 from tests.support.people import account_holders
-from tests.support.people.account_holders import OWNER, SECRET
+from tests.support.people.account_holders import OWNER
 from tests.support.people.console_browser import Desk
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return config.Settings(secret=SECRET)
 
 
 def test_commands_set_it_without_showing_the_secret(

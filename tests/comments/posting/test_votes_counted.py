@@ -29,11 +29,6 @@ NAME = records.ThreadName("demo", "page")
 
 
 @pytest.fixture
-def interceptor(faults: Faults) -> Faults:
-    return faults
-
-
-@pytest.fixture
 def row(store: connection.Store, site: records.Site) -> records.Comment:
     return sample_threads.post(site, "text")
 

@@ -33,7 +33,7 @@ def name(site: records.Site) -> records.ThreadName:
 
 
 @pytest.fixture
-def grown(site: records.Site) -> dict[str, records.Comment]:
+def ten_compacted(site: records.Site) -> dict[str, records.Comment]:
     """Ten comments, folded and cleared."""
     rows = sample_threads.grow(site, {str(n): {f"{n}.1": {}} for n in range(5)})
     compaction.whole(sample_threads.name_of(site))
@@ -85,7 +85,7 @@ def _named(name: records.ThreadName) -> set[str]:
 
 
 def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
-    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+    site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     sample_threads.post(site, "mine")
     slow = _prepare(name)
@@ -100,7 +100,7 @@ def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
 def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
     site: records.Site,
     name: records.ThreadName,
-    grown: dict[str, records.Comment],
+    ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(first_page, "ROWS", 1)  # the head reads none of them, and misses nothing
@@ -115,7 +115,7 @@ def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
 
 
 def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
-    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+    site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for number in range(4):
         sample_threads.post(site, f"new {number}")
@@ -129,7 +129,7 @@ def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
 
 
 def test_a_refused_switch_leaves_no_bucket_behind(
-    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+    site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for number in range(4):
         sample_threads.post(site, f"new {number}")
@@ -145,7 +145,7 @@ def test_a_refused_switch_leaves_no_bucket_behind(
 
 
 def test_two_attempts_never_write_one_key(
-    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+    site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for number in range(4):
         sample_threads.post(site, f"new {number}")
@@ -155,14 +155,14 @@ def test_two_attempts_never_write_one_key(
 
 
 def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
-    name: records.ThreadName, grown: dict[str, records.Comment]
+    name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
-    _edit(grown["1"], "first edit")
+    _edit(ten_compacted["1"], "first edit")
     folded = compactor.fold(SCHEME, name)
     assert folded is not None
-    _edit(grown["1"], "second edit")
+    _edit(ten_compacted["1"], "second edit")
     compactor.clear(folded)
-    assert _row(grown["1"]).unfolded
+    assert _row(ten_compacted["1"]).unfolded
     compaction.forget()
     _check_reader(name)
 
@@ -191,10 +191,10 @@ def test_a_change_after_clearing_counts_once(
 
 
 def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
-    site: records.Site, name: records.ThreadName, grown: dict[str, records.Comment]
+    site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     view = thread_view.view(name)
-    for row in grown.values():
+    for row in ten_compacted.values():
         _edit(row, f"edit of {row.body}")
     compaction.whole(name)
     with pytest.raises(directories.Gone):
@@ -218,10 +218,10 @@ def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> N
 
 
 def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
-    name: records.ThreadName, grown: dict[str, records.Comment]
+    name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for text in ("one", "two"):
-        _edit(grown["1"], text)
+        _edit(ten_compacted["1"], text)
         _check_reader(name)
 
 
@@ -263,7 +263,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
 def test_ten_thousand_held_comments_cost_a_reader_nothing(
     site: records.Site,
     name: records.ThreadName,
-    grown: dict[str, records.Comment],
+    ten_compacted: dict[str, records.Comment],
     engine: inprocess.Engine,
 ) -> None:
     def cost() -> tuple[int, ...]:
@@ -319,7 +319,7 @@ def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
 def test_reading_writes_nothing_at_any_stage_of_a_folding(
     site: records.Site,
     name: records.ThreadName,
-    grown: dict[str, records.Comment],
+    ten_compacted: dict[str, records.Comment],
     engine: inprocess.Engine,
 ) -> None:
     sample_threads.post(site, "new")
@@ -343,7 +343,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
 def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
     site: records.Site,
     name: records.ThreadName,
-    grown: dict[str, records.Comment],
+    ten_compacted: dict[str, records.Comment],
     engine: inprocess.Engine,
 ) -> None:
     for number in range(20):
@@ -425,7 +425,7 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
 def test_a_machine_that_slept_reads_its_directory_anew(
     site: records.Site,
     name: records.ThreadName,
-    grown: dict[str, records.Comment],
+    ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only the clock that counts the time asleep has gone on."""
@@ -439,7 +439,7 @@ def test_a_machine_that_slept_reads_its_directory_anew(
     compaction.forget()
     _check_reader(name)
     sample_threads.post(site, "while it slept")
-    sample_threads.retract(grown["1"])
+    sample_threads.retract(ten_compacted["1"])
     compaction.whole(name)
     asleep = thread_view.CACHE_MAX_AGE
     _check_reader(name)

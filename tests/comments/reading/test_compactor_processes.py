@@ -164,7 +164,7 @@ def store(path: Path) -> Iterator[connection.Store]:
 
 
 @pytest.fixture
-def grown(store: connection.Store) -> records.Site:
+def changed_thread(store: connection.Store) -> records.Site:
     """A thread that was folded, and has changed since in buckets, tail and delta."""
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     for round_ in range(3):
@@ -230,7 +230,7 @@ def _run(path: Path, plan: object) -> tuple[int, str]:
 
 
 def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishes(
-    path: Path, grown: records.Site
+    path: Path, changed_thread: records.Site
 ) -> None:
     status, commits = _run(path, {"rules": []})
     assert status == 0
@@ -238,7 +238,7 @@ def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishe
     assert int(commits) > 3  # buckets, the switch, the flags, the deletion
     # What is stored after a commit is what is stored before the next one.
     for call in range(1, int(commits) + 1):
-        sample_threads.grow(grown, {f"{call}.{n}": {} for n in range(7)})
+        sample_threads.grow(changed_thread, {f"{call}.{n}": {} for n in range(7)})
         when = "after" if call == int(commits) else "before"
         rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
         status, said = _run(path, {"rules": [rule]})
@@ -250,7 +250,7 @@ def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishe
 
 
 def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
-    path: Path, grown: records.Site
+    path: Path, changed_thread: records.Site
 ) -> None:
     with _start(RACING, path) as one, _start(RACING, path) as two, _start(RACING, path) as three:
         children = (one, two, three)
@@ -258,7 +258,7 @@ def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
             assert child.stdout is not None
             assert child.stdout.readline() == "opened\n"
         for number in range(40):
-            sample_threads.post(grown, f"while they fold {number}")
+            sample_threads.post(changed_thread, f"while they fold {number}")
         said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in children]
     assert [child.returncode for child in children] == [0, 0, 0]
     assert all(int(switched) > 0 for switched, _ in said)
@@ -266,13 +266,13 @@ def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
 
 
 def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
-    path: Path, grown: records.Site
+    path: Path, changed_thread: records.Site
 ) -> None:
     with _start(STOPPED, path) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "stopping\n"
         programs.wait_until(lambda: _is_stopped(reader.pid))
-        sample_threads.post(grown, "while it stood still")
+        sample_threads.post(changed_thread, "while it stood still")
         compaction.whole(NAME)
         _let_age_pass()
         reader.send_signal(signal.SIGCONT)
@@ -285,9 +285,9 @@ def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
     [("Bucket", "refused"), ("BucketDirectory", "refused"), ("Comment", "folded")],
 )
 def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
-    path: Path, grown: records.Site, kind: str, outcome: str
+    path: Path, changed_thread: records.Site, kind: str, outcome: str
 ) -> None:
-    rows = sample_threads.grow(grown, {f"late {n}": {} for n in range(6)})
+    rows = sample_threads.grow(changed_thread, {f"late {n}": {} for n in range(6)})
     with _start(STOPPED_FOLDER, path, kind) as folder:
         assert folder.stdout is not None
         assert folder.stdout.readline() == "stopping\n"
@@ -302,7 +302,7 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
         own_comment.retract(
             rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
         )
-        sample_threads.post(grown, "after all")
+        sample_threads.post(changed_thread, "after all")
         _check_reader()
         folder.send_signal(signal.SIGCONT)
         assert folder.stdout.readline() == f"{outcome}\n"

@@ -113,7 +113,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
 
 
 @pytest.fixture
-def grown(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """A folded thread of several buckets."""
     with open_store.context():
         found = sample_threads.grow(
@@ -141,14 +141,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
 def test_after_a_change_only_the_piece_that_shows_it_is_made(
     client: FlaskClient,
-    grown: dict[str, records.Comment],
+    compacted_rows: dict[str, records.Comment],
     made: Iterator[list[bytes]],
     headers: dict[str, str],
 ) -> None:
     pieces_made = next(made)
     client.get(ALL, headers=headers)
     assert len(pieces_made) == 9  # 36 comments by fours
-    posted = {"name": "Ann", "body": "a new one", "parent": grown["3"].id}
+    posted = {"name": "Ann", "body": "a new one", "parent": compacted_rows["3"].id}
     assert client.post(PAGE, json=posted).status_code == 201
     pieces_made.clear()
     client.get(ALL, headers=headers)
@@ -185,7 +185,7 @@ def test_the_first_piece_may_become_empty(
 
 
 def test_a_whole_answer_is_one_gzip_member_that_any_reader_unpacks(
-    client: FlaskClient, grown: dict[str, records.Comment]
+    client: FlaskClient, compacted_rows: dict[str, records.Comment]
 ) -> None:
     packed = client.get(ALL, headers=GZIP)
     unpacker = zlib.decompressobj(31)
@@ -207,9 +207,12 @@ def test_parts_are_joined_with_the_right_length_and_checksum(sizes: tuple[int, .
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
 @pytest.mark.parametrize("again", range(2))
 def test_it_has_a_tag_a_304_and_a_head(
-    client: FlaskClient, grown: dict[str, records.Comment], headers: dict[str, str], again: int
+    client: FlaskClient,
+    compacted_rows: dict[str, records.Comment],
+    headers: dict[str, str],
+    again: int,
 ) -> None:
-    for url in (ALL, f"/api/v1/comments/{grown['2'].id}/replies?limit=all"):
+    for url in (ALL, f"/api/v1/comments/{compacted_rows['2'].id}/replies?limit=all"):
         for _ in range(1 + again):
             got, head = client.get(url, headers=headers), client.head(url, headers=headers)
         assert (head.status_code, head.data, list(head.headers)) == (200, b"", list(got.headers))
@@ -221,7 +224,7 @@ def test_it_has_a_tag_a_304_and_a_head(
 def test_a_304_makes_no_piece(
     open_store: connection.Store,
     client: FlaskClient,
-    grown: dict[str, records.Comment],
+    compacted_rows: dict[str, records.Comment],
     made: Iterator[list[bytes]],
 ) -> None:
     tag = client.get(ALL).headers["ETag"]
@@ -238,10 +241,13 @@ def test_a_304_makes_no_piece(
     "more", ["order=recent", "order=best", "order=oldest", "parent=root", "cursor=x", "around="]
 )
 def test_all_goes_with_nothing_that_chooses(
-    client: FlaskClient, grown: dict[str, records.Comment], more: str
+    client: FlaskClient, compacted_rows: dict[str, records.Comment], more: str
 ) -> None:
-    more += grown["1"].id if more == "around=" else ""
-    for url in (f"{ALL}&{more}", f"/api/v1/comments/{grown['1'].id}/replies?limit=all&cursor=x"):
+    more += compacted_rows["1"].id if more == "around=" else ""
+    for url in (
+        f"{ALL}&{more}",
+        f"/api/v1/comments/{compacted_rows['1'].id}/replies?limit=all&cursor=x",
+    ):
         response = client.get(url)
         assert (response.status_code, response.json["field"]) == (400, "limit")  # type: ignore[index]
 
@@ -308,7 +314,7 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
 def test_what_a_piece_depends_on_is_known_without_its_bucket(
     engine: inprocess.Engine,
     open_store: connection.Store,
-    grown: dict[str, records.Comment],
+    compacted_rows: dict[str, records.Comment],
     site: records.Site,
 ) -> None:
     with open_store.context():

@@ -47,7 +47,7 @@ class Listing:
 
 
 @pytest.fixture
-def grown(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
+def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
     """A thread that is folded, with votes so that it has a ranking."""
     rows = sample_threads.grow(site, TREE)
     for n in range(1, 5):
@@ -179,7 +179,7 @@ class Race:
 def test_while_50_write_what_stays_is_shown_once_in_every_listing(
     open_store: connection.Store,
     site: records.Site,
-    grown: dict[str, records.Comment],
+    ranked_rows: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compaction.small_buckets(monkeypatch, 4, 4)
@@ -187,7 +187,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
     # Who of 50 on two cores waits longest is no claim of this test.
     open_store.deadline = 300.0
     walked = set()
-    for listing, walk in Race(open_store, site, grown).run():
+    for listing, walk in Race(open_store, site, ranked_rows).run():
         counts = Counter(walk)
         assert [each for each in counts if counts[each] > 1] == [], listing.name
         assert listing.stays <= counts.keys(), listing.name
@@ -207,14 +207,14 @@ def _edit(row: records.Comment, number: int) -> None:
 
 
 def test_a_cursor_of_any_other_listing_is_refused(
-    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+    site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:
     sample_threads.post(site, "elsewhere", thread="other")
     sample_threads.post(site, "elsewhere too", thread="other")
     thread = "/api/v1/sites/demo/comments?limit=1&thread="
     urls = [f"{thread}page&order={order}" for order in Order]
-    urls += [f"{thread}page&parent=root", f"{thread}page&parent={grown['1'].id}"]
-    urls += [f"/api/v1/comments/{grown[text].id}/replies?limit=1" for text in ("1", "2")]
+    urls += [f"{thread}page&parent=root", f"{thread}page&parent={ranked_rows['1'].id}"]
+    urls += [f"/api/v1/comments/{ranked_rows[text].id}/replies?limit=1" for text in ("1", "2")]
     urls += [f"{thread}other&order={order}" for order in Order]
     held = {url: client.get(url).get_json()["cursor"] for url in urls}
     assert all(held.values())
@@ -227,10 +227,10 @@ def test_a_cursor_of_any_other_listing_is_refused(
 
 
 def test_bad_limits_orders_and_parents_are_refused_by_name(
-    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+    site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:
     foreign = sample_threads.post(site, "elsewhere", thread="other").id
-    own, thread = grown["1"].id, "/api/v1/sites/demo/comments?thread=page"
+    own, thread = ranked_rows["1"].id, "/api/v1/sites/demo/comments?thread=page"
     for order in Order:
         for limit in ("0", "201", "-1", "x", ""):
             _refused(client.get(f"{thread}&order={order}&limit={limit}"), 400, "limit")
@@ -252,7 +252,7 @@ def _refused(answer: test.TestResponse, status: int, field: str) -> None:
 
 
 def test_every_comment_with_replies_says_how_to_continue_below_it(
-    site: records.Site, grown: dict[str, records.Comment], client: flask.testing.FlaskClient
+    site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:
     thread = "/api/v1/sites/demo/comments?thread=page"
     for shown in client.get(thread).get_json()["comments"]:

@@ -46,7 +46,7 @@ def begun(
 
 
 @pytest.fixture
-def grown(
+def thread_name(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> records.ThreadName:
     """The thread's name, inside the store."""
@@ -64,14 +64,14 @@ def _pages(read: Callable[[str | None], presentation.ThreadPage]) -> list[presen
 @pytest.mark.parametrize("limit", [3, 7, 50])
 @pytest.mark.parametrize("order", list(ordered_query.Order))
 def test_every_page_is_the_floors(
-    grown: records.ThreadName, order: ordered_query.Order, limit: int
+    thread_name: records.ThreadName, order: ordered_query.Order, limit: int
 ) -> None:
     cursor = None
     while True:
         asked = thread_pages.Asked(limit, cursor, SECRET)
-        found = thread_pages.page(SCHEME, grown, asked, order=thread_pages.Order(order))
+        found = thread_pages.page(SCHEME, thread_name, asked, order=thread_pages.Order(order))
         expected = ordered_query.page(
-            grown, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
+            thread_name, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
         )
         assert found.json() == presentation.page(expected).json()
         cursor = found.cursor
@@ -80,16 +80,18 @@ def test_every_page_is_the_floors(
 
 
 @pytest.mark.parametrize("limit", [1, 4, 50])
-def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limit: int) -> None:
+def test_recent_discussions_come_first_and_whole(
+    thread_name: records.ThreadName, limit: int
+) -> None:
     pages = _pages(
         lambda cursor: thread_pages.page(
             SCHEME,
-            grown,
+            thread_name,
             thread_pages.Asked(limit, cursor, SECRET),
             order=thread_pages.Order.RECENT,
         )
     )
-    rows = ordered_query.thread(grown)
+    rows = ordered_query.thread(thread_name)
     roots = [row.sort_hash for row in rows if row.level == 0]
     expected = [
         presentation.fragment(row)
@@ -100,8 +102,8 @@ def test_recent_discussions_come_first_and_whole(grown: records.ThreadName, limi
     assert [each for page in pages for each in page.comments] == expected
 
 
-def test_replies_are_the_floors(grown: records.ThreadName) -> None:
-    for row in ordered_query.thread(grown):
+def test_replies_are_the_floors(thread_name: records.ThreadName) -> None:
+    for row in ordered_query.thread(thread_name):
         for limit in (2, 50):
             asked = thread_pages.Asked(limit, None, SECRET)
             below = ordered_query.replies(row.id, limit=limit, cursor=None, secret=SECRET)
@@ -110,14 +112,14 @@ def test_replies_are_the_floors(grown: records.ThreadName) -> None:
 
 
 @pytest.mark.parametrize("limit", [2, 50])
-def test_one_level_is_the_floors(grown: records.ThreadName, limit: int) -> None:
-    for parent in (ordered_query.ROOTS, *(row.id for row in ordered_query.thread(grown)[:3])):
+def test_one_level_is_the_floors(thread_name: records.ThreadName, limit: int) -> None:
+    for parent in (ordered_query.ROOTS, *(row.id for row in ordered_query.thread(thread_name)[:3])):
         cursor = None
         while True:
             asked = thread_pages.Asked(limit, cursor, SECRET)
-            found = thread_pages.page(SCHEME, grown, asked, parent=parent)
+            found = thread_pages.page(SCHEME, thread_name, asked, parent=parent)
             expected = ordered_query.page(
-                grown,
+                thread_name,
                 order=ordered_query.Order.THREAD,
                 parent=parent,
                 limit=limit,
@@ -132,13 +134,15 @@ def test_one_level_is_the_floors(grown: records.ThreadName, limit: int) -> None:
 
 @pytest.mark.parametrize("limit", [3, 50])
 def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
-    grown: records.ThreadName, limit: int
+    thread_name: records.ThreadName, limit: int
 ) -> None:
-    rows = ordered_query.thread(grown)
+    rows = ordered_query.thread(thread_name)
     whole = [presentation.fragment(row) for row in rows]
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
     for row in rows:
-        page = thread_pages.around(SCHEME, grown, row.id, thread_pages.Asked(limit, None, SECRET))
+        page = thread_pages.around(
+            SCHEME, thread_name, row.id, thread_pages.Asked(limit, None, SECRET)
+        )
         assert presentation.fragment(row) in page.comments
         start = whole.index(page.comments[0])
         assert list(page.comments) == whole[start : start + len(page.comments)]
@@ -148,33 +152,34 @@ def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
         assert (page.cursor is None) == (not rest)
         if page.cursor is not None:
             asked = thread_pages.Asked(200, page.cursor, SECRET)
-            assert list(thread_pages.page(SCHEME, grown, asked).comments) == rest
+            assert list(thread_pages.page(SCHEME, thread_name, asked).comments) == rest
 
 
-def test_what_waits_for_a_moderator_changes_no_page(grown: records.ThreadName) -> None:
+def test_what_waits_for_a_moderator_changes_no_page(thread_name: records.ThreadName) -> None:
     def pages() -> list[bytes]:
         compaction.forget()
         asked = thread_pages.Asked(5, None, SECRET)
         found = [
-            thread_pages.page(SCHEME, grown, asked, order=order) for order in thread_pages.Order
+            thread_pages.page(SCHEME, thread_name, asked, order=order)
+            for order in thread_pages.Order
         ]
-        found += [thread_pages.page(SCHEME, grown, asked, parent=ordered_query.ROOTS)]
+        found += [thread_pages.page(SCHEME, thread_name, asked, parent=ordered_query.ROOTS)]
         return [page.json() for page in found]
 
     before = pages()
     late = sample_threads.START + timedelta(days=8)
     sample_threads.store_imported(
-        grown, sample_threads.node("held", status=records.Status.PENDING, created=late)
+        thread_name, sample_threads.node("held", status=records.Status.PENDING, created=late)
     )
     assert pages() == before
 
 
-def test_a_cursor_of_another_order_is_refused(grown: records.ThreadName) -> None:
-    first = thread_pages.page(SCHEME, grown, thread_pages.Asked(2, None, SECRET))
+def test_a_cursor_of_another_order_is_refused(thread_name: records.ThreadName) -> None:
+    first = thread_pages.page(SCHEME, thread_name, thread_pages.Asked(2, None, SECRET))
     with pytest.raises(errors.BadCursor):
         thread_pages.page(
             SCHEME,
-            grown,
+            thread_name,
             thread_pages.Asked(2, first.cursor, SECRET),
             order=thread_pages.Order.RECENT,
         )

@@ -23,11 +23,6 @@ from tests.support.threads import sample_threads
 KEY = "0123456789abcdef"
 
 
-@pytest.fixture
-def interceptor(faults: Faults) -> Faults:
-    return faults
-
-
 @pytest.mark.parametrize("status", TRANSIENT)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["Lookup", "Commit"])

@@ -13,11 +13,6 @@ from tests.support.store_interceptors import Calls
 from tests.support.threads import sample_threads
 
 
-@pytest.fixture
-def interceptor(calls: Calls) -> Calls:
-    return calls
-
-
 @pytest.fixture(scope="module", params=[(), tuple("abcde")], ids=["no category", "five"])
 def begun(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

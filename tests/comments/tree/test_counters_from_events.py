@@ -14,7 +14,7 @@ from comments.store.models import counter_rows
 from comments.tree.counters import totals
 from emulator import inprocess, testing
 from tests.support.histories import counter_oracle
-from tests.support.store_interceptors import Commits
+from tests.support.store_interceptors import Commits, InterceptorSlot
 from tests.support.threads import sample_threads
 
 NAME = records.ThreadName("demo", "page")
@@ -22,13 +22,8 @@ NOW = sample_threads.START + timedelta(days=1)
 
 
 @pytest.fixture
-def faults() -> Commits:
-    return Commits()
-
-
-@pytest.fixture
-def interceptor(faults: Commits) -> Commits:
-    return faults
+def faults(interceptor: InterceptorSlot) -> Commits:
+    return interceptor.use(Commits())
 
 
 def _deliver() -> dispatcher.Done:

@@ -26,11 +26,6 @@ from tests.support.threads import sample_threads
 NAME = records.ThreadName("demo", "page")
 
 
-@pytest.fixture
-def interceptor(calls: Calls) -> Calls:
-    return calls
-
-
 def _kinds(keys: Any) -> list[str]:
     return sorted(path[-2] for path in keys)
 

@@ -35,7 +35,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 
 @pytest.fixture
-def grown(begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
+def posted_rows(begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
     """Its comments by their text."""
     return begun.found
 
@@ -56,7 +56,7 @@ def test_a_thread_nobody_wrote_in_is_an_empty_page(site: records.Site) -> None:
 )
 def test_pages_of_any_size_join_to_the_whole(
     site: records.Site,
-    grown: dict[str, records.Comment],
+    posted_rows: dict[str, records.Comment],
     limit: int,
     order: Order,
     expected: list[str],
@@ -80,7 +80,7 @@ def test_comments_of_one_moment_are_paged_by_hash(site: records.Site) -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
 def test_one_level_is_paged_by_parent(
-    site: records.Site, grown: dict[str, records.Comment], limit: int
+    site: records.Site, posted_rows: dict[str, records.Comment], limit: int
 ) -> None:
     def read(parent: str) -> list[str]:
         pages = _pages(lambda cursor: _page(site, parent=parent, limit=limit, cursor=cursor))
@@ -90,25 +90,25 @@ def test_one_level_is_paged_by_parent(
         return found
 
     assert read(ordered_query.ROOTS) == ["1", "2", "3"]
-    assert read(grown["1"].id) == ["1.1", "1.2"]
-    assert read(grown["3"].id) == []
+    assert read(posted_rows["1"].id) == ["1.1", "1.2"]
+    assert read(posted_rows["3"].id) == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 200])
 def test_replies_are_everything_below_one_comment(
-    site: records.Site, grown: dict[str, records.Comment], limit: int
+    site: records.Site, posted_rows: dict[str, records.Comment], limit: int
 ) -> None:
     def read(cursor: str | None) -> records.OrderedPage:
-        return ordered_query.replies(grown["1"].id, limit=limit, cursor=cursor, secret=SECRET)
+        return ordered_query.replies(posted_rows["1"].id, limit=limit, cursor=cursor, secret=SECRET)
 
     found = [text for page in _pages(read) for text in sample_threads.texts(page.comments)]
     assert found == ["1.1", "1.1.1", "1.1.2", "1.2"]
 
 
 def test_a_comment_comes_with_its_ancestors(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
-    row, above = ordered_query.comment(grown["2.1.1.1"].id)
+    row, above = ordered_query.comment(posted_rows["2.1.1.1"].id)
     assert row.body == "2.1.1.1"
     assert sample_threads.texts(above) == ["2", "2.1", "2.1.1"]
 
@@ -116,10 +116,10 @@ def test_a_comment_comes_with_its_ancestors(
 @pytest.mark.parametrize("limit", range(1, 12))
 @pytest.mark.parametrize("text", ORDER)
 def test_the_page_around_a_comment_holds_it_and_continues(
-    site: records.Site, grown: dict[str, records.Comment], limit: int, text: str
+    site: records.Site, posted_rows: dict[str, records.Comment], limit: int, text: str
 ) -> None:
     name = sample_threads.name_of(site)
-    page = ordered_query.around(name, grown[text].id, limit=limit, secret=SECRET)
+    page = ordered_query.around(name, posted_rows[text].id, limit=limit, secret=SECRET)
     shown = sample_threads.texts(page.comments)
     assert text in shown
     start = ORDER.index(shown[0])
@@ -130,11 +130,11 @@ def test_the_page_around_a_comment_holds_it_and_continues(
 
 
 def test_what_comes_and_goes_while_paging_moves_nothing_else(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     first = _page(site, limit=4)
-    sample_threads.post(site, "1.0 late", grown["1.1"].id)
-    gone = grown["1.1.2"]
+    sample_threads.post(site, "1.0 late", posted_rows["1.1"].id)
+    gone = posted_rows["1.1.2"]
     own_comment.retract(gone.id, author_id=gone.author.id, revision=None, now=sample_threads.START)
     rest = _pages(lambda cursor: _page(site, limit=3, cursor=cursor or first.cursor))
     shown = [
@@ -153,7 +153,7 @@ def test_a_limit_out_of_range_is_refused(site: records.Site, limit: int) -> None
 
 
 def test_a_cursor_of_another_listing_is_refused(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     cursor = _page(site, limit=1).cursor
     assert cursor
@@ -167,7 +167,7 @@ def test_a_cursor_of_another_listing_is_refused(
     with pytest.raises(errors.BadCursor):
         _page(site, limit=1, cursor=cursor, thread="other")
     with pytest.raises(errors.BadCursor):
-        ordered_query.replies(grown["1"].id, limit=1, cursor=cursor, secret=SECRET)
+        ordered_query.replies(posted_rows["1"].id, limit=1, cursor=cursor, secret=SECRET)
 
 
 def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
@@ -179,10 +179,10 @@ def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
 
 
 def test_a_parent_goes_with_the_order_of_the_discussion_only(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     with pytest.raises(errors.BadInput, match="parent"):
-        _page(site, parent=grown["1"].id, order=Order.NEWEST)
+        _page(site, parent=posted_rows["1"].id, order=Order.NEWEST)
 
 
 def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
@@ -198,14 +198,16 @@ def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
 
 
 def test_totals_count_what_readers_see(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
-    own_comment.retract(grown["3"].id, author_id="g:3", revision=None, now=sample_threads.START)
+    own_comment.retract(
+        posted_rows["3"].id, author_id="g:3", revision=None, now=sample_threads.START
+    )
     assert ordered_query.totals(site.id, ["page", "nobody was here"]) == [len(ORDER) - 1, 0]
 
 
 def test_threads_of_one_site_do_not_mix(
-    site: records.Site, grown: dict[str, records.Comment]
+    site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     sample_threads.post(site, "elsewhere", thread="page2")
     assert sample_threads.listed(site) == ORDER

@@ -11,6 +11,7 @@ from comments.domain import records
 from comments.store import connection
 from comments.tree.counters import sharding
 from tests.support import stored_state
+from tests.support.store_interceptors import InterceptorSlot
 from tests.support.threads import sample_threads
 
 WRITERS, REPLIES = 8, 8
@@ -68,13 +69,8 @@ def _name(key: Any) -> tuple[str, str]:
 
 
 @pytest.fixture
-def watch() -> Watch:
-    return Watch()
-
-
-@pytest.fixture
-def interceptor(watch: Watch) -> Watch:
-    return watch
+def watch(interceptor: InterceptorSlot) -> Watch:
+    return interceptor.use(Watch())
 
 
 def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_or_writes(

@@ -25,11 +25,6 @@ FIRST = date(2026, 1, 2)
 THREAD = records.ThreadName("demo", "a")
 
 
-@pytest.fixture
-def interceptor(calls: Calls) -> Calls:
-    return calls
-
-
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     """Three days of comments in three threads, and another site with a name that begins alike."""

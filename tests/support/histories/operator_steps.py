@@ -1,6 +1,6 @@
 """Chores: the steps of workers and operators, which change nothing that people see of comments.
 
-Owns what a step is, what the world of all processes together knows, and those steps that nobody
+Owns what a step is, what all processes together know, and those steps that nobody
 asks for: delivery, folding, compaction, shards, counts of votes, walks, recounts. Those of people
 are in `reader_steps`.
 """
@@ -75,7 +75,7 @@ class Chores:
         self.now += timedelta(seconds=seconds)
 
     def shards(self) -> shard_choice.Shards:
-        """What a process knows of busy threads, on this world's clock."""
+        """What a process knows of busy threads, on its clock."""
         return shard_choice.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:

@@ -1,6 +1,6 @@
 """Steps that people take, and imports: each as the product takes it and as a ledger notes it.
 
-Owns what a wish means in a world: who does what to which comment. Its numbers pick among what the
+Owns what a wish means at a moment: who does what to which comment. Its numbers pick among what the
 ledger knows, so the same wishes make the same history.
 """
 
@@ -46,7 +46,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-class World(Chores):
+class ReaderSteps(Chores):
     """What people and tasks want, and what they know."""
 
     def __init__(self) -> None:

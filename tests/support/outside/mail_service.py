@@ -26,7 +26,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 
 @dataclasses.dataclass
-class World:
+class MailService:
     """A service that sends mail. Subscribing goes the short way: `consent` has its own tests."""
 
     store: connection.Store

@@ -3,6 +3,9 @@
 import functools
 from datetime import UTC, datetime
 
+import argon2
+import pytest
+
 from comments.accounts import accounts, identities, invitations, sessions
 from comments.accounts.passwords import credentials, hashing, password_login
 from comments.domain import roles
@@ -12,6 +15,12 @@ SECRET = "a secret of the tests"
 PASSWORD = "correct horse battery"
 NETWORK = "192.0.2.7"
 OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
+
+
+def weaken_passwords(patch: pytest.MonkeyPatch) -> None:
+    """Have passwords hashed as weakly as can be: for tests that are about something else."""
+    weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    patch.setattr(hashing, "hasher", lambda: weak)
 
 
 def moderator(site: str = "demo") -> roles.Grant:
@@ -31,7 +40,7 @@ def account(
         identities=tuple(known),
         login=login,
         address=mail,
-        password=_hash(password, hashing._hasher()) if password else "",
+        password=_hash(password, hashing.hasher()) if password else "",
         grants=grants,
     )
     return accounts.add(newcomer, secret=SECRET, now=now)

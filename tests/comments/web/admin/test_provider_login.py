@@ -6,7 +6,6 @@ import flask
 import pytest
 from werkzeug.test import TestResponse
 
-from comments import config
 from comments.accounts import accounts, identities
 from comments.accounts.oidc import providers
 from comments.accounts.passwords import credentials, password_login, totp
@@ -19,14 +18,12 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, modera
 from tests.support.people.account_holders import here as now
 from tests.support.people.provider_login import Impostor, Traveller
 
-pytestmark = pytest.mark.usefixtures("quick_passwords")
+pytestmark = [
+    pytest.mark.usefixtures("quick_passwords"),
+    pytest.mark.settings(provider_login.SETTINGS),
+]
 
 DESK = "/admin/sign-in/provider"
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return provider_login.SETTINGS
 
 
 def whose(provider: Impostor) -> accounts.Account | None:

@@ -39,7 +39,7 @@ PAGE = 5 * ROWS + 10
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class LargeSite:
     """A site of a size, and somebody at its desk."""
 
     engine: inprocess.Engine
@@ -75,14 +75,14 @@ def _address(path: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[World]]:
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[LargeSite]]:
     made = [_world(tmp_path_factory, size) for size in SIZES]
     yield made
     for each in made:
         each.engine.close()
 
 
-def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> World:
+def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> LargeSite:
     path = tmp_path_factory.mktemp("desk") / "data"
     large_site.make(path, size)
     engine = inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast")
@@ -90,7 +90,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> World:
     with store.context():
         account_holders.account("ann", OWNER)
         app = apps.create_app(config.Settings(secret=SECRET), store)
-        return World(engine, store, Desk(app, "ann"), large_site.comment(1, size))
+        return LargeSite(engine, store, Desk(app, "ann"), large_site.comment(1, size))
 
 
 TRY = {
@@ -142,21 +142,21 @@ TRY = {
     ],
 )
 def test_a_page_costs_the_same_however_much_the_site_holds(
-    worlds: list[World], path: str, behind: int, most: int
+    sites: list[LargeSite], path: str, behind: int, most: int
 ) -> None:
     costs = []
-    for world in worlds:
-        here = path.format(newest=world.newest)
-        costs.append(world.cost(world.behind(here, behind) if behind else here))
+    for site in sites:
+        here = path.format(newest=site.newest)
+        costs.append(site.cost(site.behind(here, behind) if behind else here))
     # A thread begins with its oldest comments: as many of other authors, some of them twice. Words
     # among all comments are looked for in a scan for each status.
     slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
     _check(f"{path}, page {behind + 1}", costs, most, slack)
 
 
-def test_a_dry_run_reads_what_it_looks_at(worlds: list[World]) -> None:
+def test_a_dry_run_reads_what_it_looks_at(sites: list[LargeSite]) -> None:
     for last in (100, 1_000):
-        costs = [world.cost("rules", **TRY, last=str(last)) for world in worlds]
+        costs = [site.cost("rules", **TRY, last=str(last)) for site in sites]
         # ... and the numbers of the authors, each once.
         _check(f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300))
 

@@ -18,13 +18,9 @@ from tests.support.people.account_holders import SECRET
 
 PUBLIC = "https://comments.example"
 SETTINGS = config.Settings(SECRET, public_url=PUBLIC, hosts=("www.blog.example",))
+pytestmark = pytest.mark.settings(SETTINGS)
 PAGE = "/api/v1/sites/demo/comments?thread=t"
 CRON = "a secret of cron"
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    return SETTINGS
 
 
 @contextlib.contextmanager

@@ -205,7 +205,7 @@ def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
     assert "while it was probed" in app.test_client().get(PAGE).text
 
 
-class World:
+class TwoProcesses:
     """Two processes at one clock, and what readers of each have a right to see."""
 
     name = records.ThreadName("demo", "page")
@@ -265,12 +265,12 @@ def test_no_page_is_older_than_it_may_be_or_than_what_its_process_has_done_or_sh
     steps: list[tuple[str, int, int]],
 ) -> None:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
-        world = World(engine)
+        processes = TwoProcesses(engine)
         for step, which, seconds in steps:
             match step:
                 case "wait":
-                    world.wait(seconds)
+                    processes.wait(seconds)
                 case "read" | "reload":
-                    world.read(which, RELOAD if step == "reload" else {})
+                    processes.read(which, RELOAD if step == "reload" else {})
                 case _:
-                    getattr(world, step)(which)
+                    getattr(processes, step)(which)

@@ -20,6 +20,9 @@ from comments.store import connection
 from comments.web.http import responses
 from tests.support.threads import sample_threads
 
+PUBLIC = "https://comments.example"
+pytestmark = pytest.mark.settings(public_url=PUBLIC, hosts=("localhost", "evil.example"))
+
 # What a stranger might send. A cache keys none of them but those `Vary` names, and the host.
 UNKEYED = {
     "Accept": "text/html;q=1",
@@ -73,13 +76,6 @@ UNKEYED = {
 }
 _AT_ONCE = 8
 KEYED = {"Accept-Encoding": "gzip"}
-PUBLIC = "https://comments.example"
-
-
-@pytest.fixture
-def settings() -> config.Settings:
-    hosts = ("localhost", "evil.example")
-    return config.Settings(secret="a secret of the tests", public_url=PUBLIC, hosts=hosts)
 
 
 @pytest.fixture

@@ -46,15 +46,15 @@ def test_a_real_import_shows_every_comment_once_and_is_valid(client, open_store)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_order_is_that_of_the_api(client, grown, order):
+def test_every_order_is_that_of_the_api(client, compacted_page, order):
     path = "/api/v1/sites/demo/comments"
     listed = client.get(path, query_string={"thread": "page", "order": order}).json
     expected = [comment["id"] for comment in listed["comments"]]
     assert walk(client, order=order, limit=3) == expected
-    assert len(expected) == len(grown)
+    assert len(expected) == len(compacted_page)
 
 
-def test_every_order_of_the_api_is_linked(client, grown):
+def test_every_order_of_the_api_is_linked(client, compacted_page):
     labels = {label: order for order, label in nesting._ORDERS.items()}
     assert set(labels.values()) == set(request_shapes.Order)
     for order in request_shapes.Order:
@@ -81,34 +81,34 @@ def test_a_thread_is_named_by_its_page_as_well(client, open_store, site):
 # --- Places --------------------
 
 
-def test_lists_are_nested_as_the_comments_are(client, grown):
-    levels = {row.id: row.level for row in grown.values()}
+def test_lists_are_nested_as_the_comments_are(client, compacted_page):
+    levels = {row.id: row.level for row in compacted_page.values()}
     assert get(client).depths == levels
     assert set(get(client, order="newest").depths.values()) == {0}
 
 
-def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(client, grown):
+def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(client, compacted_page):
     first = get(client, limit=2)
     second = get(client, **first.next)
-    assert second.depths[grown["1.1.1"].id] == 0
-    target = f"around={grown['1.1'].id}#comment-{grown['1.1'].id}"
+    assert second.depths[compacted_page["1.1.1"].id] == 0
+    target = f"around={compacted_page['1.1'].id}#comment-{compacted_page['1.1'].id}"
     assert any(values.get("href", "").endswith(target) for _, values in second.elements)
 
 
-def test_a_flat_page_names_whom_a_comment_answers(client, grown):
+def test_a_flat_page_names_whom_a_comment_answers(client, compacted_page):
     assert "in reply to author of 1.1" in get(client, order="oldest").text
 
 
-def test_a_permalink_leads_to_a_page_with_the_comment(client, grown):
-    for row in grown.values():
+def test_a_permalink_leads_to_a_page_with_the_comment(client, compacted_page):
+    for row in compacted_page.values():
         page = get(client, around=row.id, limit=2)
         assert row.id in page.ids
 
 
-def test_a_comment_and_its_replies_are_a_page_of_their_own(client, grown):
-    below = [grown[text].id for text in ("1", "1.1", "1.1.1", "1.1.2", "1.2")]
-    assert walk(client, below=grown["1"].id) == below
-    assert walk(client, below=grown["1"].id, limit=2) == below
+def test_a_comment_and_its_replies_are_a_page_of_their_own(client, compacted_page):
+    below = [compacted_page[text].id for text in ("1", "1.1", "1.1.1", "1.1.2", "1.2")]
+    assert walk(client, below=compacted_page["1"].id) == below
+    assert walk(client, below=compacted_page["1"].id, limit=2) == below
 
 
 def test_deep_replies_are_offered_as_a_page(client, open_store, site):
@@ -126,7 +126,7 @@ def test_deep_replies_are_offered_as_a_page(client, open_store, site):
     assert page.ids == [row.id for row in chain]
 
 
-def test_numbers_of_replies_are_said(client, grown):
+def test_numbers_of_replies_are_said(client, compacted_page):
     assert re.findall(r"\d+ repl\w+", get(client).text) == [
         "4 replies",
         "2 replies",
@@ -149,7 +149,7 @@ def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, 
 # --- Documents --------------------
 
 
-def test_every_kind_of_page_is_valid(client, open_store, site, grown):
+def test_every_kind_of_page_is_valid(client, open_store, site, compacted_page):
     with open_store.context():
         body = "**x**\n\n| a | b |\n|-|-|\n| [y](/relative) | 1 |"
         sample_threads.post(site, body, thread="markdown", author=ADA)
@@ -160,8 +160,8 @@ def test_every_kind_of_page_is_valid(client, open_store, site, grown):
         "/embed/demo?thread=nobody",
         "/embed/demo?thread=page",
         "/embed/demo?thread=page&order=newest&limit=2",
-        f"/embed/demo?thread=page&around={grown['1.1.1'].id}&limit=1",
-        f"/embed/demo?thread=page&below={grown['1'].id}",
+        f"/embed/demo?thread=page&around={compacted_page['1.1.1'].id}&limit=1",
+        f"/embed/demo?thread=page&below={compacted_page['1'].id}",
         "/embed/demo?thread=markdown",
         *(f"/embed/demo?thread=hostile+{number}" for number in range(len(PAYLOADS))),
         "/embed/demo?thread=page&limit=x",
@@ -180,7 +180,7 @@ def test_the_validator_complains():
     assert html_validator.complaints([page]) != [[]]
 
 
-def test_a_fragment_is_a_part_without_scripts(client, grown):
+def test_a_fragment_is_a_part_without_scripts(client, compacted_page):
     response = client.get("/embed/demo/fragment?thread=page&limit=3")
     page = html_reader.Document(response.text)
     assert page.tags[0] == "section"
@@ -193,14 +193,14 @@ def test_a_fragment_is_a_part_without_scripts(client, grown):
     assert response.headers["Link"].endswith('>; rel="next"')
 
 
-def test_a_builder_walks_the_fragments_by_their_headers(client, grown):
+def test_a_builder_walks_the_fragments_by_their_headers(client, compacted_page):
     path, found = "?thread=page&limit=3", []
     while path:
         response = client.get(f"/embed/demo/fragment{path}")
         found += html_reader.Document(response.text).ids
         link = re.fullmatch(r'<(.*)>; rel="next"', response.headers.get("Link", ""))
         path = link[1] if link else ""
-    assert found == [grown[text].id for text in sample_threads.ORDER]
+    assert found == [compacted_page[text].id for text in sample_threads.ORDER]
 
 
 def test_a_thread_nobody_wrote_in_is_an_empty_page_for_no_index(client):
@@ -209,7 +209,7 @@ def test_a_thread_nobody_wrote_in_is_an_empty_page_for_no_index(client):
     assert ("meta", {"name": "robots", "content": "noindex"}) in page.elements
 
 
-def test_times_are_machine_readable(client, grown):
+def test_times_are_machine_readable(client, compacted_page):
     times = [values["datetime"] for tag, values in get(client).elements if tag == "time"]
     assert times[0] == "2026-01-02T03:04:05Z"
-    assert len(times) == len(grown)
+    assert len(times) == len(compacted_page)

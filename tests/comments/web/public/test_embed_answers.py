@@ -43,7 +43,7 @@ from tests.support.threads import sample_threads
     ],
 )
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_a_bad_query_is_a_page_that_names_it(client, grown, query, status, named, form):
+def test_a_bad_query_is_a_page_that_names_it(client, compacted_page, query, status, named, form):
     response = client.get(f"/embed/demo{form}?{query}")
     assert response.status_code == status
     assert response.content_type == "text/html; charset=utf-8"
@@ -62,13 +62,13 @@ def test_an_unknown_site_is_a_page_that_says_so(client, site_id):
     assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
 
 
-def test_a_comment_of_another_thread_is_refused_by_name(client, grown):
+def test_a_comment_of_another_thread_is_refused_by_name(client, compacted_page):
     for name in ("around", "below"):
-        response = client.get(f"/embed/demo?thread=other&{name}={grown['1'].id}")
+        response = client.get(f"/embed/demo?thread=other&{name}={compacted_page['1'].id}")
         assert (response.status_code, name in response.text) == (400, True)
 
 
-def test_a_cursor_of_another_order_is_refused(client, grown):
+def test_a_cursor_of_another_order_is_refused(client, compacted_page):
     cursor = get(client, limit=2).next["cursor"]
     response = client.get(f"/embed/demo?thread=page&order=recent&cursor={cursor}")
     assert (response.status_code, "cursor" in response.text) == (400, True)
@@ -110,7 +110,7 @@ def test_a_stored_origin_cannot_add_a_rule(client, open_store, site, monkeypatch
 
 
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_an_unchanged_page_is_not_sent_again(client, open_store, site, grown, form):
+def test_an_unchanged_page_is_not_sent_again(client, open_store, site, compacted_page, form):
     path = f"/embed/demo{form}?thread=page"
     first = client.get(path)
     assert first.headers["Cache-Control"] == "no-cache"
@@ -126,7 +126,9 @@ def test_an_unchanged_page_is_not_sent_again(client, open_store, site, grown, fo
     assert client.get(path, headers=tag).status_code == 200
 
 
-def test_a_page_is_rendered_once_until_it_changes(client, open_store, site, grown, monkeypatch):
+def test_a_page_is_rendered_once_until_it_changes(
+    client, open_store, site, compacted_page, monkeypatch
+):
     made = []
     render = flask.render_template
     monkeypatch.setattr(
@@ -167,7 +169,9 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
     assert "localhost:8080" not in response.text
 
 
-def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(client, open_store, grown):
+def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(
+    client, open_store, compacted_page
+):
     with open_store.context():
         site_settings.change("demo", cdn_seconds=5)
     for form in ("", "/fragment"):
@@ -175,7 +179,7 @@ def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(client, open_
         assert "s-maxage=5" in kept
 
 
-def test_a_page_is_compressed_for_who_takes_it(client, grown):
+def test_a_page_is_compressed_for_who_takes_it(client, compacted_page):
     response = client.get("/embed/demo?thread=page", headers={"Accept-Encoding": "gzip"})
     assert response.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(response.data) == client.get("/embed/demo?thread=page").data
@@ -189,7 +193,7 @@ PATHS = ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment")
 
 @pytest.mark.parametrize("query", ["", "&order=recent", "&order=best", "&order=newest"])
 def test_a_page_costs_what_the_json_page_costs(
-    client, engine: inprocess.Engine, open_store, site, grown, query
+    client, engine: inprocess.Engine, open_store, site, compacted_page, query
 ):
     def cost(path: str) -> tuple[int, int, int]:
         with testing.meter(engine) as met:
@@ -211,13 +215,13 @@ def test_a_page_costs_what_the_json_page_costs(
 
 
 def test_a_page_below_a_comment_costs_what_its_replies_cost(
-    client, engine: inprocess.Engine, open_store, grown
+    client, engine: inprocess.Engine, open_store, compacted_page
 ):
     client.get("/embed/demo?thread=page")  # the site
     costs = []
     for path in (
-        f"/api/v1/comments/{grown['1'].id}/replies?",
-        f"/embed/demo?thread=page&below={grown['1'].id}",
+        f"/api/v1/comments/{compacted_page['1'].id}/replies?",
+        f"/embed/demo?thread=page&below={compacted_page['1'].id}",
     ):
         _forget(open_store)
         with testing.meter(engine) as cost:

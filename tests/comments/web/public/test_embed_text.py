@@ -112,7 +112,7 @@ def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store,
     assert get(client).links("canonical") == []
 
 
-def test_a_stored_website_that_is_no_web_address_is_no_link(client, grown, monkeypatch):
+def test_a_stored_website_that_is_no_web_address_is_no_link(client, compacted_page, monkeypatch):
     monkeypatch.setattr(sanitizing, "clean_website", lambda raw: raw)
     body = {"name": "Mallory", "body": "hi", "website": "javascript:alert(1)"}
     assert client.post("/api/v1/sites/demo/comments?thread=m", json=body).status_code == 201
@@ -154,11 +154,11 @@ def test_it_says_what_the_page_says(client, open_store, site):
     assert (second["@type"], second["url"]) == ("Comment", f"{url}#comment-{reply.id}")
 
 
-def test_every_page_lists_its_own_comments_nested(client, grown):
+def test_every_page_lists_its_own_comments_nested(client, compacted_page):
     def count(part: dict[str, Any]) -> int:
         return sum(1 + count(each) for each in part.get("comment", ()))
 
     first = get(client, limit=3)
     assert count(first.linked_data) == 3
-    assert count(get(client).linked_data) == len(grown)
+    assert count(get(client).linked_data) == len(compacted_page)
     assert [each["text"] for each in get(client).linked_data["comment"]] == ["1", "2", "3"]

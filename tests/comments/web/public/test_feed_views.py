@@ -255,7 +255,7 @@ def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_a_feed_is_compressed_for_who_wants_it(client, grown, path):
+def test_a_feed_is_compressed_for_who_wants_it(client, compacted_page, path):
     plain = client.get(path)
     packed = client.get(path, headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"

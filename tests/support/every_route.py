@@ -1,0 +1,375 @@
+"""Every route of the application: how it is asked, and what each caller gets.
+
+`ROWS` has a row for every route of the application: how to ask it, and the status that each of
+`CALLERS` gets. A route without a row fails, and so does a row without a route.
+
+A row for a new route:
+
+    Row("POST", "/admin/queue/<comment:comment_id>/approve",
+        {"moderator": 303, "owner": 303, "elsewhere": 403}, others=303, form={}),
+
+`others` is what everybody gets whom the row does not name. Each caller acts on a comment of
+`author`'s that is his alone, so no call meets what another one did. A status below 400 must be
+what is meant, and one above must leave the comment as it was.
+"""
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import flask
+import msgspec
+import pytest
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from comments import app as apps
+from comments import config
+from comments.accounts import accounts, email_login, invitations, one_time_links
+from comments.domain import records, roles
+from comments.domain.crypto import encryption
+from comments.notifications import double_opt_in, form_tokens, moderation_links
+from comments.posting import new_comment
+from comments.sites import site_settings
+from comments.sites.site_request import SiteRequest
+from comments.store import connection, transactions
+from comments.web.admin import signed_in
+from comments.web.api import api_tokens
+from emulator import inprocess
+from tests.conftest import ROOT
+from tests.support.outside import mail_server
+from tests.support.people import account_holders, provider_login
+from tests.support.people.account_holders import PASSWORD, SECRET
+from tests.support.threads import sample_threads
+
+# Who has no token; another guest; who wrote the comment; a reader with an account; who moderates
+# another site; who moderates this one; who owns the service.
+CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
+STAFF = {
+    "elsewhere": roles.Grant(roles.Role.MODERATOR, "blog"),
+    "moderator": roles.Grant(roles.Role.MODERATOR, "demo"),
+    "owner": roles.Grant(roles.Role.OWNER, roles.SERVICE),
+}
+# A cookie is nothing to the API: staff who come without a token are nobody there.
+TOKEN = {"nobody": 401, "elsewhere": 401, "moderator": 401, "owner": 401}
+SIGNED_IN = {"elsewhere": 200, "moderator": 200, "owner": 200}
+ACTS = dict.fromkeys(STAFF, 303)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A route, how it is asked, and what each caller gets."""
+
+    method: str
+    rule: str
+    statuses: dict[str, int]
+    others: int
+    query: dict[str, str] = dataclasses.field(default_factory=dict)
+    json: dict | None = None
+    form: dict[str, str] | None = None
+    made: Callable[["AllRoles"], dict[str, str]] | None = (
+        None  # a query, or a form, made for one call
+    )
+    chosen: bool = False  # the form names the comment
+
+
+class AllRoles:
+    """One application, everybody in it, and a comment of the author's for each call."""
+
+    def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
+        self.engine = engine
+        self.store = store
+        self.app = app
+        now = datetime.now(UTC)
+        self.site = site_settings.add(
+            "demo", ["https://demo.example"], scheme=sample_threads.SETTINGS.scheme, now=now
+        )
+        site_settings.add(
+            "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=now
+        )
+        self.tokens = {
+            name: api_tokens.sign(api_tokens.Guest("demo", f"g:{name}"), secret=SECRET)
+            for name in ("guest", "author")
+        }
+        other = account_holders.account("other", password="")
+        member = api_tokens.Member("demo", other.id, other.epoch)
+        self.tokens["other"] = api_tokens.sign_member(member, secret=SECRET)
+        for name, grant in STAFF.items():
+            account_holders.account(name, grant)
+        provider_login.know(store)
+
+    def client(self, caller: str) -> FlaskClient:
+        """A browser of a caller's; a new session each time, so that one may end it."""
+        client = self.app.test_client()
+        if caller in STAFF:
+            found = accounts.named(caller, SECRET)
+            begun = account_holders.session(found.id)
+            client.set_cookie(signed_in.COOKIE, begun.token)
+        return client
+
+    def comment(self) -> records.Comment:
+        draft = new_comment.Submission("t", None, records.Author("Ann", id="g:author"), "Hello")
+        return new_comment.post(draft, SiteRequest(self.site, SETTINGS, datetime.now(UTC))).comment
+
+    def ask(
+        self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None
+    ) -> TestResponse:
+        """The answer to a caller; `before` is called when he has all that he needs to ask."""
+        client, headers = self.client(caller), {}
+        if caller in self.tokens:
+            headers["Authorization"] = f"Bearer {self.tokens[caller]}"
+        made = {} if row.made is None else row.made(self)
+        form = None if row.form is None else {**row.form, **made}
+        if form is not None and row.chosen:
+            form[f"c.{comment}"] = "1"
+        if form is not None and row.rule.startswith(("/admin", "/sign-in")):
+            headers["Sec-Fetch-Site"] = "same-origin"
+            page = client.get("/admin/account").text
+            found = re.search(r'name="form" value="([a-z2-7]{26})"', page)
+            form["form"] = found[1] if found else ""
+        query = {**row.query, **({} if row.form is not None else made)}
+        before()
+        return client.open(
+            path_of(row.rule, comment), method=row.method, query_string=query, headers=headers,
+            json=row.json, data=form,
+        )  # fmt: skip
+
+
+SETTINGS = config.Settings(secret=SECRET)
+
+
+def path_of(rule: str, comment: str) -> str:
+    segments = {"site_id": "demo", "comment_id": comment, "name": "flatthread.js", "rest": "none"}
+    return re.sub(r"<(?:\w+:)?(\w+)>", lambda found: segments[found[1]], rule)
+
+
+def _invitation(_world: AllRoles) -> dict[str, str]:
+    # To a site that nobody asks about: what he accepts must not open what is asked next.
+    grant = roles.Grant(roles.Role.MODERATOR, "club")
+    return {"token": account_holders.invite(grant, now=datetime.now(UTC))}
+
+
+def _newcomer(service: AllRoles) -> dict[str, str]:
+    token = _invitation(service)["token"]
+    return {"token": token, "name": "New", "login": f"n{accounts.new_id()}", "password": PASSWORD}
+
+
+def _reset(_world: AllRoles) -> dict[str, str]:
+    lost = account_holders.account(f"n{accounts.new_id()}", password="")
+    token = invitations.reset(lost, secret=SECRET, now=datetime.now(UTC))
+    return {"token": token, "password": PASSWORD}
+
+
+def _ending(_world: AllRoles) -> dict[str, str]:
+    return {
+        "token": double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET)
+    }
+
+
+def _entering(service: AllRoles) -> dict[str, str]:
+    now, key = datetime.now(UTC), one_time_links.new_token()
+    content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
+    ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
+    transactions.transaction(
+        lambda: transactions.apply(
+            one_time_links.issuing(key, ticket, SECRET, now=now, term=email_login.TERM)
+        )
+    )
+    link = msgspec.json.encode([key, service.site.id, "ann@example.org"]).decode()
+    return {"token": encryption.seal(link, "sign-in link", SECRET, now=now)}
+
+
+def _confirming(_world: AllRoles) -> dict[str, str]:
+    request = double_opt_in.Request(
+        "ann@example.org", "demo", "", "g:author", replies=True, id=accounts.new_id()
+    )
+    text = msgspec.json.encode(request).decode()
+    return {"token": encryption.seal(text, "confirm", SECRET, now=datetime.now(UTC))}
+
+
+def _deciding(service: AllRoles) -> dict[str, str]:
+    comment, now = service.comment(), datetime.now(UTC)
+    return {"token": moderation_links.link(comment, "gone@demo.example", secret=SECRET, now=now)}
+
+
+def _slip(link: Callable[[AllRoles], dict[str, str]], purpose: str) -> Callable[[AllRoles], dict]:
+    """What the page of a link posts."""
+
+    def made(service: AllRoles) -> dict[str, str]:
+        slip = form_tokens.make(link(service)["token"], purpose, SECRET, now=datetime.now(UTC))
+        return {"token": slip}
+
+    return made
+
+
+T = {"thread": "t"}
+API = "/api/v1"
+SITE = f"{API}/sites/<site:site_id>"
+ONE = f"{API}/comments/<comment:comment_id>"
+WINDOW = {"origin": "https://demo.example", "challenge": "c" * 43}
+ADDRESS = {"email": "ann@example.org", "thread": True}
+ROWS = [
+    # Anybody reads what is public.
+    Row("GET", "/", {}, 200),
+    Row("GET", "/healthz", {}, 200),
+    Row("GET", "/widget/<name>", {}, 200),
+    Row("GET", f"{API}/openapi.json", {}, 200),
+    Row("GET", f"{SITE}/comments", {}, 200, query=T),
+    Row("GET", ONE, {}, 200),
+    Row("GET", f"{ONE}/replies", {}, 200),
+    Row("GET", f"{SITE}/authors", {}, 200),
+    Row("GET", f"{SITE}/challenge", {}, 200),
+    Row("GET", f"{SITE}/subscription", {}, 200),
+    Row("POST", f"{SITE}/counts", {}, 200, json={"threads": ["t"]}),
+    Row("POST", f"{SITE}/preview", {}, 200, json={"body": "b"}),
+    Row("GET", "/embed/<site_id>", {}, 200, query=T),
+    Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
+    Row("GET", "/feeds/<site:site_id>", {}, 200),
+    Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
+    # Anybody writes, as whom his token says; and changes what is his.
+    Row("POST", f"{SITE}/comments", {}, 201, query=T, json={"name": "Ann", "body": "b"}),
+    Row("PUT", f"{SITE}/subscription", {}, 202, query=T, json=ADDRESS),
+    Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
+    Row("DELETE", f"{ONE}/vote", {**TOKEN, "author": 403}, 200),
+    Row("GET", f"{SITE}/votes", TOKEN, 200, query=T),
+    Row("POST", f"{ONE}/report", {}, 202, json={"reason": "spam"}),
+    Row("GET", f"{SITE}/held", TOKEN, 200, query=T),
+    Row("PATCH", ONE, {**TOKEN, "author": 200}, 403, json={"body": "another"}),
+    Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
+    Row("GET", f"{SITE}/author", TOKEN, 200),
+    Row("DELETE", f"{SITE}/author", TOKEN, 200),
+    # Who holds what the site signed is who may: none of them does.
+    Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
+    # The same of what the service that the site asks would have signed.
+    Row("POST", f"{SITE}/opinions", {}, 401, json={"question": "q", "verdict": "approve"}),
+    Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
+    Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
+    Row("GET", f"{SITE}/sign-in", {}, 200),
+    Row("POST", f"{SITE}/sign-in/provider", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
+    # Who sets out for a provider is whoever he is there; who did not set out does not come back.
+    Row("GET", "/sign-in/sites/<site:site_id>", {}, 200, query=WINDOW),
+    Row("POST", "/sign-in/sites/<site:site_id>", {}, 200, form={**WINDOW, "provider": "acme"}),
+    Row("GET", "/sign-in/return", {}, 403, query={"state": "s" * 43, "code": "c"}),
+    Row("GET", "/sign-in", {}, 200),
+    Row("POST", "/sign-in", {}, 200, form={}, made=_entering),
+    # Who holds the link is who may.
+    Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
+    Row("POST", "/subscriptions/confirm", {}, 200, form={}, made=_slip(_confirming, "confirm")),
+    Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
+    Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_slip(_ending, "unsubscribe")),
+    Row("POST", "/subscriptions/unsubscribe/all", {}, 200, form={},
+        made=_slip(_ending, "unsubscribe")),
+    # The same of a link in a moderator's mail; here, of one who is no moderator any more.
+    Row("GET", "/decisions", {}, 400, made=_deciding),
+    Row("POST", "/decisions/approve", {}, 400, form={}, made=_slip(_deciding, "decide")),
+    Row("POST", "/decisions/reject", {}, 400, form={}, made=_slip(_deciding, "decide")),
+    Row("POST", "/decisions/spam", {}, 400, form={}, made=_slip(_deciding, "decide")),
+    # Cron and tasks have a secret of their own.
+    Row("GET", "/tasks/compact", {}, 403),
+    Row("GET", "/tasks/deliver", {}, 403),
+    # Owners and moderators, by their session.
+    Row("GET", "/admin", SIGNED_IN, 303),
+    Row("GET", "/admin/", {}, 303),
+    Row("GET", "/admin/sites", {}, 303),
+    Row("GET", "/admin/<path:rest>", {}, 404),
+    Row("GET", "/admin/sites/", {}, 303),
+    Row("GET", "/admin/account", SIGNED_IN, 303),
+    Row("GET", "/admin/sign-in", {}, 200),
+    Row("GET", "/admin/welcome", {}, 200),
+    Row("GET", "/admin/reset", {}, 200),
+    Row("POST", "/admin/sign-in", {}, 303, form={"login": "owner", "password": PASSWORD}),
+    Row("POST", "/admin/welcome", {}, 303, form={}, made=_newcomer),
+    Row("POST", "/admin/welcome/accept", ACTS, 403, form={}, made=_invitation),
+    Row("POST", "/admin/reset", {}, 303, form={}, made=_reset),
+    Row("POST", "/admin/sign-in/provider", {}, 200, form={"provider": "acme"}),
+    Row("POST", "/admin/welcome/provider", {}, 200, form={"token": "t", "provider": "acme"}),
+    Row("POST", "/admin/sign-in/code", {}, 400, form={"token": "t" * 43, "code": "0"}),
+    Row("POST", "/admin/account/provider", SIGNED_IN, 403,
+        form={"current": PASSWORD, "provider": "acme"}),
+    # Nobody has it linked: who may not is refused before anybody looks.
+    Row("POST", "/admin/account/provider/remove", dict.fromkeys(STAFF, 404), 403,
+        form={"current": PASSWORD, "provider": "acme"}),
+    Row("POST", "/admin/sign-out", ACTS, 403, form={}),
+    Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
+    Row("POST", "/admin/account/password", ACTS, 403,
+        form={"current": PASSWORD, "password": PASSWORD}),
+    # The secret is none: who may not is refused before anybody looks at it.
+    Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
+        form={"current": PASSWORD, "key": "x", "code": "0"}),
+    Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
+]  # fmt: skip
+
+# The desk of a site: those who look after it, and to everybody else there is none.
+DESK = "/admin/sites/<site:site_id>"
+AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
+DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
+SETTLE = {**DECIDE, "moderator": 303, "owner": 303}
+ROWS += [
+    Row("GET", DESK, {"elsewhere": 404}, 303),
+    Row("GET", f"{DESK}/", {"elsewhere": 404}, 303),
+    Row("GET", f"{DESK}/queue", AT_DESK, 303),
+    Row("GET", f"{DESK}/comments/<comment:comment_id>", AT_DESK, 303),
+    Row("GET", f"{DESK}/authors", AT_DESK, 303),
+    Row("GET", f"{DESK}/author", AT_DESK, 303, query={"id": "g:author"}),
+    Row("GET", f"{DESK}/threads", AT_DESK, 303),
+    Row("GET", f"{DESK}/thread", AT_DESK, 303, query=T),
+    Row("GET", f"{DESK}/log", AT_DESK, 303),
+    Row("POST", f"{DESK}/queue", DECIDE, 403, form={"act": "spam"}, chosen=True),
+    Row("POST", f"{DESK}/comments/<comment:comment_id>", DECIDE, 403, form={"act": "spam"},
+        chosen=True),
+    Row("POST", f"{DESK}/author", DECIDE, 403, form={"act": "spam"}, query={"id": "g:author"},
+        chosen=True),
+    Row("POST", f"{DESK}/thread", DECIDE, 403, form={"act": "spam"}, query=T, chosen=True),
+    Row("GET", f"{DESK}/reported", AT_DESK, 303),
+    Row("POST", f"{DESK}/reported", DECIDE, 403, form={"act": "spam"}, chosen=True),
+    Row("GET", f"{DESK}/rules", AT_DESK, 303),
+    Row("POST", f"{DESK}/rules", SETTLE, 403,
+        form={"act": "put", "id": "r", "action": "hold", "words": "nobody-says-this"}),
+    Row("POST", f"{DESK}/rules/remove", {**SETTLE, "moderator": 404, "owner": 404}, 403,
+        form={"id": "there-is-none"}),
+    Row("GET", f"{DESK}/statistics", AT_DESK, 303),
+    Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
+    Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
+    Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
+    # There is an entry or there is none: who may not never learns which.
+    Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
+        form={"entry": "a" * 26}),
+    # What a site is, its owners settle.
+    Row("GET", f"{DESK}/settings", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/settings", {**SETTLE, "moderator": 403}, 403,
+        form={"origins": "https://demo.example"}),
+    Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
+        form={"policy": "off", "close_after": "0", "reports": "3"}),
+    Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
+    # There is none to be removed: who may not never learns that.
+    Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
+        form={"act": "remove", "name": "webhook"}),
+    Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/limits", {**SETTLE, "moderator": 403}, 403,
+        form={"posts_per_network": "20"}),
+    Row("POST", f"{DESK}/limits/budget", {**SETTLE, "moderator": 403}, 403, form={"posts": "0"}),
+    Row("GET", f"{DESK}/imports", {**AT_DESK, "moderator": 403}, 303),
+    Row("POST", f"{DESK}/turnstile", {**DECIDE, "moderator": 403}, 403, form={"act": "remove"}),
+    Row("GET", "/admin/health", {"owner": 200, "elsewhere": 403, "moderator": 403}, 303),
+    Row("POST", "/admin/health/letters", {"owner": 404}, 403, form={"act": "drop", "id": "x"}),
+]  # fmt: skip
+
+
+W = TypeVar("W", bound=AllRoles)
+
+
+@contextlib.contextmanager
+def opened(kind: type[W], **settings: str) -> Iterator[W]:
+    """A service that many tests share, with its store's context entered."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        mail_server.serving() as box,
+        inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
+    ):
+        account_holders.weaken_passwords(patch)
+        store = connection.Store(inprocess.Channel(engine), project="test")
+        with store.context():
+            yield kind(engine, store, apps.create_app(box.settings(**settings), store))
