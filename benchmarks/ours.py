@@ -23,6 +23,7 @@ from comments.sites import site_settings
 from comments.store import caches, connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append, changes, ordered_query, placement, values
+from comments.tree.threads import naming
 from emulator import inprocess, protobufs
 
 PROJECT = "bench"
@@ -199,6 +200,7 @@ class _Ours:
             text=values.Text(said.body, said.html, _RENDERER),
             fingerprint=b"",
             created=said.created,
+            brought=naming.encode(naming.Brought()),
         )
         transactions.transaction(
             lambda: transactions.apply(*placement.append(SCHEME, draft).writes)

@@ -203,7 +203,7 @@ def _site(site_id: str) -> _Found:
     here = counting.site_scope(site_id)
     row = reads.get(counter_rows.site_counter_key(site_id))
     mended = 0 if row is None else row.mended
-    stored = {here: totals.numbers_of(row), **dict(_rows(site_id))}
+    stored = {here: counter_rows.numbers_of(row), **dict(_rows(site_id))}
     return _compared(here, stored, _expected(site_id), mended)
 
 
@@ -360,4 +360,4 @@ def _negative(numbers: Numbers) -> dict[str, int]:
 
 
 def _numbers(message: Any) -> dict[str, int]:
-    return totals.decoded(message.properties["numbers"].string_value)
+    return counter_rows.decoded(message.properties["numbers"].string_value)

@@ -20,7 +20,6 @@ from comments.domain.records import Status
 from comments.moderation import rules
 from comments.store import reads
 from comments.store.models import account_rows, comment_rows, conversion, counter_rows, times
-from comments.tree.counters import totals
 
 MOST = 10_000  # comments that one dry run looks at
 _DAY = timedelta(days=1)
@@ -104,7 +103,7 @@ def _standings(
     authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in authors])
     return {
-        author: totals.numbers_of(row).get(APPROVED, 0)
+        author: counter_rows.numbers_of(row).get(APPROVED, 0)
         for author, row in zip(authors, rows, strict=True)
     }
 

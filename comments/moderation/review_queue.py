@@ -24,7 +24,6 @@ from comments.domain.crypto import cursors
 from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows, times
-from comments.tree.counters import totals
 
 MOST = 100  # comments of a page
 PAGE = 25
@@ -208,11 +207,11 @@ def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
     return above[::-1]
 
 
-def standings(site: str, authors: Iterable[str]) -> Mapping[str, totals.Numbers]:
+def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Numbers]:
     """What authors have on a site, by status, as far as its events are delivered; one look-up."""
     ids = [author for author in dict.fromkeys(authors) if author]
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
-    return {author: totals.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
+    return {author: counter_rows.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
 
 
 def _check_limit(limit: int) -> None:

@@ -23,7 +23,6 @@ from comments.domain.records import Policy, Ruling, Status
 from comments.moderation import rulebook, rules
 from comments.store import reads
 from comments.store.models import counter_rows
-from comments.tree.counters import totals
 
 _BAN = "ban"
 _DOUBT = "turnstile"
@@ -247,4 +246,4 @@ class _Standing:
         if not self._text.author.id:
             return 0
         row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))
-        return totals.numbers_of(row).get(APPROVED, 0)
+        return counter_rows.numbers_of(row).get(APPROVED, 0)

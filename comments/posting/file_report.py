@@ -28,7 +28,6 @@ from comments.sites.site_request import SiteRequest
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, counter_rows, moderation_rows
 from comments.tree import status_changes, values
-from comments.tree.counters import totals
 
 PER_NETWORK = rate_limits.Limit("reports", 20, timedelta(hours=1))
 BY = records.Actor("reports", "reports of readers")
@@ -135,7 +134,7 @@ def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
     if not comment.author_id or author_ids.age(comment.author_id, None, now) == 0:
         return False
     row = reads.get(counter_rows.standing_key(comment.site, comment.author_id))
-    return totals.numbers_of(row).get(counting.APPROVED, 0) > TRUSTED
+    return counter_rows.numbers_of(row).get(counting.APPROVED, 0) > TRUSTED
 
 
 def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.Change:

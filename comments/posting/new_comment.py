@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import hashlib
 import secrets
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
@@ -33,7 +32,8 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.store.models.comment_rows import comment_id
 from comments.tree import placement, values
-from comments.tree.counters import in_transaction, shard_choice, sharding
+from comments.tree.counters import sharding
+from comments.tree.threads import naming
 
 RESUMES = timedelta(hours=1)
 _MAX_TITLE = 500
@@ -152,9 +152,7 @@ def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, scr
         # The form of older releases, so that a repeat across an upgrade is recognised.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
-        title=clean_title(sent.title),
-        url=thread_ids.page_url(sent.url, sent.thread, site) if sent.url else "",
-        categories=_known(categories.canonical_set(sent.categories), site),
+        brought=naming.encode(_brought(sent, site)),
         # What stands for the network of a newcomer's post that may be repeated.
         origin=b""
         if sent.key is None or author.id
@@ -192,7 +190,7 @@ def _placed(draft: values.Draft, pace: int, request: SiteRequest) -> values.Chan
     name, scheme = draft.name, request.settings.scheme
     draft = dataclasses.replace(draft, pace=pace)
 
-    def body(turn: shard_choice.Turn) -> values.Change:
+    def body(turn: sharding.Turn) -> values.Change:
         change = placement.append(scheme, draft, turn)
         transactions.apply(*change.writes)
         return change
@@ -201,7 +199,7 @@ def _placed(draft: values.Draft, pace: int, request: SiteRequest) -> values.Chan
     # The latter meet at the thread's row, so that it is no use to spread them over its shards.
     if draft.reply_to is None:
         line = f"{name.site}/{name.id}"
-        change = transactions.transaction(lambda: body(in_transaction.FIRST), line=line)
+        change = transactions.transaction(lambda: body(sharding.FIRST), line=line)
     else:
         with sharding.turn(name) as turn:
             change = transactions.transaction(lambda: body(turn), line=draft.reply_to)
@@ -232,9 +230,13 @@ def _email(raw: str) -> str:
     return text
 
 
-def _known(names: Sequence[str], site: records.Site) -> tuple[str, ...]:
-    """Those that are the site's own: whoever writes first could make up any others."""
-    return tuple(name for name in names if name in site.categories)
+def _brought(sent: Submission, site: records.Site) -> naming.Brought:
+    """What the comment says of its thread."""
+    url = thread_ids.page_url(sent.url, sent.thread, site) if sent.url else ""
+    named = categories.canonical_set(sent.categories) if sent.categories else ()
+    # Only the site's own: whoever writes first could make up any others.
+    known = tuple(name for name in named if name in site.categories)
+    return naming.Brought(clean_title(sent.title), url, known)
 
 
 def _line(field: str, raw: str, limit: int) -> str:

@@ -16,12 +16,10 @@ from comments.tree.comment_writes import (
     OWNER,
     at_once,
     changed_at,
-    new_row,
-    new_thread,
-    place,
     touch,
 )
 from comments.tree.counters import in_transaction
+from comments.tree.placement import new_row, new_thread, place
 from comments.tree.threads import naming
 from comments.tree.values import Draft, Imported, Text
 
@@ -48,9 +46,10 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     fresh = new_thread(name, now)
     fresh.state = state.value
     batch = _Batch(scheme, name, nodes, fresh)
+    brought = naming.encode(naming.Brought(title, url))
     for node in nodes:
         if node.id not in batch.rows:
-            batch.add(node, naming.Brought(title, url))
+            batch.add(node, brought)
     named = batch.named()
     put: tuple[ndb.Model, ...] = tuple(batch.rows[row_id] for row_id in batch.changed)
     if named or batch.thread_changed:
@@ -95,7 +94,7 @@ class _Batch:
         # Of comments that were there: how they stood before this batch.
         self._before = {key: conversion.comment_state(row) for key, row in self.rows.items()}
 
-    def add(self, node: records.ImportedComment, brought: naming.Brought) -> None:
+    def add(self, node: records.ImportedComment, brought: str) -> None:
         """Place one node that is not there yet."""
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
@@ -110,8 +109,7 @@ class _Batch:
                 text=Text(node.body, node.html, node.renderer),
                 fingerprint=b"",
                 created=node.created,
-                title=brought.title,
-                url=brought.url,
+                brought=brought,
             ),
             reply_to=node.reply_to,
             ruling=records.Ruling(node.status),

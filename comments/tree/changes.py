@@ -8,7 +8,7 @@ from comments.domain import classifier_verdicts, records
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
-from comments.tree.comment_writes import changed_rows, existing, in_time, touch
+from comments.tree.comment_writes import IN_TIME, changed_rows, existing, touch
 from comments.tree.listing import has_listed_below, settled_tombstones, with_status
 from comments.tree.values import Change, Text
 
@@ -93,7 +93,7 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     row.revision += 1
     row.text_revision = text_revision
     if not row.unfolded and (row.listed or row.shelved):
-        row.unfolded, row.fold_by = True, in_time(now)
+        row.unfolded, row.fold_by = True, now + IN_TIME
     return changed_rows(outbox.Kind.VOTED, [(before, row)], now=now)
 
 

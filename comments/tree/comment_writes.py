@@ -4,99 +4,20 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from comments import errors
-from comments.domain import counting, records, sorthash
+from comments.domain import counting, records
 from comments.domain.counting import Change as Counted
-from comments.domain.records import Status
 from comments.events import backlog, outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.counters import in_transaction
 from comments.tree.threads import naming
-from comments.tree.values import Change, Draft
+from comments.tree.values import Change
 
 OWNER = "tree"
-_AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)  # over by any clock, however wrong those were
-
-
-def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.Thread:
-    """A thread nobody has written in."""
-    return comment_rows.Thread(
-        key=comment_rows.thread_key(name),
-        site=name.site,
-        thread=name.id,
-        named_by="",
-        created=now,
-    )
-
-
-def new_row(
-    draft: Draft,
-    *,
-    reply_to: str | None,
-    ruling: records.Ruling,
-    source: str | None = None,
-) -> comment_rows.Comment:
-    """The row of a comment that has no place yet."""
-    status = ruling.status
-    row = comment_rows.Comment(
-        key=comment_rows.comment_key(draft.id),
-        site=draft.name.site,
-        thread=comment_rows.thread_key_name(draft.name),
-        thread_id=draft.name.id,
-        reply_to=reply_to,
-        author_name=draft.author.name,
-        author_website=draft.author.website,
-        author_email=draft.author.email,
-        author_id=draft.author.id,
-        by_staff=draft.author.is_staff,
-        body=draft.text.body,
-        html=draft.text.html,
-        renderer=draft.text.renderer,
-        status=status.value,
-        listed=status is Status.APPROVED,
-        # What readers never saw and do not see is nothing to fold.
-        unfolded=status is Status.APPROVED,
-        created=draft.created,
-        changed=draft.created if status is Status.APPROVED else None,
-        fingerprint=draft.fingerprint,
-        origin=draft.origin or None,
-        came_from=draft.came_from,
-        source=source,
-        brought=naming.encode(naming.Brought(draft.title, draft.url, draft.categories)),
-        rule=ruling.rule,
-        why=ruling.why,
-        # What an import brought was decided elsewhere.
-        judged=draft.created if ruling.rule else None,
-    )
-    if row.unfolded:
-        # Nobody writes beside an import, so nothing more is worth waiting for.
-        row.fold_by = in_time(draft.created) if source is None else at_once(row)
-    return row
-
-
-def place(
-    scheme: sorthash.Scheme,
-    row: comment_rows.Comment,
-    parent: comment_rows.Comment | None,
-    thread: comment_rows.Thread,
-) -> None:
-    """Take the next number of `parent`, or of the thread, and write the row's place from it."""
-    if parent is None:
-        # Roots count from 0, so the number is the counter before it grows.
-        row.number = thread.child_count
-        thread.child_count += 1
-    else:
-        parent.child_count += 1
-        row.number = parent.child_count
-    above = "" if parent is None else parent.sort_hash
-    try:
-        row.sort_hash = sorthash.child(scheme, above, row.number)
-    except sorthash.BadSortHash as error:
-        raise errors.Conflict("no more replies fit here", code="parent-full") from error
-    row.parent = None if parent is None else parent.key.id()
-    row.level = 0 if parent is None else parent.level + 1
-    row.slug = sorthash.slug(scheme, row.sort_hash)
-    row.populate(categories=list(thread.categories))
+# By when a row is to be folded: a moment that is over by any clock, for what takes something away,
+# and so long after any other change.
+AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
+IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
 
 def existing(comment_id: str) -> comment_rows.Comment:
@@ -141,14 +62,9 @@ def touch(row: comment_rows.Comment, *, was_listed: bool) -> None:
         row.changed = changed_at(row)
 
 
-def in_time(now: datetime) -> datetime:
-    """By when a row is to be folded that changes now, where that takes nothing away."""
-    return now + timedelta(seconds=backlog.FOLD_AFTER)
-
-
 def at_once(row: comment_rows.Comment) -> datetime | None:
     """By when a row that cannot wait is to be folded: a moment that is over. None if it is."""
-    return _AT_ONCE if row.unfolded else None
+    return AT_ONCE if row.unfolded else None
 
 
 def changed_at(row: comment_rows.Comment) -> datetime | None:

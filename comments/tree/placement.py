@@ -1,26 +1,24 @@
 """A new comment: its place, or the place it got when the same request came before."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from comments import errors
 from comments.domain import records, sorthash
-from comments.domain.counting import APPROVED
 from comments.domain.counting import Change as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, conversion, counter_rows
-from comments.tree.comment_writes import OWNER, new_row, new_thread, parent_row, place
-from comments.tree.counters import in_transaction, shard_choice, totals
+from comments.store.models import comment_rows, conversion
+from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER, parent_row
+from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import naming
 from comments.tree.values import Change, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a comment in the shadow; stored as text
 
 
-def append(
-    scheme: sorthash.Scheme, draft: Draft, turn: shard_choice.Turn = in_transaction.FIRST
-) -> Change:
+def append(scheme: sorthash.Scheme, draft: Draft, turn: sharding.Turn = sharding.FIRST) -> Change:
     """Place a new comment, or recognise that it was placed already.
 
     `turn` says in which shard of the thread's counters it is counted.
@@ -32,35 +30,46 @@ def append(
         errors.KeyReused: the id is taken by a comment with other content.
         errors.TooMany: the thread was posted to too often lately.
     """
-    entry = in_transaction.Entry(draft.name, [draft.author.id], turn)
-    keys = [comment_rows.thread_key(draft.name), *entry.keys]
-    if draft.reply_to is not None:
-        keys.append(comment_rows.comment_key(draft.reply_to))
     # Only then: it is inserted, so that one which is there already is met without being read.
     if transactions.may_have_run():
         earlier = _earlier(draft)
         if earlier is not None:
             return earlier
-    thread, *others = reads.get_multi(keys)
-    counted, answered = others[: len(entry.keys)], others[len(entry.keys) :]
-    thread = thread or new_thread(draft.name, draft.created)
+    keys = [comment_rows.thread_key(draft.name)]
+    if draft.reply_to is not None:
+        keys.append(comment_rows.comment_key(draft.reply_to))
+    entry = in_transaction.Entry(draft.name, [draft.author.id], turn)
+    thread, *others = reads.get_multi([*keys, *entry.keys])
+    answered, counted = others[: len(keys) - 1], others[len(keys) - 1 :]
     entry.fill(thread, counted)
     try:
-        target = _admitted(draft, thread, answered)
-        ruling = draft.decide(conversion.thread_record(thread), _is_known(counted[1:]))
-        ruling = _below(target, ruling)
-        row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
-        parent = _tree_parent(scheme, target)
-        came = [row] if ruling.status is Status.APPROVED else []
-        named = naming.first(thread, came, ())
-        place(scheme, row, parent, thread)
-        entry.pace(draft.pace, draft.created)
+        return _placed(
+            scheme, draft, thread or new_thread(draft.name, draft.created), answered, entry
+        )
     except errors.FlatthreadError:
         earlier = _earlier(draft)
         if earlier is not None:
             return earlier
         raise
+
+
+def _placed(
+    scheme: sorthash.Scheme,
+    draft: Draft,
+    thread: comment_rows.Thread,
+    answered: Sequence[comment_rows.Comment | None],
+    entry: in_transaction.Entry,
+) -> Change:
+    target = _admitted(draft, thread, answered)
+    known = entry.has_approved(draft.author.id)
+    ruling = _below(target, draft.decide(conversion.thread_record(thread), known))
+    row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
+    parent = _tree_parent(scheme, target)
+    place(scheme, row, parent, thread)
+    named = naming.first(thread, [row], [row]) if ruling.status is Status.APPROVED else ()
+    entry.pace(draft.pace, draft.created)
     changes = [Counted(None, conversion.comment_state(row))]
+    record = conversion.comment_record(row)
     event = outbox.event_id(draft.id, row.revision)
     above = named or (thread,) if parent is None else (parent, *named)
     writes = (
@@ -68,7 +77,88 @@ def append(
         entry.writes(changes),
         outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail),
     )
-    return Change(conversion.comment_record(row), writes, event, is_new=True)
+    return Change(record, writes, event, is_new=True)
+
+
+def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.Thread:
+    """A thread nobody has written in."""
+    return comment_rows.Thread(
+        key=comment_rows.thread_key(name),
+        site=name.site,
+        thread=name.id,
+        named_by="",
+        created=now,
+    )
+
+
+def new_row(
+    draft: Draft,
+    *,
+    reply_to: str | None,
+    ruling: records.Ruling,
+    source: str | None = None,
+) -> comment_rows.Comment:
+    """The row of a comment that has no place yet."""
+    status = ruling.status
+    row = comment_rows.Comment(
+        key=comment_rows.comment_key(draft.id),
+        site=draft.name.site,
+        thread=comment_rows.thread_key_name(draft.name),
+        thread_id=draft.name.id,
+        reply_to=reply_to,
+        author_name=draft.author.name,
+        author_website=draft.author.website,
+        author_email=draft.author.email,
+        author_id=draft.author.id,
+        by_staff=draft.author.is_staff,
+        body=draft.text.body,
+        html=draft.text.html,
+        renderer=draft.text.renderer,
+        status=status.value,
+        listed=status is Status.APPROVED,
+        # What readers never saw and do not see is nothing to fold.
+        unfolded=status is Status.APPROVED,
+        created=draft.created,
+        changed=draft.created if status is Status.APPROVED else None,
+        fingerprint=draft.fingerprint,
+        origin=draft.origin or None,
+        came_from=draft.came_from,
+        source=source,
+        brought=draft.brought,
+        rule=ruling.rule,
+        why=ruling.why,
+        # What an import brought was decided elsewhere.
+        judged=draft.created if ruling.rule else None,
+    )
+    if row.unfolded:
+        # Nobody writes beside an import, so nothing more is worth waiting for.
+        row.fold_by = draft.created + IN_TIME if source is None else AT_ONCE
+    return row
+
+
+def place(
+    scheme: sorthash.Scheme,
+    row: comment_rows.Comment,
+    parent: comment_rows.Comment | None,
+    thread: comment_rows.Thread,
+) -> None:
+    """Take the next number of `parent`, or of the thread, and write the row's place from it."""
+    if parent is None:
+        # Roots count from 0, so the number is the counter before it grows.
+        row.number = thread.child_count
+        thread.child_count += 1
+    else:
+        parent.child_count += 1
+        row.number = parent.child_count
+    above = "" if parent is None else parent.sort_hash
+    try:
+        row.sort_hash = sorthash.child(scheme, above, row.number)
+    except sorthash.BadSortHash as error:
+        raise errors.Conflict("no more replies fit here", code="parent-full") from error
+    row.parent = None if parent is None else parent.key.id()
+    row.level = 0 if parent is None else parent.level + 1
+    row.slug = sorthash.slug(scheme, row.sort_hash)
+    row.populate(categories=list(thread.categories))
 
 
 def _admitted(
@@ -78,11 +168,6 @@ def _admitted(
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("the thread takes no more comments", code="thread-closed")
     return _answerable(answered[0], draft) if answered else None
-
-
-def _is_known(participations: Sequence[counter_rows.Participation | None]) -> bool:
-    """Whether the author has an approved comment in the thread."""
-    return any(totals.numbers_of(row).get(APPROVED, 0) > 0 for row in participations)
 
 
 def _earlier(draft: Draft) -> Change | None:

@@ -34,7 +34,8 @@ class Draft:
     is asked in the transaction, each time it runs, and raises where nothing may be posted.
     `pace` is how many posts its thread takes within `in_transaction.PACE`; 0 for any number.
     `detail` is what its event says beside the change. `came_from` is the mark of its network,
-    sealed (`caller_marks`). `origin` tells a repeat from the same network; empty where nobody asks.
+    sealed (`caller_marks`). `brought` is what it says of the thread, as `naming` encodes it.
+    `origin` tells a repeat from the same network; empty where nobody asks.
     """
 
     id: str
@@ -44,10 +45,8 @@ class Draft:
     text: Text
     fingerprint: bytes
     created: datetime
+    brought: str
     former_fingerprint: bytes = b""
-    title: str = ""
-    url: str = ""
-    categories: tuple[str, ...] = ()
     decide: Decide = _welcome
     pace: int = 0
     detail: str = ""

@@ -43,8 +43,9 @@ from comments.moderation import policy_changes, rules
 from comments.notifications import follower_compaction, follower_lists, subscriptions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
+from comments.store.models import counter_rows
 from comments.tree import ordered_query
-from comments.tree.counters import shard_choice, sharding, totals
+from comments.tree.counters import sharding, totals
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.conftest import ROOT
@@ -59,7 +60,7 @@ STATUSES = [
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 RPCS = ["BeginTransaction", "Lookup", "RunQuery", "Commit", "Commit"]
-PAUSES = [1.0, 31.0, shard_choice.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
+PAUSES = [1.0, 31.0, sharding.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
 # Bounds at which a short history meets every one of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
@@ -109,7 +110,7 @@ class Machine(RuleBasedStateMachine):
 
     def _process(self, interceptor: inprocess.Interceptor | None) -> connection.Store:
         store = connection.Store(inprocess.Channel(self.engine, interceptor), project="test")
-        shard_choice.SHARDS.put(store, self.steps.shards())
+        sharding.SHARDS.put(store, self.steps.shards())
         return store
 
     def _call(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
@@ -215,12 +216,14 @@ class Machine(RuleBasedStateMachine):
         kind, message = sorted(rows, key=lambda each: (each[0], str(each[1].key)))[pick % len(rows)]
         path = [part for each in message.key.path for part in (each.kind, each.name)]
         row = reads.get(ndb.Key(*path))
-        numbers = totals.numbers_of(row)
+        numbers = counter_rows.numbers_of(row)
         wrong = {"approved": more, "spam": -more}
         if is_lost:
             wrong = {name: -number for name, number in numbers.items()}
         sums = {name: numbers.get(name, 0) + wrong.get(name, 0) for name in {*numbers, *wrong}}
-        row.numbers = totals.encoded({name: number for name, number in sums.items() if number})
+        row.numbers = counter_rows.encoded(
+            {name: number for name, number in sums.items() if number}
+        )
         writes = ownership.Writes("counters", put=(row,))
         if is_lost:
             writes = ownership.Writes("counters", delete=(row.key,))

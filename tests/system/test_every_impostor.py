@@ -120,7 +120,7 @@ def test_one_module_alone_reads_who_calls() -> None:
         if naming.search(getattr(node, "attr", "") or str(getattr(node, "value", "")))
         and not _is_docstring(node)
     }
-    assert found == {"web/http/client_address.py"}
+    assert found == {"web/http/context.py"}
 
 
 def _is_docstring(node: ast.AST) -> bool:

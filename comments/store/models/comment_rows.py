@@ -35,7 +35,7 @@ class Site(schema.Kind):
 class Thread(schema.Kind):
     """A discussion. `child_count` is the counter its roots are numbered from.
 
-    `shard_choice` is over how many Counter rows its counters are spread. `filed` is how often its
+    `shards` is over how many Counter rows its counters are spread. `filed` is how often its
     `categories` were changed. `policy` goes before the site's; empty for that one. `title`, `url`
     and `categories` are what readers get. `named_by` is the comment that brought them and
     `named_at` when that was created; "" while no approved comment did, None in rows of releases

@@ -1,19 +1,28 @@
-"""Counters, and the rows of authors and days that are counted in: their kinds and keys."""
+"""Counters, and the rows of authors and days that are counted in: kinds, keys, rows, numbers.
+
+`numbers` of a row is a JSON object, names to numbers, whoever counted them: the transaction of a
+change, an event, or a recount.
+"""
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC
 
+import msgspec
 from google.cloud import ndb
 
 from comments.domain import counting, records
 from comments.store.models import schema
 from comments.store.models.comment_rows import author_name, thread_key, thread_key_name
 
+OWNER = "counters"
+Numbers = dict[str, int]
+
 
 class Counter(schema.Kind):
     """One shard of the numbers of a scope. Written by `tallies` only.
 
-    `numbers` is a JSON object, names to numbers. `shard_choice` tells readers how many there are;
+    `numbers` is a JSON object, names to numbers. `shards` tells readers how many there are;
     it stands in the first, as `mended` does, how often a recount added to it. `site` is whose
     thread it counts, empty for the site's own numbers. `lately` is how many posts it took since
     `began`, where there is a limit.
@@ -157,3 +166,93 @@ def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
     """The key of the row of an author in a thread."""
     return ndb.Key(Participation, author, parent=thread_key(name))
+
+
+_Row = Counter | Participation | Standing | Category | Day | Appearance
+
+
+def numbers_of(row: _Row | None) -> Numbers:
+    """The numbers of a row, or none."""
+    return {} if row is None else decoded(row.numbers)
+
+
+def encoded(numbers: Mapping[str, int]) -> str:
+    """Numbers as they are stored."""
+    return msgspec.json.encode(numbers, order="sorted").decode()
+
+
+def decoded(text: str) -> Numbers:
+    """Numbers as they are counted."""
+    return msgspec.json.decode(text, type=Numbers) if text else {}
+
+
+def thread_counter(name: records.ThreadName, shard: int) -> Counter:
+    """A shard of a thread that has no numbers yet."""
+    key = thread_counter_key(name, shard)
+    scope = f"thread/{thread_key_name(name)}"
+    return Counter(key=key, scope=scope, site=name.site)
+
+
+def participation(
+    key: ndb.Key, site: str, author: str, numbers: Mapping[str, int]
+) -> Participation:
+    """The row of an author in a thread."""
+    row = Participation(key=key, author=author_name(site, author))
+    row.numbers = encoded(numbers)
+    return row
+
+
+def with_numbers(row: Counter, numbers: Mapping[str, int]) -> Counter:
+    """The row with other numbers."""
+    row.numbers = encoded(numbers)
+    return row
+
+
+def names(sums: Mapping[counting.Key, int]) -> Numbers:
+    """What is added to one scope, by the name of the number alone."""
+    return {key.name: number for key, number in sums.items()}
+
+
+def scope_key(scope: counting.Scope) -> ndb.Key:
+    """The key of the row of a scope that is counted from events."""
+    if scope.kind == "site":
+        return site_counter_key(scope.place)
+    if scope.kind == "author":
+        return standing_key(scope.place, scope.author)
+    return statistics_key(scope)
+
+
+def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> ndb.Model:
+    """The row of an author on a website, in a category or on a day."""
+    if scope.kind == "author":
+        return standing(scope.place, scope.author, numbers, comment)
+    return statistics(scope, numbers)
+
+
+def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
+    """The row of a category, of a day, or of an author there."""
+    key, text = statistics_key(scope), encoded(numbers)
+    if scope.author:
+        author = author_name(scope.place, scope.author)
+        return Appearance(key=key, author=author, day=scope.day, numbers=text)
+    if scope.day:
+        return Day(key=key, entry=day_entry(scope), numbers=text)
+    return Category(key=key, numbers=text)
+
+
+def site_counter(site: str) -> Counter:
+    """The Counter of a website that has no numbers yet."""
+    return Counter(key=site_counter_key(site), scope=f"site/{site}")
+
+
+def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> Standing:
+    """The row of an author on a website, and a comment of his."""
+    return Standing(
+        key=standing_key(site, author),
+        site=site,
+        score=numbers.get("score", 0),
+        takes_part=numbers.get(counting.APPROVED, 0) > 0,
+        alias=standing_alias(site, author),
+        comment=comment,
+        numbers=encoded(numbers),
+    )

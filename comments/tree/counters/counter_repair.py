@@ -13,7 +13,7 @@ from google.cloud import ndb
 from comments.domain import counting, records
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, counter_rows
-from comments.tree.counters import from_events, new_rows, totals
+from comments.tree.counters import from_events
 
 
 class MendedMeanwhile(Exception):
@@ -25,7 +25,7 @@ class MendedMeanwhile(Exception):
 
 
 def mend_thread(
-    name: records.ThreadName, step: int, missing: Mapping[counting.Scope, totals.Numbers]
+    name: records.ThreadName, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
     """Add what a recount found missing in a thread and in the rows of its authors.
 
@@ -38,25 +38,27 @@ def mend_thread(
     thread, first, *stored = reads.get_multi(
         [comment_rows.thread_key(name), counter_rows.thread_counter_key(name, 0), *keys]
     )
-    first = _next_step(first or new_rows.thread_counter(name, 0), step)
+    first = _next_step(first or counter_rows.thread_counter(name, 0), step)
     first.shards = 1 if thread is None else thread.shards or 1
     more = dict(missing.get(here, {}))
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
     for scope, key, row in zip(authors, keys, stored, strict=True):
-        old = totals.numbers_of(row)
+        old = counter_rows.numbers_of(row)
         new = counting.added(old, missing[scope])
-        more = counting.added(more, new_rows.names(counting.presence(here, old, new)))
+        more = counting.added(more, counter_rows.names(counting.presence(here, old, new)))
         if new:
-            put.append(new_rows.participation(key, name.site, scope.author, new))
+            put.append(counter_rows.participation(key, name.site, scope.author, new))
         else:
             gone.append(key)
-    put.append(new_rows.with_numbers(first, counting.added(totals.numbers_of(first), more)))
-    return ownership.Writes(new_rows.OWNER, put=tuple(put), delete=tuple(gone))
+    put.append(
+        counter_rows.with_numbers(first, counting.added(counter_rows.numbers_of(first), more))
+    )
+    return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 
 def mend_site(
-    site: str, step: int, missing: Mapping[counting.Scope, totals.Numbers]
+    site: str, step: int, missing: Mapping[counting.Scope, counter_rows.Numbers]
 ) -> ownership.Writes:
     """Add what a recount found missing in a website, its statistics, and the rows of its authors.
 
@@ -64,13 +66,13 @@ def mend_site(
         MendedMeanwhile: this is not the step that comes next.
     """
     key = counter_rows.site_counter_key(site)
-    first = reads.get(key) or new_rows.site_counter(site)
+    first = reads.get(key) or counter_rows.site_counter(site)
     mended = _next_step(first, step).mended
     writes = from_events.add({counting.site_scope(site): {}, **missing})
     others = [row for row in writes.put if row.key != key]
     counted: Any = next((row for row in writes.put if row.key == key), first)
     counted.mended = mended
-    return ownership.Writes(new_rows.OWNER, put=(*others, counted), delete=writes.delete)
+    return ownership.Writes(counter_rows.OWNER, put=(*others, counted), delete=writes.delete)
 
 
 def _next_step(row: counter_rows.Counter, step: int) -> counter_rows.Counter:

@@ -14,7 +14,6 @@ from comments.domain import counting
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import counter_rows
-from comments.tree.counters import new_rows, totals
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
@@ -27,7 +26,7 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
         site, thread, change = outbox.following_of(event)
         increments = counting.increments(counting.FOLLOWING, change.old, change.new)
         sums[site, thread] = counting.added(
-            sums.get((site, thread), {}), new_rows.names(increments)
+            sums.get((site, thread), {}), counter_rows.names(increments)
         )
     keys = [counter_rows.thread_counter_key_of(thread, 0) for _, thread in sums]
     put = []
@@ -37,9 +36,11 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
         counted = row or counter_rows.Counter(key=key, scope=f"thread/{thread}", site=site)
         if more:
             put.append(
-                new_rows.with_numbers(counted, counting.added(totals.numbers_of(counted), more))
+                counter_rows.with_numbers(
+                    counted, counting.added(counter_rows.numbers_of(counted), more)
+                )
             )
-    return ownership.Writes(new_rows.OWNER, put=tuple(put))
+    return ownership.Writes(counter_rows.OWNER, put=tuple(put))
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
@@ -77,27 +78,29 @@ def add(
     authors = [scope for scope in sums if scope.author]
     wholes = [counting.above(scope) if scope.author else scope for scope in sums]
     places = {scope: dict(sums.get(scope, {})) for scope in wholes}
-    stored = reads.get_multi([new_rows.scope_key(scope) for scope in (*places, *authors)])
+    stored = reads.get_multi([counter_rows.scope_key(scope) for scope in (*places, *authors)])
     put: list[ndb.Model] = []
     gone: list[ndb.Key] = []
     for scope, row in zip(authors, stored[len(places) :], strict=True):
-        old = totals.numbers_of(row)
+        old = counter_rows.numbers_of(row)
         new = counting.added(old, sums[scope])
         place = counting.above(scope)
         more = counting.presence(place, old, new)
-        places[place] = counting.added(places[place], new_rows.names(more))
+        places[place] = counting.added(places[place], counter_rows.names(more))
         if new:
             known = row.comment if isinstance(row, counter_rows.Standing) else ""
-            put.append(new_rows.author_row(scope, new, spoken.get(scope, known)))
+            put.append(counter_rows.author_row(scope, new, spoken.get(scope, known)))
         else:
-            gone.append(new_rows.scope_key(scope))
+            gone.append(counter_rows.scope_key(scope))
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
-        numbers = counting.added(totals.numbers_of(row), more_here)
+        numbers = counting.added(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and more_here:
             # It stays without numbers too: it says how often they were mended.
-            put.append(new_rows.with_numbers(row or new_rows.site_counter(scope.place), numbers))
+            put.append(
+                counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
+            )
         elif numbers and more_here:
-            put.append(new_rows.statistics(scope, numbers))
+            put.append(counter_rows.statistics(scope, numbers))
         elif more_here:
-            gone.append(new_rows.scope_key(scope))
-    return ownership.Writes(new_rows.OWNER, put=tuple(put), delete=tuple(gone))
+            gone.append(counter_rows.scope_key(scope))
+    return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))

@@ -4,7 +4,7 @@ Owns what such a transaction reads of them (one shard of the thread, and the row
 touches) and what it writes. What must stay true: numbers and change are one commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,9 +15,8 @@ from comments.domain import counting, records
 from comments.domain.counting import Change
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, counter_rows
-from comments.tree.counters import new_rows, shard_choice, totals
+from comments.tree.counters import sharding
 
-FIRST = shard_choice.First()
 PACE = timedelta(minutes=10)
 
 
@@ -28,7 +27,7 @@ class Entry:
         self,
         name: records.ThreadName,
         authors: Iterable[str] = (),
-        turn: shard_choice.Turn = FIRST,
+        turn: sharding.Turn = sharding.FIRST,
     ) -> None:
         self._name = name
         self._turn = turn
@@ -36,7 +35,7 @@ class Entry:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: counter_rows.Counter | None = None
         self._count = 1
-        self._participations: dict[str, counter_rows.Participation | None] = {}
+        self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before
         # Once: NDB copies a key's parent again and again to make its child.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
@@ -50,13 +49,17 @@ class Entry:
     def fill(self, thread: comment_rows.Thread | None, stored: Sequence[Any]) -> None:
         """Take what stands at `keys`, and the thread's row."""
         self._row, *participations = stored
-        self._participations = dict(zip(self._authors, participations, strict=True))
-        count = self._count = 1 if thread is None else thread.shards or 1
+        numbers = map(counter_rows.numbers_of, participations)
+        self._stood = dict(zip(self._authors, numbers, strict=True))
+        count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
             # Gathered meanwhile: the first one is always there.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
-        self._turn.learn(count)
+
+    def has_approved(self, author: str) -> bool:
+        """Whether an author has an approved comment in the thread."""
+        return self._stood.get(author, {}).get(counting.APPROVED, 0) > 0
 
     def pace(self, most: int, now: datetime) -> None:
         """Note one more post, where at most so many may come within `PACE`; 0 for any number.
@@ -69,7 +72,7 @@ class Entry:
         if not most:
             return
         if self._row is None:
-            self._row = new_rows.thread_counter(self._name, self._shard)
+            self._row = counter_rows.thread_counter(self._name, self._shard)
         row = self._row
         # A beginning in the future was written by a clock far ahead: it must not last for ever.
         began: datetime | None = row.began
@@ -93,27 +96,26 @@ class Entry:
         put: list[ndb.Model] = []
         gone: list[ndb.Key] = []
         for scope, more in scopes.items():
-            old = totals.numbers_of(self._participations[scope.author])
+            old = self._stood[scope.author]
             new = counting.added(old, more)
-            numbers = counting.added(numbers, new_rows.names(counting.presence(here, old, new)))
+            present = counting.presence(here, old, new)
+            numbers = counting.added(numbers, counter_rows.names(present))
             key = self._kept[scope.author]
             if new:
-                put.append(new_rows.participation(key, self._name.site, scope.author, new))
+                put.append(counter_rows.participation(key, self._name.site, scope.author, new))
             else:
                 gone.append(key)
         if numbers:
-            put.append(self._counter(numbers))
-        return ownership.Writes(new_rows.OWNER, put=tuple(put), delete=tuple(gone))
-
-    def _counter(self, more: Mapping[str, int]) -> counter_rows.Counter:
-        row = self._row or new_rows.thread_counter(self._name, self._shard)
-        return new_rows.with_numbers(row, counting.added(totals.numbers_of(row), more))
+            row = self._row or counter_rows.thread_counter(self._name, self._shard)
+            sums = counting.added(counter_rows.numbers_of(row), numbers)
+            put.append(counter_rows.with_numbers(row, sums))
+        return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 
 def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Writes:
     """What changes that are known already make of a thread's counters; reads only what it needs."""
     if not added(changes):
-        return ownership.Writes(new_rows.OWNER)
+        return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]
     entry = Entry(name, (state.author for state in states))
     entry.fill(None, reads.get_multi(entry.keys))

@@ -1,26 +1,195 @@
-"""Over how many shards the numbers of a thread are spread, as stored.
+"""Shards: where transactions count in a thread that many write at once.
 
-Owns the row of the thread and its first shard where they say how many there are: both are written
-by one commit, so no writer counts where no reader looks. Which shard a transaction takes is
-`shard_choice`.
+At rest a thread's counters are one row. A transaction that was aborted takes another shard when it
+runs again, and this process keeps to it afterwards: writers that do not meet stay apart. After its
+commit the thread is spread over more shards; when it is quiet they are gathered again.
+
+Invariants:
+
+1. How many shards there are stands in the thread's row and in its first shard. One commit writes
+   both, so no writer counts where no reader looks.
+2. What a process believes of busy threads (`Shards`) decides nothing: the row that the transaction
+   reads corrects it, and it may be forgotten at any time.
 """
 
 import contextlib
-from collections.abc import Iterator
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 from comments import errors
 from comments.domain import records
-from comments.store import connection, ownership, reads, transactions
+from comments.store import connection, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
-from comments.tree.counters import new_rows, shard_choice, totals
+from comments.tree.counters import totals
 
 _PATIENCE = 5.0  # seconds for spreading, which may as well be left to the next one
+MOST = 64  # shards of one thread; reading its counts takes so many reads
+SPREAD_EVERY = 1.0  # seconds between two tries of a process to spread a thread
+QUIET = 300.0  # seconds without a conflict until a thread's shards are gathered again
+
+
+class _Busy:
+    """One thread: how many shards, which of them each writer of this process keeps to."""
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.kept: list[int] = []  # by writer: the first one alone keeps to the first shard
+        self.writing: set[int] = set()
+        self.contended = 0.0
+        self.next_spreading = 0.0
+
+    def other(self, shard: int) -> int:
+        """Another shard than this one, if there is one that no writer here keeps to."""
+        free = set(range(self.count)) - {shard}
+        taken = {self.kept[writer] for writer in self.writing}
+        return random.choice(sorted(free - taken or free or {0}))  # noqa: S311 - to come apart
+
+
+class Turn:
+    """The shard of one transaction, which may run several times.
+
+    `count` is over how many shards the thread was spread when the transaction read it; 0 before.
+    """
+
+    def __init__(self, shards: "Shards", name: records.ThreadName) -> None:
+        self._shards = shards
+        self._name = name
+        self._writer: int | None = None
+        self.runs = 0
+        self.count = 0
+
+    def take(self) -> int:
+        """The shard of this run: after one that was aborted, another."""
+        self.runs += 1
+        if self._writer is None:
+            self._writer = self._shards.enter(self._name)
+        self._learn()
+        return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
+
+    def end(self) -> int:
+        """Give the shard back; over how many shards the thread should be spread, 0 for as is."""
+        if self._writer is None:
+            return 0
+        self._learn()
+        return self._shards.leave(self._name, self._writer, conflicts=self.runs - 1)
+
+    def _learn(self) -> None:
+        if self.count:
+            self._shards.learn(self._name, self.count)
+
+
+class First(Turn):
+    """The first shard, which is always there: for writes that are rare or wait elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(Shards(), records.ThreadName("", ""))
+
+    def take(self) -> int:
+        """The first shard."""
+        return 0
+
+
+class Shards:
+    """What a process knows of busy threads. Safe for many threads.
+
+    Args:
+        clock: seconds, monotonic.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self._guard = threading.Lock()
+        self._busy: dict[records.ThreadName, _Busy] = {}
+
+    def __len__(self) -> int:
+        return len(self._busy)
+
+    @contextlib.contextmanager
+    def turn(self, name: records.ThreadName) -> Iterator[Turn]:
+        """A transaction's turn; what goes wrong in it ends it too."""
+        turn = Turn(self, name)
+        try:
+            yield turn
+        except BaseException:
+            turn.end()
+            raise
+
+    def enter(self, name: records.ThreadName) -> int:
+        """Begin to write; the number of the writer in this process, the lowest that is free."""
+        with self._guard:
+            busy = self._busy.setdefault(name, _Busy())
+            writer = next(n for n in range(len(busy.writing) + 1) if n not in busy.writing)
+            if writer == len(busy.kept):
+                busy.kept.append(busy.other(0) if writer else 0)
+            busy.writing.add(writer)
+            return writer
+
+    def shard(self, name: records.ThreadName, writer: int, *, moves: bool) -> int:
+        """The shard a writer keeps to; one that `moves` leaves it for another."""
+        with self._guard:
+            busy = self._busy[name]
+            others = {busy.kept[other] for other in busy.writing - {writer}}
+            meets = busy.count > 1 and busy.kept[writer] in others
+            if moves or meets or busy.kept[writer] >= busy.count:
+                busy.kept[writer] = busy.other(busy.kept[writer])
+            return busy.kept[writer]
+
+    def learn(self, name: records.ThreadName, count: int) -> None:
+        """Take note of how many shards a thread has."""
+        with self._guard:
+            busy = self._busy.get(name)
+            if busy is None:
+                if count == 1:
+                    return
+                busy = self._busy[name] = _Busy()
+                busy.contended = self.clock()
+            busy.count = count
+
+    def leave(self, name: records.ThreadName, writer: int, *, conflicts: int) -> int:
+        """End writing; over how many shards the thread should be spread, 0 for as is."""
+        with self._guard:
+            busy = self._busy[name]
+            writers = len(busy.writing)
+            busy.writing.discard(writer)
+            if conflicts:
+                busy.contended = self.clock()
+            elif not busy.writing and busy.count == 1:
+                del self._busy[name]
+            # Four shards for each writer here: conflicts beyond that come from somewhere else.
+            wanted = min(MOST, 4 * writers)
+            if not conflicts or busy.count >= wanted or self.clock() < busy.next_spreading:
+                return 0
+            busy.next_spreading = self.clock() + SPREAD_EVERY
+            return wanted
+
+    def quiet(self) -> Sequence[records.ThreadName]:
+        """The spread threads that had no conflict here for a while."""
+        with self._guard:
+            before = self.clock() - QUIET
+            return [
+                name
+                for name, busy in self._busy.items()
+                if busy.contended <= before and not busy.writing
+            ]
+
+    def forget(self, name: records.ThreadName) -> None:
+        """Forget a thread, its shards being gathered."""
+        with self._guard:
+            busy = self._busy.get(name)
+            if busy is not None and not busy.writing:
+                del self._busy[name]
+
+
+SHARDS = per_process.PerProcess(Shards)
+FIRST = First()
 
 
 @contextlib.contextmanager
-def turn(name: records.ThreadName) -> Iterator[shard_choice.Turn]:
+def turn(name: records.ThreadName) -> Iterator[Turn]:
     """A transaction's turn to count in a thread, which is spread further if it met others."""
-    with _shards().turn(name) as taken:
+    with SHARDS.get().turn(name) as taken:
         yield taken
         wanted = taken.end()
     if wanted:
@@ -38,12 +207,12 @@ def spread(name: records.ThreadName, count: int) -> None:
         )
         if thread is None or (thread.shards or 1) >= count:
             return 1 if thread is None else thread.shards or 1
-        first = first or new_rows.thread_counter(name, 0)
-        thread.shards = first.shards = min(count, shard_choice.MOST)
-        transactions.apply(ownership.Writes(new_rows.OWNER, put=(thread, first)))
-        return min(count, shard_choice.MOST)
+        first = first or counter_rows.thread_counter(name, 0)
+        thread.shards = first.shards = min(count, MOST)
+        transactions.apply(ownership.Writes(counter_rows.OWNER, put=(thread, first)))
+        return min(count, MOST)
 
-    _shards().learn(name, transactions.transaction(body))
+    SHARDS.get().learn(name, transactions.transaction(body))
 
 
 def gather(name: records.ThreadName) -> None:
@@ -56,20 +225,20 @@ def gather(name: records.ThreadName) -> None:
             return
         keys = [counter_rows.thread_counter_key(name, shard) for shard in range(count)]
         first, *others = reads.get_multi(keys)
-        first = first or new_rows.thread_counter(name, 0)
+        first = first or counter_rows.thread_counter(name, 0)
         thread.shards = first.shards = 1
-        first = new_rows.with_numbers(first, totals.summed([first, *others]))
+        first = counter_rows.with_numbers(first, totals.summed([first, *others]))
         transactions.apply(
-            ownership.Writes(new_rows.OWNER, put=(thread, first), delete=tuple(keys[1:])),
+            ownership.Writes(counter_rows.OWNER, put=(thread, first), delete=tuple(keys[1:])),
         )
 
     transactions.transaction(body)
-    _shards().forget(name)
+    SHARDS.get().forget(name)
 
 
 def gather_quiet() -> int:
     """Gather the threads that are quiet again, as far as this process knows; how many."""
-    quiet = _shards().quiet()
+    quiet = SHARDS.get().quiet()
     for name in quiet:
         gather(name)
     return len(quiet)
@@ -82,8 +251,4 @@ def notice_spread() -> None:
         scope = message.properties["scope"].string_value
         thread = reads.get(comment_rows.thread_key_of(scope.partition("/")[2]))
         if thread is not None:
-            _shards().learn(conversion.thread_record(thread).name, thread.shards or 1)
-
-
-def _shards() -> shard_choice.Shards:
-    return shard_choice.SHARDS.get()
+            SHARDS.get().learn(conversion.thread_record(thread).name, thread.shards or 1)

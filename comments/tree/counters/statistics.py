@@ -192,7 +192,7 @@ def categories_of(site_id: str, author: str, *, limit: int = MOST) -> list[str]:
 
 def _by_key(
     kind: str, low: str, high: str, limit: int, *, with_low: bool = False
-) -> list[tuple[str, totals.Numbers]]:
+) -> list[tuple[str, counter_rows.Numbers]]:
     where = (("__key__", ">=" if with_low else ">", low), ("__key__", "<=", high))
     query = reads.Query(kind, where=where, order=("__key__",), limit=_bounded(limit))
     return [(message.key.path[-1].name, _numbers(message)) for message in reads.fetch(query)]
@@ -216,7 +216,7 @@ def _bounded(limit: int) -> int:
     return limit
 
 
-def _line(category: str, day: str, numbers: totals.Numbers) -> Line:
+def _line(category: str, day: str, numbers: counter_rows.Numbers) -> Line:
     return Line(
         category=category,
         day=date.fromisoformat(day) if day else None,
@@ -229,7 +229,7 @@ def _line(category: str, day: str, numbers: totals.Numbers) -> Line:
     )
 
 
-def _people(rows: list[tuple[str, totals.Numbers]], limit: int) -> ReportPage[Person]:
+def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportPage[Person]:
     people = [Person(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
     return _page([each for each in people if each.comments > 0], [name for name, _ in rows], limit)
 
@@ -239,8 +239,8 @@ def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
     return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 
-def _numbers(message: Any) -> totals.Numbers:
-    return totals.decoded(message.properties["numbers"].string_value)
+def _numbers(message: Any) -> counter_rows.Numbers:
+    return counter_rows.decoded(message.properties["numbers"].string_value)
 
 
 def whole(read: Callable[[str], ReportPage[T]]) -> Iterator[T]:

@@ -1,22 +1,18 @@
 """Counters as readers get them: numbers by name, from rows.
 
-Owns what the text in a row of counters means, and how shards become one number. `tallies` writes
-the rows. Reading many threads is one lookup, and one entity for each that is at rest.
+Owns how shards become one number. Reading many threads is one lookup, and one entity for each that
+is at rest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
-
-import msgspec
 
 from comments.domain import counting, records
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, counter_rows
 
-Numbers = dict[str, int]
 
-
-def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
+def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
     """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
@@ -25,7 +21,7 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
         message.key.path[-1].name: message.properties
         for message in reads.lookup("Counter", list(dict.fromkeys(firsts)))
     }
-    numbers = {key: decoded(row["numbers"].string_value) for key, row in found.items()}
+    numbers = {key: counter_rows.decoded(row["numbers"].string_value) for key, row in found.items()}
     busy = [
         name
         for name, key in dict(zip(names, firsts, strict=True)).items()
@@ -37,7 +33,7 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[Numbers]:
     return [numbers.get(key, {}) for key in firsts]
 
 
-def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, Numbers]:
+def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_rows.Numbers]:
     firsts = reads.get_multi([counter_rows.thread_counter_key(name, 0) for name in names])
     keys = [
         [counter_rows.thread_counter_key(name, shard) for shard in range(1, first.shards)]
@@ -56,9 +52,9 @@ def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
     return [each.get(counting.LISTED, 0) for each in numbers]
 
 
-def of_site(site: str) -> Numbers:
+def of_site(site: str) -> counter_rows.Numbers:
     """The numbers of a website, as far as its events are delivered."""
-    return numbers_of(reads.get(counter_rows.site_counter_key(site)))
+    return counter_rows.numbers_of(reads.get(counter_rows.site_counter_key(site)))
 
 
 class Standing(NamedTuple):
@@ -68,7 +64,7 @@ class Standing(NamedTuple):
     alias: str
     comment: str
     score: int
-    numbers: Numbers
+    numbers: counter_rows.Numbers
 
 
 def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None) -> list[Standing]:
@@ -95,13 +91,13 @@ def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Sta
             message.properties["alias"].string_value,
             message.properties["comment"].string_value,
             message.properties["score"].integer_value,
-            decoded(message.properties["numbers"].string_value),
+            counter_rows.decoded(message.properties["numbers"].string_value),
         )
         for message in reads.fetch(query)
     ]
 
 
-def as_stored(name: records.ThreadName) -> tuple[int, Numbers, tuple[int, int]]:
+def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
     """A thread's numbers, for a recount.
 
     Returns how often they were mended, their sum over the shards that writers know, and how many
@@ -114,34 +110,9 @@ def as_stored(name: records.ThreadName) -> tuple[int, Numbers, tuple[int, int]]:
     return mended, summed(rows), (told, count)
 
 
-_Row = (
-    counter_rows.Counter
-    | counter_rows.Participation
-    | counter_rows.Standing
-    | counter_rows.Category
-    | counter_rows.Day
-    | counter_rows.Appearance
-)
-
-
-def numbers_of(row: _Row | None) -> Numbers:
-    """The numbers of a row, or none."""
-    return {} if row is None else decoded(row.numbers)
-
-
-def summed(rows: Iterable[counter_rows.Counter | None]) -> Numbers:
+def summed(rows: Iterable[counter_rows.Counter | None]) -> counter_rows.Numbers:
     """The numbers of a scope from its shards."""
-    numbers: Numbers = {}
+    numbers: counter_rows.Numbers = {}
     for row in rows:
-        numbers = counting.added(numbers, numbers_of(row))
+        numbers = counting.added(numbers, counter_rows.numbers_of(row))
     return numbers
-
-
-def encoded(numbers: Mapping[str, int]) -> str:
-    """Numbers as they are stored."""
-    return msgspec.json.encode(numbers, order="sorted").decode()
-
-
-def decoded(text: str) -> Numbers:
-    """Numbers as they are counted."""
-    return msgspec.json.decode(text, type=Numbers) if text else {}

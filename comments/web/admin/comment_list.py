@@ -11,7 +11,7 @@ from comments.domain.records import Status, Verb
 from comments.moderation import reports, review_queue, rules
 from comments.moderation.classifiers import classifier_answers
 from comments.sites import thread_info
-from comments.tree.counters import totals
+from comments.store.models import counter_rows
 from comments.tree.threads import naming
 from comments.web.admin import decision_forms
 from comments.web.public import nesting
@@ -95,7 +95,7 @@ def _row(
     site: records.Site,
     case: records.Case,
     thread: records.Thread | None,
-    numbers: Mapping[str, totals.Numbers],
+    numbers: Mapping[str, counter_rows.Numbers],
     beside: Beside,
 ) -> Row:
     said = case.comment
@@ -112,7 +112,7 @@ def _row(
     )
 
 
-def in_words(numbers: totals.Numbers) -> str:
+def in_words(numbers: counter_rows.Numbers) -> str:
     """An author's comments by status."""
     found = [f"{numbers[status]} {status}" for status in _COUNTED if numbers.get(status)]
     return ", ".join(found)

@@ -21,7 +21,6 @@ from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree import maintenance
-from comments.tree.counters import totals
 from comments.tree.threads import category_journal
 from emulator import errors as engine_errors
 from tests.support.histories import counter_oracle
@@ -114,9 +113,9 @@ def _check() -> None:
     assert recount.site("demo", tell=print, fixes=False) == 0
 
 
-def _numbers(category: str) -> totals.Numbers:
+def _numbers(category: str) -> counter_rows.Numbers:
     key = counter_rows.statistics_key(counting.category_scope("demo", category))
-    return totals.numbers_of(reads.get(key))
+    return counter_rows.numbers_of(reads.get(key))
 
 
 def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[], None]:

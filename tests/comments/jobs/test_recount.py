@@ -12,7 +12,7 @@ from comments.notifications import follower_compaction, subscriptions
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows, event_rows
-from comments.tree.counters import new_rows, sharding, totals
+from comments.tree.counters import sharding, totals
 from tests.support import prepared_stores
 from tests.support.histories import counter_drift, counter_oracle
 from tests.support.threads import sample_threads
@@ -117,10 +117,10 @@ STATISTICS = [
 def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
     counted_rows: dict[str, records.Comment], scope: counting.Scope, more: int
 ) -> None:
-    row = reads.get(new_rows.scope_key(scope))
-    had = totals.numbers_of(row)
+    row = reads.get(counter_rows.scope_key(scope))
+    had = counter_rows.numbers_of(row)
     counter_drift.plant(row, approved=more, **({} if scope.author else {"participants": 3 * more}))
-    now = totals.numbers_of(row)
+    now = counter_rows.numbers_of(row)
     found = [
         Difference(scope, name, now.get(name, 0), had[name])
         for name in ("approved", *(() if scope.author else ("participants",)))
@@ -135,8 +135,8 @@ def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
 def test_rows_of_statistics_that_are_gone_come_back(
     counted_rows: dict[str, records.Comment], scope: counting.Scope
 ) -> None:
-    numbers = totals.numbers_of(reads.get(new_rows.scope_key(scope)))
-    counter_drift.delete(new_rows.scope_key(scope))
+    numbers = counter_rows.numbers_of(reads.get(counter_rows.scope_key(scope)))
+    counter_drift.delete(counter_rows.scope_key(scope))
     assert counter_drift.recount_all() == [
         Difference(scope, name, 0, numbers[name]) for name in sorted(numbers)
     ]
@@ -154,7 +154,7 @@ def test_rows_of_statistics_that_count_nothing_go(
     scope = place._replace(author="g:nobody/else")
     transactions.transaction(
         lambda: transactions.apply(
-            ownership.Writes("counters", put=(new_rows.statistics(scope, {"approved": 2}),))
+            ownership.Writes("counters", put=(counter_rows.statistics(scope, {"approved": 2}),))
         )
     )
     assert counter_drift.recount_all() == [Difference(scope, "approved", 2, 0)]
@@ -174,7 +174,8 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
     transactions.transaction(
         lambda: transactions.apply(
             ownership.Writes(
-                "counters", put=(new_rows.participation(key, "demo", "g:nobody", {"approved": 1}),)
+                "counters",
+                put=(counter_rows.participation(key, "demo", "g:nobody", {"approved": 1}),),
             )
         )
     )
@@ -191,7 +192,7 @@ def test_a_shard_that_is_gone_is_counted_again(
     for n in range(4):
         row = reads.get(
             counter_rows.thread_counter_key(counter_drift.NAME, n)
-        ) or new_rows.thread_counter(counter_drift.NAME, n)
+        ) or counter_rows.thread_counter(counter_drift.NAME, n)
         counter_drift.plant(row, approved=1)
     counter_drift.plant(counter_drift.thread_row(), approved=-4)
     counter_oracle.check()

@@ -18,7 +18,7 @@ from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import ordered_query
-from comments.tree.counters import shard_choice, sharding
+from comments.tree.counters import sharding
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.comments.conftest import Clock
@@ -61,12 +61,12 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
-    shard_choice.SHARDS.put(open_store, shard_choice.Shards(clock))
+    sharding.SHARDS.put(open_store, sharding.Shards(clock))
     sample_threads.post(site, "text")
     sharding.spread(name, 4)
     worker.step()
     assert reads.get(comment_rows.thread_key(name)).shards == 4
-    clock.now += max(worker_thread.LOOK_EVERY, shard_choice.QUIET)
+    clock.now += max(worker_thread.LOOK_EVERY, sharding.QUIET)
     worker.step()
     assert reads.get(comment_rows.thread_key(name)).shards == 1
     counter_oracle.check()

@@ -19,7 +19,7 @@ from comments.notifications import follower_lists, subscriptions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import counter_rows
-from comments.tree.counters import new_rows, totals
+from comments.tree.counters import totals
 from emulator import errors as engine_errors
 from emulator import inprocess, testing
 from emulator.fault_injection import fault_plans
@@ -135,8 +135,10 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
 
     def drift() -> None:
         row = reads.get(counter_rows.thread_counter_key(THREAD, 0))
-        numbers = counting.added(totals.numbers_of(row), {"followers": 5})
-        transactions.apply(ownership.Writes("counters", put=(new_rows.with_numbers(row, numbers),)))
+        numbers = counting.added(counter_rows.numbers_of(row), {"followers": 5})
+        transactions.apply(
+            ownership.Writes("counters", put=(counter_rows.with_numbers(row, numbers),))
+        )
 
     transactions.transaction(drift)
     assert recount.thread(THREAD, tell=told.append, fixes=True) == 1

@@ -76,8 +76,8 @@ def test_categories_and_days_are_counted_from_events(
     )
 
 
-def _numbers(scope: counting.Scope) -> totals.Numbers:
-    return totals.numbers_of(reads.get(counter_rows.statistics_key(scope)))
+def _numbers(scope: counting.Scope) -> counter_rows.Numbers:
+    return counter_rows.numbers_of(reads.get(counter_rows.statistics_key(scope)))
 
 
 def test_events_delivered_twice_late_and_in_any_order_count_once(

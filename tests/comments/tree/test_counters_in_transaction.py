@@ -17,7 +17,8 @@ from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, counter_rows
 from comments.tree import placement, values
-from comments.tree.counters import shard_choice, sharding, totals
+from comments.tree.counters import sharding, totals
+from comments.tree.threads import naming
 from emulator import inprocess, testing
 from tests.support.histories import counter_oracle
 from tests.support.store_interceptors import Calls
@@ -91,8 +92,8 @@ def test_once_spread_replies_to_different_parents_write_nothing_in_common(
 ) -> None:
     parents = [sample_threads.post(site, f"{n}").id for n in range(8)]
     sharding.spread(NAME, 16)
-    known = shard_choice.SHARDS.of(store)
-    turns = [shard_choice.Turn(known, NAME) for _ in parents]  # all of them under way at once
+    known = sharding.SHARDS.of(store)
+    turns = [sharding.Turn(known, NAME) for _ in parents]  # all of them under way at once
     written = []
     for parent, turn in zip(parents, turns, strict=True):
         with testing.meter(engine) as cost:
@@ -135,15 +136,17 @@ def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first
 ) -> None:
     parent = sample_threads.post(site, "parent")
     sharding.spread(NAME, 4)
-    known = shard_choice.SHARDS.of(store)
-    turns = [shard_choice.Turn(known, NAME) for _ in range(3)]
+    known = sharding.SHARDS.of(store)
+    turns = [sharding.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
     sharding.gather(NAME)
     known.learn(NAME, 4)  # as in a process that did not see it
-    _append(site, parent.id, shard_choice.Turn(known, NAME))
+    late = sharding.Turn(known, NAME)
+    _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
     counter_oracle.check()
+    late.end()
     assert known._busy[NAME].count == 1
 
 
@@ -177,12 +180,12 @@ def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     sharding.spread(NAME, 4)
-    known = shard_choice.Shards(clock=lambda: now[0])
-    shard_choice.SHARDS.put(store, known)
+    known = sharding.Shards(clock=lambda: now[0])
+    sharding.SHARDS.put(store, known)
     now = [1000.0]
     sharding.notice_spread()
     assert sharding.gather_quiet() == 0
-    now[0] += shard_choice.QUIET
+    now[0] += sharding.QUIET
     assert sharding.gather_quiet() == 1
     assert reads.get(comment_rows.thread_key(NAME)).shards == 1
     counter_oracle.check()
@@ -207,8 +210,8 @@ def test_counts_of_a_spread_thread_are_of_one_moment(
 ) -> None:
     parents = [sample_threads.post(site, f"{n}").id for n in range(4)]
     sharding.spread(NAME, 4)
-    known = shard_choice.SHARDS.of(store)
-    turns = [shard_choice.Turn(known, NAME) for _ in parents]
+    known = sharding.SHARDS.of(store)
+    turns = [sharding.Turn(known, NAME) for _ in parents]
     for parent, turn in zip(parents, turns, strict=True):
         _append(site, parent, turn)
     assert len(list(reads.fetch(reads.Query("Counter")))) == 4
@@ -266,7 +269,7 @@ def test_numbers_are_written_by_their_owner_only(
         transactions.transaction(row.put)
 
 
-def _append(site: records.Site, parent: str, turn: shard_choice.Turn) -> None:
+def _append(site: records.Site, parent: str, turn: sharding.Turn) -> None:
     """Post as `posting` does, without ending the turn."""
     number = next(_numbers)
     draft = values.Draft(
@@ -277,6 +280,7 @@ def _append(site: records.Site, parent: str, turn: shard_choice.Turn) -> None:
         text=values.Text("text", "text", ""),
         fingerprint=b"",
         created=sample_threads.START,
+        brought=naming.encode(naming.Brought()),
     )
     transactions.transaction(
         lambda: transactions.apply(

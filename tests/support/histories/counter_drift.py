@@ -10,7 +10,6 @@ from comments.jobs.recount import Difference
 from comments.posting import own_comment
 from comments.store import ownership, reads, transactions
 from comments.store.models import counter_rows, vote_rows
-from comments.tree.counters import totals
 from tests.support.histories import counter_oracle
 from tests.support.threads import sample_threads
 
@@ -43,7 +42,7 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 
 def plant(row: Any, **numbers: int) -> None:
     """Add to a row of counters around everybody."""
-    row.numbers = totals.encoded(counting.added(totals.numbers_of(row), numbers))
+    row.numbers = counter_rows.encoded(counting.added(counter_rows.numbers_of(row), numbers))
     transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
 
 

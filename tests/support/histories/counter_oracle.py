@@ -167,4 +167,4 @@ def of(name: records.ThreadName) -> dict[str, int]:
 
 def _numbers(message: object) -> dict[str, int]:
     text = message.properties["numbers"].string_value  # type: ignore[attr-defined]
-    return totals.decoded(text)
+    return counter_rows.decoded(text)

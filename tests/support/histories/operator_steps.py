@@ -22,7 +22,7 @@ from comments.posting import cast_vote
 from comments.reading.compaction import compactor
 from comments.store import ownership
 from comments.store.models import event_rows
-from comments.tree.counters import shard_choice, sharding
+from comments.tree.counters import sharding
 from tests.support import stored_state
 from tests.support.histories import ledger
 from tests.support.threads import sample_threads
@@ -74,9 +74,9 @@ class Chores:
         self.seconds += seconds
         self.now += timedelta(seconds=seconds)
 
-    def shards(self) -> shard_choice.Shards:
+    def shards(self) -> sharding.Shards:
         """What a process knows of busy threads, on its clock."""
-        return shard_choice.Shards(clock=lambda: self.seconds)
+        return sharding.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:
         """Some events in some order, some of them twice, delivered before, or of nobody."""

@@ -17,7 +17,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
-from comments.tree.counters import shard_choice
+from comments.tree.counters import sharding
 from tests.support import stored_state
 from tests.support.histories import ledger
 from tests.support.histories.operator_steps import (
@@ -82,9 +82,9 @@ class ReaderSteps(Chores):
 
         def act() -> None:
             name = name_of(draft.thread)
-            known = shard_choice.SHARDS.of(connection.current(), self.shards)
+            known = sharding.SHARDS.of(connection.current(), self.shards)
             # Others are under way, so that this one counts in another shard.
-            turns = [shard_choice.Turn(known, name) for _ in range(writers)]
+            turns = [sharding.Turn(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:
                 for turn in turns:
                     turn.take()

@@ -29,9 +29,8 @@ from comments.moderation import policy_changes, rules
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows, counter_rows, event_rows, moderation_rows
+from comments.store.models.counter_rows import standing
 from comments.store.wire import codec
-from comments.tree.counters import totals
-from comments.tree.counters.new_rows import standing
 from emulator import inprocess, protobufs
 from tests.conftest import ROOT
 
@@ -115,7 +114,9 @@ def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
     places = range(count)
     statuses = Counter(status_of(place).value for place in places)
     site = counter_rows.site_counter_key(SITE)
-    yield counter_rows.Counter(key=site, scope=f"site/{SITE}", numbers=totals.encoded(statuses))
+    yield counter_rows.Counter(
+        key=site, scope=f"site/{SITE}", numbers=counter_rows.encoded(statuses)
+    )
     yield from _authors(count)
     yield from _threads(count, now)
     for place in places:
@@ -169,7 +170,7 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
             created=now - timedelta(minutes=50 * number),
         )  # fmt: skip
         key = counter_rows.thread_counter_key(name, 0)
-        text = totals.encoded({"listed": size, "approved": size})
+        text = counter_rows.encoded({"listed": size, "approved": size})
         scope = f"thread/{comment_rows.thread_key_name(name)}"
         yield counter_rows.Counter(key=key, scope=scope, site=SITE, numbers=text)
 
@@ -184,7 +185,7 @@ def _entry(place: int, count: int, now: datetime) -> ndb.Model:
 
 
 def _days(now: datetime) -> Iterator[ndb.Model]:
-    text = totals.encoded({"approved": 7, "participants": 3, "pending": 1})
+    text = counter_rows.encoded({"approved": 7, "participants": 3, "pending": 1})
     for category in ("", *CATEGORIES):
         if category:
             yield counter_rows.Category(key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text)

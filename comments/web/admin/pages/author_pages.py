@@ -7,7 +7,8 @@ import flask
 from comments import errors
 from comments.domain.records import Status
 from comments.moderation import bans, review_queue, rulebook
-from comments.tree.counters import leaderboard, totals
+from comments.store.models import counter_rows
+from comments.tree.counters import leaderboard
 from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
 from comments.web.http.decode import query_strings
 
@@ -40,7 +41,9 @@ def show(site_id: str) -> flask.Response:
         return report
     secret = site_visit.settings().secret
     wanted = review_queue.Wanted(visit.site.id, review_queue.STATUSES, query.id)
-    numbers: totals.Numbers = review_queue.standings(visit.site.id, [query.id]).get(query.id, {})
+    numbers: counter_rows.Numbers = review_queue.standings(visit.site.id, [query.id]).get(
+        query.id, {}
+    )
     found = review_queue.page(wanted, cursor=query.start, secret=secret) if query.id else None
     ban = rulebook.read(visit.site.id).ban_of(query.id, datetime.now(UTC))
     if found is None or not (found.cases or numbers or ban):

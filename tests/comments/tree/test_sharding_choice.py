@@ -3,8 +3,8 @@
 import pytest
 
 from comments.domain import records
-from comments.tree.counters import shard_choice
-from comments.tree.counters.shard_choice import Shards
+from comments.tree.counters import sharding
+from comments.tree.counters.sharding import Shards
 
 NAME = records.ThreadName("demo", "page")
 
@@ -48,56 +48,56 @@ def test_an_aborted_run_takes_another_shard_and_the_next_transaction_keeps_to_it
 
 def test_writers_at_once_take_different_shards(known: Shards) -> None:
     known.learn(NAME, 8)
-    turns = [shard_choice.Turn(known, NAME) for _ in range(8)]
+    turns = [sharding.Turn(known, NAME) for _ in range(8)]
     assert len({turn.take() for turn in turns}) == 8
 
 
 def test_more_writers_than_shards_share_them(known: Shards) -> None:
     known.learn(NAME, 2)
-    turns = [shard_choice.Turn(known, NAME) for _ in range(5)]
+    turns = [sharding.Turn(known, NAME) for _ in range(5)]
     assert {turn.take() for turn in turns} == {0, 1}
 
 
 def test_a_conflict_asks_for_four_shards_for_each_writer_and_no_more(
     known: Shards, clock: Clock
 ) -> None:
-    turns = [shard_choice.Turn(known, NAME) for _ in range(3)]
+    turns = [sharding.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
     turns[0].take()
     assert turns[0].end() == 12
     known.learn(NAME, 12)
-    clock.now += shard_choice.SPREAD_EVERY
+    clock.now += sharding.SPREAD_EVERY
     turns[1].take()
     assert turns[1].end() == 0
 
 
 def test_a_process_tries_to_spread_a_thread_once_a_second(known: Shards, clock: Clock) -> None:
-    turns = [shard_choice.Turn(known, NAME) for _ in range(3)]
+    turns = [sharding.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
         turn.take()
     assert [turns[0].end() > 0, turns[1].end() > 0] == [True, False]
-    clock.now += shard_choice.SPREAD_EVERY
+    clock.now += sharding.SPREAD_EVERY
     assert turns[2].end() > 0
 
 
 def test_there_are_never_more_than_the_most(known: Shards) -> None:
-    turns = [shard_choice.Turn(known, NAME) for _ in range(40)]
+    turns = [sharding.Turn(known, NAME) for _ in range(40)]
     for turn in turns:
         turn.take()
     turns[0].take()
-    assert turns[0].end() == shard_choice.MOST
+    assert turns[0].end() == sharding.MOST
 
 
 def test_a_shard_that_is_no_longer_there_is_not_taken(known: Shards) -> None:
     known.learn(NAME, 8)
-    turns = [shard_choice.Turn(known, NAME) for _ in range(8)]
+    turns = [sharding.Turn(known, NAME) for _ in range(8)]
     for turn in turns:
         turn.take()
         turn.end()
     known.learn(NAME, 1)
-    again = shard_choice.Turn(known, NAME)
+    again = sharding.Turn(known, NAME)
     assert again.take() == 0
 
 
@@ -106,11 +106,11 @@ def test_a_thread_is_quiet_a_while_after_its_last_conflict(known: Shards, clock:
     with known.turn(NAME) as turn:
         turn.take()
         turn.take()
-        clock.now += shard_choice.QUIET
+        clock.now += sharding.QUIET
         assert known.quiet() == []  # it is being written
         turn.end()
     assert known.quiet() == []
-    clock.now += shard_choice.QUIET
+    clock.now += sharding.QUIET
     assert known.quiet() == [NAME]
     known.forget(NAME)
     assert len(known) == 0
