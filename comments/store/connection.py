@@ -1,6 +1,11 @@
 """A connection to a database, which the current thread is in, and how long it may ask.
 
-Owns time-outs, retries and deadlines, and the guard of NDB's own calls.
+Owns the calls to the store with their time-outs, retries and deadlines, the lines in which threads
+of one process wait for a row, and the guard of NDB's own calls.
+
+Reads are part of the thread's transaction, if it is in one. A transaction begins with its first
+read, which saves a call if that is a look-up. If the answer to it is lost, nobody knows the
+transaction's id to end it: its locks stand until the store lets go of them by itself.
 """
 
 import contextlib
@@ -8,7 +13,7 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
@@ -19,9 +24,8 @@ from google.cloud.datastore_v1.types import entity as entity_types
 from google.cloud.datastore_v1.types import query as query_types
 
 from comments import errors
-from comments.store import row_locks
 from comments.store.ownership import OWNERS
-from comments.store.wire import ndb_client, wire_transaction
+from comments.store.wire import ndb_client
 
 if TYPE_CHECKING:
     from google.cloud.ndb.context import Context
@@ -47,9 +51,32 @@ _LONGEST_PAUSE = 0.5
 _Partition = entity_types.PartitionId.pb()
 _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
-_RunQueryRequest = rpc_types.RunQueryRequest.pb()
+_Begin = rpc_types.BeginTransactionRequest.pb()
+_Options = rpc_types.TransactionOptions.pb()
+_MOST_KEYS = 1000  # of one lookup (the service's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
-_AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
+
+
+class Transaction:
+    """A transaction that may not have begun yet, and what it is to write. `transactions` ends it.
+
+    Args:
+        is_read_only: whether it reads one moment and writes nothing.
+        previous: the id of the attempt before this one, whose age it keeps; or nothing.
+    """
+
+    def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
+        self.id = b""
+        self.previous = previous
+        self.is_read_only = is_read_only
+        self.options = _Options()
+        if is_read_only:
+            self.options.read_only.SetInParent()
+        else:
+            self.options.read_write.previous_transaction = previous
+        self.mutations: list[Any] = []
+        # What is called when it is over, committed or not.
+        self.afterwards: list[Callable[[], None]] = []
 
 
 class _State(threading.local):
@@ -57,13 +84,48 @@ class _State(threading.local):
 
     store: "Store | None" = None
     end: float | None = None
-    transaction: wire_transaction.Transaction | None = None
+    transaction: Transaction | None = None
     may_have_run: bool = False
     reads: int = 0
     writes: int = 0
 
 
 state = _State()
+
+
+class _Lines:
+    """Where the threads of one process wait for a row that many of them want to write.
+
+    Transactions that meet abort one another, and the losers come back to meet again: standing in
+    line saves that work. There is one lock per name for as long as somebody holds or awaits it.
+    """
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+
+    @contextlib.contextmanager
+    def wait(self, name: str, *, seconds: float) -> Iterator[None]:
+        """Take the line of `name`; without a name, or after `seconds`, go on without.
+
+        Going on without the lock is safe: the line saves work, the transaction is what is right.
+        """
+        if not name:
+            yield
+            return
+        with self._guard:
+            lock, users = self._locks.get(name, (threading.Lock(), 0))
+            self._locks[name] = (lock, users + 1)
+        taken = lock.acquire(timeout=seconds)
+        try:
+            yield
+        finally:
+            if taken:
+                lock.release()
+            with self._guard:
+                lock, users = self._locks.pop(name)
+                if users > 1:
+                    self._locks[name] = (lock, users - 1)
 
 
 class Store:
@@ -84,7 +146,7 @@ class Store:
         self.namespace = namespace
         self.deadline = deadline
         self.rpc_timeout = rpc_timeout
-        self._lines = row_locks.Lines()
+        self._lines = _Lines()
         self.kept: dict[object, Any] = {}  # see `per_process`
         self.keeping = threading.RLock()
         self._client = ndb_client.Client(
@@ -95,22 +157,12 @@ class Store:
             rules=ndb_client.Rules(lambda: timeout(self), _refuse_inside, _refuse_unowned),
         )
         self._partition = self.partition()
-        self.calls = wire_transaction.Calls(channel, self.request_fields(), lambda: timeout(self))
-        self._run_query = channel.unary_unary(
-            f"{ndb_client.SERVICE}RunQuery",
-            request_serializer=_RunQueryRequest.SerializeToString,
-            response_deserializer=rpc_types.RunQueryResponse.pb().FromString,
-        )
-        self._lookup = channel.unary_unary(
-            f"{ndb_client.SERVICE}Lookup",
-            request_serializer=_LookupRequest.SerializeToString,
-            response_deserializer=rpc_types.LookupResponse.pb().FromString,
-        )
-        self._aggregate = channel.unary_unary(
-            f"{ndb_client.SERVICE}RunAggregationQuery",
-            request_serializer=_AggregationRequest.SerializeToString,
-            response_deserializer=rpc_types.RunAggregationQueryResponse.pb().FromString,
-        )
+        self.begin = _call(channel, "BeginTransaction")
+        self.commit = _call(channel, "Commit")
+        self.rollback = _call(channel, "Rollback")
+        self._run_query = _call(channel, "RunQuery")
+        self._lookup = _call(channel, "Lookup")
+        self._aggregate = _call(channel, "RunAggregationQuery")
 
     @contextlib.contextmanager
     def context(self) -> Iterator["Context"]:
@@ -137,6 +189,7 @@ class Store:
 
     def run_query(self, request: Any) -> Any:
         """One RunQuery call with time-out and retries."""
+        self._join(request)
         answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
         batch = answer.batch
         if batch.entity_result_type == _WHOLE:
@@ -152,21 +205,55 @@ class Store:
             key.path.add(kind=kind, name=name)
         return key
 
-    def lookup(self, request: Any) -> Any:
-        """One Lookup call with time-out and retries."""
+    def lookup(self, keys: Sequence[Any]) -> Iterator[Any]:
+        """Yield the entities that are there under these keys, in any order."""
+        opened, left = state.transaction, list(keys)
+        while left:
+            request = _LookupRequest(**self.request_fields(), keys=left[:_MOST_KEYS])
+            if opened is not None and opened.id:
+                request.read_options.transaction = opened.id
+            elif opened is not None:
+                request.read_options.new_transaction.CopyFrom(opened.options)
+            answer = self._looked_up(request)
+            if opened is not None:
+                opened.id = opened.id or answer.transaction
+            for result in answer.found:
+                yield result.entity
+            left = [*answer.deferred, *left[_MOST_KEYS:]]
+
+    def _looked_up(self, request: Any) -> Any:
         answer = patiently(lambda: self._lookup(request, timeout=timeout(self)), self)
         state.reads += len(answer.found) + len(answer.missing)
         return answer
 
     def aggregate(self, request: Any) -> Any:
         """One RunAggregationQuery call with time-out and retries."""
+        self._join(request)
         state.reads += 1
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
+
+    def _join(self, request: Any) -> None:
+        """Make a query part of the thread's transaction, and begin that first if need be."""
+        opened = state.transaction
+        if opened is None:
+            return
+        if not opened.id:
+            asked = _Begin(**self.request_fields(), transaction_options=opened.options)
+            opened.id = self.begin(asked, timeout=timeout(self)).transaction
+        request.read_options.transaction = opened.id
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
         """Wait in this process's line for `name`."""
         left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
         return self._lines.wait(name, seconds=left)
+
+
+def _call(channel: grpc.Channel, name: str) -> Any:
+    return channel.unary_unary(
+        f"{ndb_client.SERVICE}{name}",
+        request_serializer=getattr(rpc_types, f"{name}Request").pb().SerializeToString,
+        response_deserializer=getattr(rpc_types, f"{name}Response").pb().FromString,
+    )
 
 
 def carried(step: Callable[[P], T]) -> Callable[[P], T]:

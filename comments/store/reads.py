@@ -29,16 +29,13 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 from google.cloud.datastore_v1.types import entity as entity_types
 
 from comments.store import connection, transactions
-from comments.store.connection import Store
 from comments.store.wire import codec, queries
 
 Query = queries.Query
 Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
-_MOST_KEYS = 1000  # of one lookup (the service's limit)
 _ONE_BATCH = 300  # results that a batch holds at most
 _LONGEST = 240.0  # seconds for an answer of many batches; the service ends transactions at 270
-_LookupRequest = rpc_types.LookupRequest.pb()
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
@@ -91,11 +88,10 @@ def fetch(query: Query) -> Iterator[Any]:
 
 def ask(request: Any) -> Iterator[Any]:
     """Yield the entities of a prepared query, see `fetch`. The request stays as it is."""
-    store, opened = connection.current(), connection.state.transaction
-    if opened is not None:
-        request = copy.deepcopy(request)
-        opened.join(request)
-        yield from queries.results(request, store.run_query)
+    store = connection.current()
+    if connection.state.transaction is not None:
+        # The store writes the transaction's id into it.
+        yield from queries.results(copy.deepcopy(request), store.run_query)
         return
     if not _is_long(request.query):
         batch = store.run_query(request).batch
@@ -132,7 +128,7 @@ def walk(query: Query) -> Iterator[Any]:
 def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
     """Yield the entities of a kind that have these names, as protobuf messages, in any order."""
     store = connection.current()
-    return _looked_up(store, [store.key((kind, name)) for name in names])
+    return store.lookup([store.key((kind, name)) for name in names])
 
 
 def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
@@ -143,30 +139,11 @@ def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
     store = connection.current()
     paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]
     wanted = [store.key(*path) for path in dict.fromkeys(paths)]
-    stored = list(_looked_up(store, wanted))
+    stored = list(store.lookup(wanted))
     if len(wanted) == 1:
         return [stored[0] if stored else None] * len(paths)
-    found = {_path(entity.key): entity for entity in stored}
+    found = {tuple((each.kind, each.name) for each in entity.key.path): entity for entity in stored}
     return [found.get(path) for path in paths]
-
-
-def _path(key: Any) -> Path:
-    return tuple((each.kind, each.name) for each in key.path)
-
-
-def _looked_up(store: Store, keys: Sequence[Any]) -> Iterator[Any]:
-    left = list(keys)
-    while left:
-        request = _LookupRequest(**store.request_fields(), keys=left[:_MOST_KEYS])
-        opened = connection.state.transaction
-        if opened is not None:
-            opened.join_lookup(request)
-        answer = store.lookup(request)
-        if opened is not None:
-            opened.begun(answer)
-        for result in answer.found:
-            yield result.entity
-        left = [*answer.deferred, *left[_MOST_KEYS:]]
 
 
 def count(query: Query) -> int:
@@ -176,7 +153,5 @@ def count(query: Query) -> int:
     request = _AggregationRequest(**store.request_fields(), partition_id=partition)
     request.aggregation_query.nested_query.CopyFrom(queries.message(query, partition))
     request.aggregation_query.aggregations.add(alias="n").count.SetInParent()
-    if connection.state.transaction is not None:
-        connection.state.transaction.join(request)
     batch = store.aggregate(request).batch
     return int(batch.aggregation_results[0].aggregate_properties["n"].integer_value)

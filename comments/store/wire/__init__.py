@@ -1,6 +1,6 @@
 """Rows, queries and commits as protobuf messages, and NDB's client on our channel.
 
-Doors: `codec` (rows to messages and back), `queries`, `wire_transaction`, `ndb_client`.
+Doors: `codec` (rows to messages and back), `queries`, `ndb_client`.
 
 NDB declares the kinds (`store/models/schema`), makes rows and looks single entities up. It is left
 out where it costs too much: its queries take ten times the processor time of these messages for

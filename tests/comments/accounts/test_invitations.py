@@ -10,8 +10,7 @@ from comments import errors
 from comments.accounts import accounts, invitations, one_time_links, sessions
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import roles
-from comments.store import connection, reads
-from comments.store.wire import wire_transaction
+from comments.store import connection, reads, transactions
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.prepared_stores import NOW
@@ -255,16 +254,16 @@ def test_a_commit_whose_answer_is_lost_is_found_again(
         account_holders.invite(OWNER),
         invitations.reset(ann, secret=SECRET, now=NOW),
     )
-    commit, losses = wire_transaction.Transaction.commit, []
+    commit, losses = transactions.commit, []
 
-    def losing(self: wire_transaction.Transaction) -> None:
-        commit(self)
-        if len(losses) < 6 and self._mutations:
-            losses.append(self)
+    def losing(opened: connection.Transaction) -> None:
+        commit(opened)
+        if len(losses) < 6 and opened.mutations:
+            losses.append(opened)
             if len(losses) % 2:
                 raise api.ServiceUnavailable("the answer was lost")
 
-    monkeypatch.setattr(wire_transaction.Transaction, "commit", losing)
+    monkeypatch.setattr(transactions, "commit", losing)
     done = {
         "accept": lambda: account_holders.accept(invitation, "bob"),
         "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),

@@ -15,7 +15,7 @@ from comments.moderation import rulebook
 from comments.posting import own_comment
 from comments.sites import site_settings
 from comments.store import connection, ownership, reads, transactions
-from comments.store.models import comment_rows
+from comments.store.models import comment_rows, moderation_rows
 from comments.tree import ordered_query
 from tests.support.store_interceptors import TRANSIENT, Faults
 from tests.support.threads import sample_threads
@@ -305,12 +305,16 @@ def test_a_body_that_fails_gives_its_locks_back(
     assert [method for method, _ in faults.requests] == ["Lookup", "Rollback"]
 
 
-def test_nobody_but_its_owner_may_ask_for_a_kind(store: connection.Store) -> None:
-    comment = comment_rows.Comment(key=comment_rows.comment_key("a" * 26))
+@pytest.mark.parametrize("verb", ["put", "insert", "delete"])
+def test_nobody_but_its_owner_may_write_a_kind(
+    store: connection.Store, faults: Faults, verb: str
+) -> None:
+    row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key("demo"), content="{}")
+    writes = ownership.Writes("posting", **{verb: (row.key if verb == "delete" else row,)})
+    faults.requests.clear()
     with pytest.raises(errors.UnownedWrite):
-        ownership.Writes("posting", put=(comment,))
-    with pytest.raises(errors.UnownedWrite):
-        ownership.Writes("posting", delete=(comment.key,))
+        transactions.transaction(lambda: transactions.apply(writes))
+    assert faults.requests == []
 
 
 def test_apply_belongs_inside_a_transaction(store: connection.Store) -> None:

@@ -263,8 +263,9 @@ def test_numbers_are_written_by_their_owner_only(
 ) -> None:
     sample_threads.post(site, "text")
     row = reads.get(counter_rows.thread_counter_key(NAME, 0))
+    writes = ownership.Writes("tree", put=(row,))
     with pytest.raises(errors.UnownedWrite):
-        ownership.Writes("tree", put=(row,))
+        transactions.transaction(lambda: transactions.apply(writes))
     with pytest.raises(errors.UnownedWrite):
         transactions.transaction(row.put)
 
