@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import Any
@@ -16,7 +15,7 @@ from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrp
 
 from emulator import inprocess, testing
 from emulator.transactions import lock_manager
-from tests.emulator.support import service_calls
+from tests.emulator.support import service_calls, shifted_clock
 from tests.emulator.support.service_calls import Service, Unindexed
 from tests.support import programs
 
@@ -75,19 +74,9 @@ def unindexed() -> type[Unindexed]:
     return Unindexed
 
 
-class Clock:
-    """Real time plus what a test adds."""
-
-    def __init__(self) -> None:
-        self.ahead = 0.0
-
-    def __call__(self) -> float:
-        return time.time() + self.ahead
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> shifted_clock.ShiftedClock:
+    return shifted_clock.ShiftedClock()
 
 
 @pytest.fixture
@@ -98,7 +87,7 @@ def index_yaml(tmp_path: Any) -> Any:
 
 
 @pytest.fixture
-def engine(index_yaml: Any, clock: Clock) -> Iterator[inprocess.Engine]:
+def engine(index_yaml: Any, clock: shifted_clock.ShiftedClock) -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(None, indexes=index_yaml, clock=clock) as opened:
         yield opened
 
@@ -142,20 +131,20 @@ def gcd_client(channel: grpc.Channel) -> datastore.Client:
 
 
 @pytest.fixture
-def threads():
+def threads() -> Iterator[futures.ThreadPoolExecutor]:
     with futures.ThreadPoolExecutor(16) as executor:
         yield executor
 
 
 @pytest.fixture
-def impatient(monkeypatch):
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waiting is over before it has begun."""
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     monkeypatch.setattr(lock_manager, "COMMIT_WAIT", 0.0)
 
 
 @pytest.fixture
-def patient(monkeypatch):
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what ends waiting for a reason of its own ends it in these tests."""
     for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT", "READ_QUEUE"):
         monkeypatch.setattr(lock_manager, name, 300.0)

@@ -3,6 +3,7 @@
 import ast
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ TABLE = Path(emulator.__file__).parent / "CONFORMANCE.md"
 TESTS = Path(__file__).parent
 
 
-def rows(text):
+def rows(text: str) -> list[Any]:
     """Return (behaviour, tests it names) of each row of a table of behaviours."""
     found = []
     for line in text.splitlines():
@@ -23,7 +24,7 @@ def rows(text):
     return found
 
 
-def existing():
+def existing() -> set[str]:
     """Return the names of all tests of the emulator."""
     return {
         f"{path.relative_to(TESTS).with_suffix('').as_posix()}::{node.name}"
@@ -33,7 +34,7 @@ def existing():
     }
 
 
-def problems(text):
+def problems(text: str) -> list[str]:
     """Return what is wrong with a table, a line each."""
     table, there = rows(text), existing()
     behaviours = [behaviour for behaviour, _ in table]
@@ -44,13 +45,13 @@ def problems(text):
     )
 
 
-def test_every_behaviour_stands_once_and_names_tests_that_exist():
+def test_every_behaviour_stands_once_and_names_tests_that_exist() -> None:
     text = TABLE.read_text()
     assert len(rows(text)) > 100
     assert problems(text) == []
 
 
-def test_every_section_has_rows():
+def test_every_section_has_rows() -> None:
     sections = TABLE.read_text().split("\n## ")[1:]
     assert len(sections) == 18
     assert all(rows(section) for section in sections)
@@ -64,5 +65,5 @@ def test_every_section_has_rows():
         ("| two | `test_conformance::test_every_section_has_rows` |\n" * 2, "twice: two"),
     ],
 )
-def test_a_wrong_row_is_named(row, problem):
+def test_a_wrong_row_is_named(row: str, problem: str) -> None:
     assert problems(f"| behaviour | held by |\n|---|---|\n{row}") == [problem]

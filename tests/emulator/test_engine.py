@@ -1,10 +1,14 @@
 """Claims about the service as a whole: sizes of messages, who is asked for, and how it refuses."""
 
+from collections.abc import Callable
+from typing import Any
+
 import grpc
 import pytest
 
-from emulator import protobufs, testing
+from emulator import inprocess, protobufs, testing
 from emulator.transactions import commits
+from tests.emulator.support import service_calls
 
 METADATA = (
     ("google-cloud-resource-prefix", "projects/elsewhere"),
@@ -14,7 +18,7 @@ METADATA = (
 )
 
 
-def test_every_rpc_answers(service):
+def test_every_rpc_answers(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     transaction = service.begin()
     for method, fields in (
@@ -31,7 +35,9 @@ def test_every_rpc_answers(service):
         assert service.call(method, **fields) is not None
 
 
-def test_metadata_and_credentials_are_ignored(channel, service):
+def test_metadata_and_credentials_are_ignored(
+    channel: grpc.Channel | inprocess.Channel, service: service_calls.Service
+) -> None:
     service.put(service.key("T", 1), a=1)
     request = protobufs.LookupRequest(project_id="test", keys=[service.key("T", 1)])
     rpc = channel.unary_unary(
@@ -43,17 +49,19 @@ def test_metadata_and_credentials_are_ignored(channel, service):
     assert service.plain(response.found[0].entity) == {"a": 1}
 
 
-def test_a_request_that_is_no_message_is_refused_for_good(engine):
+def test_a_request_that_is_no_message_is_refused_for_good(engine: inprocess.Engine) -> None:
     with (
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as channel,
         pytest.raises(grpc.RpcError) as caught,
     ):
-        channel.unary_unary("/google.datastore.v1.Datastore/Lookup")(b"\xff\xff")
+        channel.unary_unary("/google.datastore.v1.Datastore/Lookup")(b"\xff\xff")  # type: ignore[arg-type]
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_client_with_grpc_s_own_limits_reads_everything(engine, make_service):
+def test_a_client_with_grpc_s_own_limits_reads_everything(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> None:
     """Two megabytes a commit, and answers that its 4 MiB would not hold at once."""
     with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
         service = make_service(channel)
@@ -77,8 +85,12 @@ def test_a_client_with_grpc_s_own_limits_reads_everything(engine, make_service):
         assert sorted(found) == list(range(1, 151))
 
 
-def test_a_lookup_by_long_keys_is_answered_below_4_mib(near, unindexed, refused):
-    def name(number):
+def test_a_lookup_by_long_keys_is_answered_below_4_mib(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
+    def name(number: int) -> tuple[str, str]:
         return "k" * 1480, "n" * 1400 + str(number)
 
     for number in (1, 2):
@@ -98,8 +110,11 @@ def test_a_lookup_by_long_keys_is_answered_below_4_mib(near, unindexed, refused)
 
 
 def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
-    near, engine, monkeypatch, refused
-):
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Callable[..., Any],
+) -> None:
     monkeypatch.setattr(commits, "MAX_RESPONSE_BYTES", 400)
     entities = [{"upsert": near.entity(near.key("T", n))} for n in range(1, 21)]
     with refused("INVALID_ARGUMENT", "Send fewer"):
@@ -112,7 +127,9 @@ def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
     assert len(near.call("AllocateIds", keys=[near.key("T")] * 5).keys) == 5
 
 
-def test_errors_about_entities_name_them_as_datastore_does(service, refused):
+def test_errors_about_entities_name_them_as_datastore_does(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", "n", "U", 5)
     path = 'path < Element { type: "T" name: "n" } Element { type: "U" id: 5 } >'
     with refused("NOT_FOUND", f'no entity to update: app: "dev~test" {path}'):
@@ -123,7 +140,9 @@ def test_errors_about_entities_name_them_as_datastore_does(service, refused):
 
 
 @pytest.mark.parametrize("method", ["Lookup", "RunQuery", "RunAggregationQuery"])
-def test_reads_may_ask_for_eventual_consistency_and_get_the_latest(service, method):
+def test_reads_may_ask_for_eventual_consistency_and_get_the_latest(
+    service: service_calls.Service, method: str
+) -> None:
     service.put(service.key("T", 1))
     fields = {
         "Lookup": {"keys": [service.key("T", 1)]},
@@ -145,7 +164,7 @@ def test_reads_may_ask_for_eventual_consistency_and_get_the_latest(service, meth
         assert counted.integer_value == 1
 
 
-def test_request_tags_are_taken_and_mean_nothing(service):
+def test_request_tags_are_taken_and_mean_nothing(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     service.put(key, a=1)
     request_options = {"request_tags": ["tag"]}

@@ -5,6 +5,8 @@
 import datetime as dt
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import google.api_core.exceptions
 import grpc
@@ -12,6 +14,7 @@ import pytest
 from google.cloud import datastore, ndb
 
 from emulator import errors, inprocess, protobufs, testing
+from tests.emulator.support import service_calls
 
 
 class Part(ndb.Model):
@@ -29,12 +32,12 @@ class T(ndb.Model):
 
 
 @pytest.fixture
-def context(channel):
+def context(channel: grpc.Channel | inprocess.Channel) -> Iterator[None]:
     with testing.ndb_client(channel).context(cache_policy=False):
         yield
 
 
-def test_ndb_models_come_back_as_they_were_put(context):
+def test_ndb_models_come_back_as_they_were_put(context: None) -> None:
     when = dt.datetime(2020, 1, 2, 3, 4, 5, 678)
     made = T(
         a=1, b=["x", "y"], when=when, text="t" * 2000, packed=b"z" * 5000,
@@ -50,7 +53,7 @@ def test_ndb_models_come_back_as_they_were_put(context):
     assert key.get() is None
 
 
-def test_ndb_queries_pages_and_counts(context):
+def test_ndb_queries_pages_and_counts(context: None) -> None:
     ndb.put_multi([T(id=n, a=n, b=[str(n % 3), "all"]) for n in range(1, 701)])
     assert T.query().count() == 700
     assert [t.a for t in T.query().order(-T.a).fetch(3)] == [700, 699, 698]
@@ -66,11 +69,11 @@ def test_ndb_queries_pages_and_counts(context):
     assert T.query().get() is None
 
 
-def test_ndb_transactions_retry_on_conflict(context):
+def test_ndb_transactions_retry_on_conflict(context: None) -> None:
     key = T(a=0).put()
     attempts = []
 
-    def increment():
+    def increment() -> None:
         made = key.get()
         attempts.append(made.a)
         if len(attempts) == 1:
@@ -79,11 +82,11 @@ def test_ndb_transactions_retry_on_conflict(context):
         made.put()
         T(parent=key, a=5).put()
 
-    def increment_elsewhere():
+    def increment_elsewhere() -> None:
         raw = inprocess_put
         raw(key)
 
-    def inprocess_put(which):
+    def inprocess_put(which: Any) -> None:
         stub = ndb.context.get_context().client.stub
         request = {
             "project_id": "test",
@@ -107,12 +110,12 @@ def test_ndb_transactions_retry_on_conflict(context):
     assert len(T.allocate_ids(3)) == 3
 
 
-def test_ndb_raises_the_error_of_a_missing_index(context):
+def test_ndb_raises_the_error_of_a_missing_index(context: None) -> None:
     with pytest.raises(google.api_core.exceptions.FailedPrecondition, match="no matching index"):
         T.query(T.b == "x").order(T.when).fetch()
 
 
-def test_google_cloud_datastore_reads_writes_and_counts(gcd_client):
+def test_google_cloud_datastore_reads_writes_and_counts(gcd_client: datastore.Client) -> None:
     key = gcd_client.key("T", "x")
     entity = datastore.Entity(key, exclude_from_indexes=("note",))
     entity.update(a=1, note="n", tags=["p", "q"], when=dt.datetime.now(dt.UTC))
@@ -149,7 +152,7 @@ def test_google_cloud_datastore_reads_writes_and_counts(gcd_client):
     assert list(query.fetch()) == []
 
 
-def test_google_cloud_datastore_pages(gcd_client):
+def test_google_cloud_datastore_pages(gcd_client: datastore.Client) -> None:
     for start in (0, 500):
         gcd_client.put_multi(
             [datastore.Entity(gcd_client.key("T", n + 1)) for n in range(start, start + 500)]
@@ -160,14 +163,18 @@ def test_google_cloud_datastore_pages(gcd_client):
     assert len(list(gcd_client.query(kind="T").fetch(offset=950))) == 50
 
 
-def commit(service):
+def commit(service: service_calls.Service) -> Any:
     return service.put(service.key("T", 1), a=1)
 
 
-def test_an_interceptor_may_refuse_before_and_after_the_call(engine, make_service, refused):
+def test_an_interceptor_may_refuse_before_and_after_the_call(
+    engine: inprocess.Engine, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     seen = []
 
-    def intercept(method, request, proceed):
+    def intercept(
+        method: str, request: pytest.FixtureRequest, proceed: Callable[..., Any]
+    ) -> bytes:
         seen.append((method, type(request).__name__))
         if method != "Commit":
             return proceed()
@@ -186,7 +193,7 @@ def test_an_interceptor_may_refuse_before_and_after_the_call(engine, make_servic
     assert seen[0] == ("Commit", "CommitRequest")
 
 
-def test_a_refusal_is_a_finished_call_and_an_error(engine):
+def test_a_refusal_is_a_finished_call_and_an_error(engine: inprocess.Engine) -> None:
     with inprocess.Channel(engine) as channel:
         method = channel.unary_unary("/google.datastore.v1.Datastore/Commit")
         called = []
@@ -205,7 +212,7 @@ def test_a_refusal_is_a_finished_call_and_an_error(engine):
             method.with_call(protobufs.CommitRequest())
 
 
-def test_an_answer_is_a_finished_call(engine):
+def test_an_answer_is_a_finished_call(engine: inprocess.Engine) -> None:
     channel = inprocess.Channel(engine)
     method = channel.unary_unary(
         "/google.datastore.v1.Datastore/Lookup", protobufs.LookupRequest.SerializeToString
@@ -220,10 +227,10 @@ def test_an_answer_is_a_finished_call(engine):
     assert (call.details(), call.initial_metadata(), call.trailing_metadata()) == ("", (), ())
     assert (call.exception(), call.traceback(), call.time_remaining()) == (None, None, None)
     by_bytes = channel.unary_unary("/google.datastore.v1.Datastore/Lookup")
-    assert protobufs.LookupResponse.FromString(by_bytes(request.SerializeToString()))
+    assert protobufs.LookupResponse.FromString(by_bytes(request.SerializeToString())).missing
 
 
-def test_a_channel_is_always_ready_and_has_no_streams(engine):
+def test_a_channel_is_always_ready_and_has_no_streams(engine: inprocess.Engine) -> None:
     channel = inprocess.Channel(engine)
     states = []
     channel.subscribe(states.append)
@@ -234,7 +241,12 @@ def test_a_channel_is_always_ready_and_has_no_streams(engine):
             kind("/x")
 
 
-def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make_service, caplog):
+def test_a_fault_of_the_engine_is_permanent_and_logged(
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+    make_service: type[service_calls.Service],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     service = make_service(inprocess.Channel(engine))
     monkeypatch.setitem(engine._methods, "Lookup", lambda _: 1 / 0)
     with pytest.raises(grpc.RpcError) as caught:
@@ -243,7 +255,7 @@ def test_a_fault_of_the_engine_is_permanent_and_logged(engine, monkeypatch, make
     assert "Lookup failed" in caplog.text
 
 
-def test_importing_the_channel_loads_nothing_that_an_application_may_never_need():
+def test_importing_the_channel_loads_nothing_that_an_application_may_never_need() -> None:
     slow = (
         "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1",
         "emulator.admin_api.admin_service",

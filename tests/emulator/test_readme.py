@@ -3,20 +3,24 @@
 An item that has no probe here fails: write one, and the table stays true.
 """
 
+import io
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import emulator
-from emulator import protobufs
+from emulator import inprocess, protobufs
 from emulator.cli import command_line, commands
 from emulator.server import admin_port, http_server
+from tests.emulator.support import service_calls
 
 README = (Path(emulator.__file__).parent / "README.md").read_text()
 
 
-def rows_of_the_table():
+def rows_of_the_table() -> dict[str, list[list[Any] | list[str]] | list[list[str]]]:
     """Return the supported and the not supported items of each RPC."""
     table = README.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
     found = {}
@@ -30,23 +34,25 @@ def rows_of_the_table():
 ROWS = rows_of_the_table()
 
 
-def filtered(operator, given, found):
+def filtered(operator: str, given: int | list[int], found: list[int]) -> Callable[..., Any]:
     return lambda s: s.names("T", ("a", operator, given)) == found
 
 
-def distinct(s):
+def distinct(s: service_calls.Service) -> bool:
     query = s.query("T")
     query.distinct_on.add(name="a")
     return len(s.results(query)) == 2
 
 
-def totals(s, *operators, **fields):
+def totals(
+    s: service_calls.Service, *operators: tuple[Any, ...], **fields: Any
+) -> float | int | list[float | int]:
     results = aggregate(s, *operators, **fields).batch.aggregation_results[0]
     found = [s.python(value) for _, value in sorted(results.aggregate_properties.items())]
     return found[0] if len(found) == 1 else found
 
 
-def either(s):
+def either(s: service_calls.Service) -> bool:
     one, two = (
         {"property_filter": {"property": {"name": "a"}, "op": 5, "value": s.value(given)}}
         for given in (1, 2)
@@ -58,50 +64,52 @@ def either(s):
     return len(s.results(query)) == 2
 
 
-def explained(s):
+def explained(s: service_calls.Service) -> bool:
     request = {"query": s.query("T"), "explain_options": {"analyze": True}}
     return s.call("RunQuery", **request).HasField("explain_metrics")
 
 
-def aggregate(s, *operators, query=None, **fields):
+def aggregate(
+    s: service_calls.Service, *operators: tuple[Any, ...], query: Any = None, **fields: Any
+) -> Any:
     aggregations = [{name: options} for name, options in operators]
     given = {"nested_query": query or s.query("T"), "aggregations": aggregations}
     return s.call("RunAggregationQuery", aggregation_query=given, **fields)
 
 
-def deferred(s):
+def deferred(s: Any) -> Any:
     big = s.message_of("x" * 1_000_000)
     for number in range(4):
         s.put(s.key("Big", number + 1), text=big)
     return s.lookup(*(s.key("Big", number + 1) for number in range(4))).deferred
 
 
-def at(s):
+def at(s: service_calls.Service) -> dict[str, protobufs.Timestamp]:
     """Return read options for this moment."""
     return {"read_time": s.lookup(s.key("T", 1)).read_time}
 
 
-def pages(s):
+def pages(s: service_calls.Service) -> bool:
     query = s.query("T", limit=1)
     query.start_cursor = s.batch(query).end_cursor
     return [each.entity.key.path[0].id for each in s.batch(query).entity_results] == [2]
 
 
-def sum_with_cursor(s):
+def sum_with_cursor(s: service_calls.Service) -> Any:
     query = s.query("T", order=["b"], limit=1)
     query.start_cursor = s.batch(query).end_cursor
     return aggregate(s, ("sum", {"property": {"name": "a"}}), query=query)
 
 
-def commit(s, **mutation):
+def commit(s: service_calls.Service, **mutation: Any) -> Any:
     return s.commit({"upsert": s.entity(s.key("T", 1), a=5, b=5)} | mutation)
 
 
-def in_transaction(s):
+def in_transaction(s: service_calls.Service) -> bool:
     return s.commit({"delete": s.key("T", 1)}, transaction=s.begin()) and not s.get(s.key("T", 1))
 
 
-def single_use(s):
+def single_use(s: service_calls.Service) -> bool:
     mutation = protobufs.Mutation(delete=s.key("T", 1))
     return s.call(
         "Commit", mode=1, mutations=[mutation], single_use_transaction={"read_write": {}}
@@ -218,46 +226,50 @@ REFUSED = {
 }  # fmt: skip
 
 
-def message_of_query(s, **fields):
+def message_of_query(s: service_calls.Service, **fields: Any) -> Any:
     query = s.query("T")
     query.MergeFrom(type(query)(**fields))
     return query
 
 
 @pytest.fixture
-def filled(near, unindexed):
+def filled(near: Any, unindexed: type[service_calls.Unindexed]) -> service_calls.Service:
     near.message_of = unindexed
     near.put(near.key("T", 1), a=1, b=2)
     near.put(near.key("T", 2), a=2, b=3)
     return near
 
 
-def test_the_table_lists_every_rpc_once():
+def test_the_table_lists_every_rpc_once() -> None:
     assert set(ROWS) == set(protobufs.REQUESTS)
 
 
-def cases(place):
+def cases(place: int) -> list[tuple[str, str]]:
     return [(rpc, item) for rpc, cells in ROWS.items() for item in cells[place]]
 
 
 @pytest.mark.parametrize(("rpc", "item"), cases(0))
-def test_what_the_table_calls_supported_is(filled, rpc, item):
+def test_what_the_table_calls_supported_is(
+    filled: service_calls.Service, rpc: str, item: str
+) -> None:
     assert SUPPORTED[rpc][item](filled)
 
 
 @pytest.mark.parametrize(("rpc", "item"), cases(1))
-def test_what_the_table_calls_not_supported_is_refused_by_name(filled, refused, rpc, item):
+def test_what_the_table_calls_not_supported_is_refused_by_name(
+    filled: service_calls.Service, refused: Callable[..., Any], rpc: str, item: str
+) -> None:
     with refused("UNIMPLEMENTED", "is not implemented by this emulator"):
         REFUSED[rpc][item](filled)
 
 
-def test_every_probe_is_an_item_of_the_table():
+def test_every_probe_is_an_item_of_the_table() -> None:
     for place, probes in enumerate((SUPPORTED, REFUSED)):
         probed = {(rpc, item) for rpc, by_item in probes.items() for item in by_item}
         assert probed == set(cases(place))
 
 
-def test_every_command_of_the_guide_is_one():
+def test_every_command_of_the_guide_is_one() -> None:
     named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
     assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.COMMANDS)
     for line in named:
@@ -267,10 +279,10 @@ def test_every_command_of_the_guide_is_one():
             if words[0] in commands.COMMANDS
             else command_line.server_parser()
         )
-        assert parser.parse_args(words)
+        assert vars(parser.parse_args(words))
 
 
-def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help():
+def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help() -> None:
     flags = re.findall(r"`(--[a-z-]+)", README)
     helped = (
         command_line.server_parser().format_help() + command_line.command_parser().format_help()
@@ -278,11 +290,11 @@ def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help():
     assert {flag for flag in flags if flag not in helped} <= {"--batch", "--replace"}
 
 
-def test_every_path_of_the_admin_port_is_in_the_guide(engine):
+def test_every_path_of_the_admin_port_is_in_the_guide(engine: inprocess.Engine) -> None:
     admin = admin_port.AdminPort(engine, lambda: None)
     table = README.partition("| path | what it does |")[2].partition("\n\n")[0]
     listed = set(re.findall(r"(?:GET|POST|PUT|DELETE) (/\S*?)`", table))
     for path in listed - {"/ui", "/v1/projects/{project}:{method}"}:
         with pytest.raises(http_server.BadRequest, match="answers"):
-            admin.answer(http_server.Request("PATCH", path, {}, "", None))
+            admin.answer(http_server.Request("PATCH", path, {}, "", io.BytesIO()))
     assert {*admin.paths, "/ui", "/v1/projects/{project}:{method}"} == listed

@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -10,10 +13,13 @@ from google.cloud import datastore
 
 from emulator import testing
 from emulator.fault_injection import fault_plans
+from tests.emulator.support import service_calls
 from tests.support import programs
 
 
-def test_one_line_starts_an_emulator_for_every_client(make_service):
+def test_one_line_starts_an_emulator_for_every_client(
+    make_service: type[service_calls.Service],
+) -> None:
     with testing.emulator() as started:
         client = started.datastore_client()
         from_ndb = started.ndb_client()
@@ -27,7 +33,9 @@ def test_one_line_starts_an_emulator_for_every_client(make_service):
         make_service(channel).put(service.key("T", 1), a=1)
 
 
-def test_a_client_of_the_datastore_library_does_not_ask_the_environment(monkeypatch):
+def test_a_client_of_the_datastore_library_does_not_ask_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", "localhost:1")
     with testing.emulator() as started:
         client = started.datastore_client(namespace="n")
@@ -36,13 +44,15 @@ def test_a_client_of_the_datastore_library_does_not_ask_the_environment(monkeypa
         assert client.get(key)["a"] == 1
 
 
-def entity_with_a(key):
+def entity_with_a(key: Any) -> Any:
     entity = datastore.Entity(key)
     entity["a"] = 1
     return entity
 
 
-def test_a_reset_leaves_no_data_no_costs_and_no_faults(make_service):
+def test_a_reset_leaves_no_data_no_costs_and_no_faults(
+    make_service: type[service_calls.Service],
+) -> None:
     with testing.emulator() as started:
         service = make_service(started.channel)
         service.put(service.key("T", 1), a=1)
@@ -54,7 +64,9 @@ def test_a_reset_leaves_no_data_no_costs_and_no_faults(make_service):
         assert service.get(service.key("T", 1)) is None
 
 
-def test_the_clock_lets_transactions_expire(make_service, refused):
+def test_the_clock_lets_transactions_expire(
+    make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     with testing.emulator() as started:
         service = make_service(started.channel)
         transaction = service.begin()
@@ -63,7 +75,7 @@ def test_the_clock_lets_transactions_expire(make_service, refused):
             service.get(service.key("T", 1), transaction=transaction)
 
 
-def test_a_clock_runs_or_stands_and_never_goes_back():
+def test_a_clock_runs_or_stands_and_never_goes_back() -> None:
     standing, running = testing.Clock(5.0), testing.Clock()
     assert (standing(), standing.advance(2.5), standing()) == (5.0, 7.5, 7.5)
     before = running()
@@ -111,7 +123,7 @@ indexes:
 """
 
 
-def test_a_projects_own_tests_use_the_fixtures(tmp_path):
+def test_a_projects_own_tests_use_the_fixtures(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["emulator.pytest_plugin"]\n')
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "test_notes.py").write_text(PROJECT)

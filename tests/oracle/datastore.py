@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.oracle import mutation_results
 from tests.oracle.query_results import State, Stored
@@ -43,8 +44,8 @@ class Told:
 
     version: int
     key: Key | None = None
-    created: int | None = None
-    updated: int | None = None
+    created: Any = None  # microseconds; None with a delete
+    updated: Any = None
     has_conflict: bool = False
     transformed: tuple[bytes, ...] = ()
 
@@ -88,7 +89,7 @@ class Datastore:
         stored = self.version_of(mutation.key)
         if mutation.is_expected(stored):
             return "OK"
-        if 0 < stored < mutation.base_version:
+        if 0 < stored < (mutation.base_version or 0):
             return "INVALID_ARGUMENT"
         return "FAILED_PRECONDITION" if mutation.must_hold else "OK"
 
@@ -113,6 +114,7 @@ class Datastore:
             if mutation.key.is_complete:
                 assert result.key is None, "only a key that got an id is answered"
             else:
+                assert result.key is not None
                 self.take(mutation.key, result.key)
             answers.append(self._apply_one(mutation, result))
         self.past.append((self.version, dict(self.state)))
@@ -129,7 +131,9 @@ class Datastore:
         assert result.updated >= created
         given = mutation.properties
         if mutation.mask is not None:
-            given = mutation_results.merged(old and old.properties, given, mutation.mask)
+            given = mutation_results.merged(
+                None if old is None else old.properties, given, mutation.mask
+            )
         new, answers = mutation_results.transformed(given, mutation.transforms)
         self.state[key] = Stored(key, new, result.version, created)
         self.used_ids.add(key)

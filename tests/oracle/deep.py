@@ -61,7 +61,7 @@ def run(made: Callable[[], state_machine.Machine], seed: int, examples: int) -> 
         database=None,
         suppress_health_check=list(HealthCheck),
     )
-    factory = type("Round", (made,), {})
+    factory = type("Round", (made,), {})  # type: ignore[arg-type]
     stateful.run_state_machine_as_test(hypothesis.seed(seed)(factory), settings=deep)
 
 

@@ -106,7 +106,7 @@ def entity(of: Key, properties: Properties) -> Any:
     return made
 
 
-def raw(message: Any) -> bytes:
+def raw(message: Any) -> Any:
     """Return the bytes of a message, by which it is compared."""
     return message.SerializeToString(deterministic=True)
 
@@ -118,7 +118,7 @@ def mutation(given: Mutation) -> Any:
         made = protobufs.Mutation(**{given.operation: entity(given.key, given.properties)})
     if given.mask is not None:
         made.property_mask.SetInParent()
-        made.property_mask.paths.extend(given.mask)
+        made.property_mask.paths.extend(given.mask)  # type: ignore[attr-defined]
     for each in given.transforms:
         operand = value(Value(each.operand))
         fields = {each.kind: operand.array_value if each.kind in ARRAY_KINDS else operand}
@@ -214,6 +214,7 @@ def shown(message: Any) -> str:
 
 
 def aggregation(given: aggregations.Aggregation) -> Any:
+    made: dict[str, Any]
     match given.operator:
         case "count" if given.up_to is not None:
             made = {"count": {"up_to": {"value": given.up_to}}}

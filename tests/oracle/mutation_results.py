@@ -62,7 +62,7 @@ def _computed(current: Value | None, transform: Transform) -> Value:
     if transform.kind in (APPEND, REMOVE):
         return Value(_elements(current, transform))
     flag = True if current is None else current.is_indexed
-    stored = None if current is None else current.content
+    stored: Any = None if current is None else current.content
     if not is_number(stored):
         return Value(transform.operand, flag)
     return Value(_number(stored, transform), flag)

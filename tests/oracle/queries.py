@@ -10,6 +10,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.oracle import values
 from tests.oracle.values import KEY, Key, Rank
@@ -26,7 +27,7 @@ class Compare:
 
     name: str
     operator: str
-    operand: object
+    operand: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Branch:
         )
 
 
-def operand_rank(name: str, operand: object) -> Rank:
+def operand_rank(name: str, operand: Any) -> Rank:
     return values.path_rank(operand) if name == KEY else values.rank(operand)
 
 
@@ -326,8 +327,10 @@ def _order_complaints(query: Query) -> Iterator[str]:
 def _shape_complaints(query: Query) -> Iterator[str]:
     if len(set(query.projection)) < len(query.projection):
         yield "projected twice"
-    compared = [{each.name for each in b.leaves if each.operator == "="} for b in query.branches]
-    if set(query.projected) & set.intersection(*compared):
+    compared: list[set[str]] = [
+        {each.name for each in b.leaves if each.operator == "="} for b in query.branches
+    ]
+    if set(query.projected).intersection(*compared):
         yield "a projected equality"
     if query.kind is None:
         if any(leaf.name != KEY for leaf in leaves(query.filter)):

@@ -7,11 +7,13 @@ values those at which orders go wrong.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.oracle import aggregations, datastore, metadata, mutation_results, queries
+from tests.oracle import aggregations, datastore, metadata, mutation_results, queries, values
 from tests.oracle.queries import And, Compare, Or, Order, Query
 from tests.oracle.values import KEY, Geo, Key, Properties, Timestamp, Value
 
@@ -21,7 +23,7 @@ SCALARS = ("a", "b")
 ARRAYS = ("v", "w")
 NAMES = (*SCALARS, *ARRAYS, "o.x")
 
-PATHS = (
+PATHS: tuple[tuple[tuple[str, int | str | None], ...], ...] = (
     (("K", 1),),
     (("K", 2),),
     (("K", 10),),
@@ -80,7 +82,7 @@ databases = st.sampled_from(("", "", "", "", "", "other"))
 
 
 @st.composite
-def keys(draw, database):
+def keys(draw: Callable[..., Any], database: str) -> values.Key:
     namespace = draw(st.sampled_from(("", "", "", "space")))
     elsewhere = draw(st.integers(0, 39)) == 17
     path = draw(st.sampled_from(PATHS))
@@ -88,7 +90,7 @@ def keys(draw, database):
 
 
 @st.composite
-def incomplete_keys(draw, database):
+def incomplete_keys(draw: Callable[..., Any], database: str) -> values.Key:
     whole = draw(keys(database))
     return Key((*whole.path[:-1], (whole.kind, None)), whole.namespace, whole.database)
 
@@ -148,7 +150,7 @@ conditions = st.fixed_dictionaries(
 
 
 @st.composite
-def mutations(draw, database):
+def mutations(draw: Callable[..., Any], database: str) -> datastore.Mutation:
     operation = draw(st.sampled_from(("upsert", "upsert", "upsert", "insert", "update", "delete")))
     if operation == datastore.DELETE:
         return datastore.Mutation(operation, draw(keys(database)))
@@ -159,7 +161,7 @@ def mutations(draw, database):
 
 
 @st.composite
-def requests(draw, part, *, most):
+def requests(draw: Callable[..., Any], part: Callable[..., Any], *, most: int) -> tuple[Any, ...]:
     """A database, and some keys or mutations of it."""
     database = draw(databases)
     return database, tuple(draw(st.lists(part(database), min_size=1, max_size=most)))
@@ -178,29 +180,29 @@ ranges = st.sampled_from(("<", "<=", ">", ">="))
 
 
 @st.composite
-def equalities(draw, name=names):
+def equalities(draw: Callable[..., Any], name: Any = names) -> queries.Compare:
     return Compare(draw(name), "=", draw(operands))
 
 
 @st.composite
-def choices(draw, name=names):
+def choices(draw: Callable[..., Any], name: Any = names) -> queries.Compare:
     return Compare(draw(name), "in", tuple(draw(st.lists(operands, min_size=1, max_size=4))))
 
 
 @st.composite
-def inequalities(draw, name):
+def inequalities(draw: Callable[..., Any], name: str) -> queries.Compare:
     return Compare(name, draw(ranges), draw(operands))
 
 
 @st.composite
-def exclusions(draw, name):
+def exclusions(draw: Callable[..., Any], name: str) -> queries.Compare:
     if draw(st.booleans()):
         return Compare(name, "!=", draw(operands))
     return Compare(name, "not in", tuple(draw(st.lists(operands, min_size=1, max_size=3))))
 
 
 @st.composite
-def key_filters(draw, place):
+def key_filters(draw: Callable[..., Any], place: tuple[str, str]) -> queries.Compare:
     database, namespace = place
     key = st.sampled_from(PATHS).map(lambda path: Key(path, namespace, database))
     if draw(st.booleans()):
@@ -209,7 +211,9 @@ def key_filters(draw, place):
 
 
 @st.composite
-def filter_parts(draw, place, name):
+def filter_parts(
+    draw: Callable[..., Any], place: tuple[str, str], name: str
+) -> queries.Compare | queries.Or:
     """One property's filters, or an OR of such, all inequalities on one property."""
     shape = draw(st.sampled_from(("=", "=", "=", "in", "!=", "or", "or", "key", "<", "<")))
     if shape == "=":
@@ -227,7 +231,7 @@ def filter_parts(draw, place, name):
 
 
 @st.composite
-def filters(draw, place, most=3):
+def filters(draw: Callable[..., Any], place: tuple[str, str], most: int = 3) -> Any:
     name = draw(names)
     parts = draw(st.lists(filter_parts(place, name), max_size=most))
     if draw(st.integers(0, 9)) == 0:
@@ -242,7 +246,7 @@ def filters(draw, place, most=3):
 
 
 @st.composite
-def orders(draw, ranged):
+def orders(draw: Callable[..., Any], ranged: set[str]) -> tuple[Any, ...]:
     """Orders that mostly begin with the inequality property, as they must."""
     count = draw(st.sampled_from((0, 0, 0, 1, 1, 2)))
     named = draw(st.lists(names, min_size=count, max_size=count, unique=True))
@@ -256,7 +260,7 @@ def orders(draw, ranged):
 
 
 @st.composite
-def plain_queries(draw, place, most=3):
+def plain_queries(draw: Callable[..., Any], place: tuple[str, str], most: int = 3) -> queries.Query:
     database, namespace = place
     made = Query("K", draw(filters(place, most)), namespace=namespace, database=database)
     made = Query(
@@ -283,7 +287,7 @@ def plain_queries(draw, place, most=3):
 
 
 @st.composite
-def kindless_queries(draw, place):
+def kindless_queries(draw: Callable[..., Any], place: tuple[str, str]) -> queries.Query:
     database, namespace = place
     parts = []
     if draw(st.booleans()):
@@ -302,10 +306,12 @@ def kindless_queries(draw, place):
 
 
 @st.composite
-def metadata_queries(draw, place):
+def metadata_queries(draw: Callable[..., Any], place: tuple[str, str]) -> queries.Query:
     database, namespace = place
     kind = draw(st.sampled_from(metadata.KINDS))
-    named = st.sampled_from(("K", "L", "M", "space", "a")).map(lambda name: ((kind, name),))
+    named: st.SearchStrategy[Any] = st.sampled_from(("K", "L", "M", "space", "a")).map(
+        lambda name: ((kind, name),)
+    )
     if kind == metadata.PROPERTY:
         named = st.sampled_from(NAMES).map(lambda name: ((metadata.KIND, "K"), (kind, name)))
     parts = []
@@ -325,13 +331,13 @@ def metadata_queries(draw, place):
 
 
 @st.composite
-def all_queries(draw):
+def all_queries(draw: Callable[..., Any]) -> queries.Query:
     kinds = (*6 * (plain_queries,), kindless_queries, kindless_queries, metadata_queries)
     return draw(draw(st.sampled_from(kinds))(draw(places)))
 
 
 @st.composite
-def wide_queries(draw):
+def wide_queries(draw: Callable[..., Any]) -> queries.Query:
     """Queries of the default database that find much: for transactions to meet at."""
     return draw(plain_queries(draw(own_places), most=1))
 

@@ -48,9 +48,11 @@ class Writers(Sides):
         keys = Counter(each.key for each in mutations)
         for each in mutations:
             stored = self.oracle.version_of(each.key)
-            base = {strategies.CURRENT: stored, strategies.STALE: max(0, stored - 1)}.get(
-                each.base_version, each.base_version
-            )
+            chosen: dict[int | None, int] = {
+                strategies.CURRENT: stored,
+                strategies.STALE: max(0, stored - 1),
+            }
+            base = chosen.get(each.base_version, each.base_version)
             # The version that an earlier mutation of the commit makes is not known yet.
             found.append(replace(each, base_version=base if keys[each.key] == 1 else None))
         return found
@@ -85,7 +87,7 @@ class Writers(Sides):
         is_read_only=st.sampled_from((False, False, False, True)),
         database=strategies.databases,
     )
-    def begin(self, slot: int, is_read_only: bool, database: str) -> None:  # noqa: FBT001
+    def begin(self, slot: int, is_read_only: bool, database: str) -> None:
         self.drop(slot)
         options = {"read_only": {}} if is_read_only else {"read_write": {}}
         response = self.send("BeginTransaction", database, transaction_options=options)

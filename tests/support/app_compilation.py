@@ -62,7 +62,7 @@ class Rule(routing.Rule):
         self._asked.append((variable_name, converter_name, args, kwargs))
         return super().get_converter(variable_name, converter_name, args, kwargs)
 
-    def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT001, FBT002
+    def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT002
         if self.defaults:  # resolved by converters, which belong to one application
             return super()._compile_builder(append_unknown)
         key = (self.rule, tuple(self._trace), append_unknown)

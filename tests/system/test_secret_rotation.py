@@ -383,7 +383,7 @@ STORED: list[Use] = [
 USES = list(dict.fromkeys([*CARRIED, *STORED]))
 
 
-def _is_accepted(answer: TestResponse | bool) -> bool:  # noqa: FBT001 - it is what is looked at
+def _is_accepted(answer: TestResponse | bool) -> bool:
     if isinstance(answer, bool):
         return answer
     return answer.status_code < 400 and not (answer.location or "").endswith("/sign-in")

@@ -265,7 +265,7 @@ def test_more_than_one_answer_may_hold_is_refused(
     client: FlaskClient,
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
-    is_folded: bool,  # noqa: FBT001
+    is_folded: bool,
 ) -> None:
     with open_store.context():
         rows = sample_threads.grow(site, {"1": {"1.1": {}, "1.2": {}}, "2": {}})

@@ -102,7 +102,7 @@ def test_a_comment_that_goes_takes_its_title_along_at_once(
     store: connection.Store,
     site: records.Site,
     verb: Verb | None,
-    is_folded: bool,  # noqa: FBT001 - pytest passes it by name
+    is_folded: bool,
 ) -> None:
     first, second = post(site, "ape"), post(site, "bee", 1)
     third = post(site, "cat", 2, parent=first.id)

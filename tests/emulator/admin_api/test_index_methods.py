@@ -1,11 +1,16 @@
 """Claims about composite indexes in the admin API."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from emulator import errors, inprocess
 from emulator.admin_api import admin_protobufs
 from emulator.encoding import indexes
 from emulator.execution import automatic_indexes
+from tests.emulator.support import admin_calls, service_calls
 from tests.emulator.support.admin_calls import Admin, metadata
 from tests.emulator.support.service_calls import Service
 
@@ -16,21 +21,21 @@ WANTED = {
 INDEX = indexes.Index("T", (("x", False), ("y", True)))
 
 
-def listed(admin, **fields):
+def listed(admin: admin_calls.Admin, **fields: Any) -> Any:
     return admin.call("ListIndexes", project_id="test", **fields)
 
 
 @pytest.fixture
-def admin(engine):
+def admin(engine: inprocess.Engine) -> admin_calls.Admin:
     return Admin(engine)
 
 
 @pytest.fixture
-def make_admin(tmp_path):
+def make_admin(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Make an emulator that defines what queries lack, in an index.yaml or in the data file."""
     opened = []
 
-    def make(*, has_file):
+    def make(*, has_file: bool) -> tuple[admin_calls.Admin, service_calls.Service]:
         path = tmp_path / "index.yaml" if has_file else None
         engine = inprocess.open_engine(None, auto_indexes=automatic_indexes.AutomaticIndexes(path))
         opened.append(engine)
@@ -41,7 +46,9 @@ def make_admin(tmp_path):
         engine.close()
 
 
-def test_every_composite_index_is_listed_ready_and_found_by_its_id(admin, engine):
+def test_every_composite_index_is_listed_ready_and_found_by_its_id(
+    admin: admin_calls.Admin, engine: inprocess.Engine
+) -> None:
     found = listed(admin).indexes
     with engine.storage.read() as snapshot:
         assert len(found) == len(snapshot.definitions.composites) == 7
@@ -58,13 +65,13 @@ def test_every_composite_index_is_listed_ready_and_found_by_its_id(admin, engine
     assert len(shapes) == 7
 
 
-def test_ids_are_those_of_the_definitions(admin):
+def test_ids_are_those_of_the_definitions(admin: admin_calls.Admin) -> None:
     """Clients keep ids: they are the same in every file and process."""
     ids = {each.index_id for each in listed(admin, filter="ancestor=ALL_ANCESTORS").indexes}
     assert ids == {"ME3ugZQXf6MptbVu"}
 
 
-def test_indexes_come_in_pages_and_by_filter(admin):
+def test_indexes_come_in_pages_and_by_filter(admin: admin_calls.Admin) -> None:
     ids = [each.index_id for each in listed(admin).indexes]
     assert ids == sorted(ids)
     paged, token = [], ""
@@ -85,7 +92,9 @@ def test_indexes_come_in_pages_and_by_filter(admin):
 
 
 @pytest.mark.parametrize("has_file", [True, False])
-def test_a_created_index_serves_queries_and_stands_in_index_yaml(make_admin, tmp_path, has_file):
+def test_a_created_index_serves_queries_and_stands_in_index_yaml(
+    make_admin: Callable[..., Any], tmp_path: Path, has_file: bool
+) -> None:
     admin, service = make_admin(has_file=has_file)
     service.put(service.key("T", 1), x=1, y=2)
     operation = admin.ended(admin.call("CreateIndex", project_id="test", index=WANTED))
@@ -99,14 +108,16 @@ def test_a_created_index_serves_queries_and_stands_in_index_yaml(make_admin, tmp
         assert automatic_indexes.read_file(tmp_path / "index.yaml") == (INDEX,)
 
 
-def test_an_index_that_exists_is_not_created_again(make_admin):
+def test_an_index_that_exists_is_not_created_again(make_admin: Callable[..., Any]) -> None:
     admin, _ = make_admin(has_file=False)
     admin.ended(admin.call("CreateIndex", project_id="test", index=WANTED))
     with pytest.raises(errors.AlreadyExists):
         admin.call("CreateIndex", project_id="test", index=WANTED)
 
 
-def test_a_deleted_index_serves_no_more(make_admin, refused):
+def test_a_deleted_index_serves_no_more(
+    make_admin: Callable[..., Any], refused: Callable[..., Any]
+) -> None:
     admin, service = make_admin(has_file=False)
     service.put(service.key("T", 1), x=1, y=2)
     admin.ended(admin.call("CreateIndex", project_id="test", index=WANTED))
@@ -120,7 +131,9 @@ def test_a_deleted_index_serves_no_more(make_admin, refused):
         admin.call("DeleteIndex", project_id="test", index_id=index.index_id)
 
 
-def test_index_yaml_stays_the_place_to_change_what_it_names(admin, make_admin):
+def test_index_yaml_stays_the_place_to_change_what_it_names(
+    admin: admin_calls.Admin, make_admin: Callable[..., Any]
+) -> None:
     with pytest.raises(errors.FailedPrecondition, match="name: x"):
         admin.call("CreateIndex", project_id="test", index=WANTED)
     for each in (admin, make_admin(has_file=True)[0]):
@@ -148,7 +161,9 @@ def test_index_yaml_stays_the_place_to_change_what_it_names(admin, make_admin):
     ],
     ids=str,
 )
-def test_what_is_no_composite_index_is_refused(make_admin, change):
+def test_what_is_no_composite_index_is_refused(
+    make_admin: Callable[..., Any], change: dict[str, Any]
+) -> None:
     admin, _ = make_admin(has_file=False)
     with pytest.raises(errors.InvalidArgument):
         admin.call("CreateIndex", project_id="test", index=WANTED | change)

@@ -1,6 +1,8 @@
 """Claims about long-running operations: their states, their end, and how many there are."""
 
 import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,41 +14,46 @@ STATES = {"PROCESSING": 2, "CANCELLING": 3, "SUCCESSFUL": 5, "FAILED": 6, "CANCE
 
 
 @pytest.fixture
-def running():
+def running() -> Iterator[operations.Operations]:
     made = operations.Operations(lambda: 1_000_000.0)
     yield made
     made.close()
 
 
-def start(running, work, project="test", kind="EXPORT_ENTITIES"):
+def start(
+    running: operations.Operations,
+    work: Callable[..., Any],
+    project: str = "test",
+    kind: str = "EXPORT_ENTITIES",
+) -> Any:
     made = admin_protobufs.ExportEntitiesMetadata()
     made.common.operation_type = admin_protobufs.operation_type(kind)
     return running.start(project, made, work)
 
 
-def answer(_job):
+def answer(_job: operations.Job) -> Any:
     return admin_protobufs.ExportEntitiesResponse(output_url="there")
 
 
-def state_of(operation):
+def state_of(operation: Any) -> str:
     return {number: name for name, number in STATES.items()}[metadata(operation).common.state]
 
 
 class Held:
     """Work that goes on until it is let go, or cancelled."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.has_begun = threading.Event()
         self.may_end = threading.Event()
 
-    def __call__(self, job):
+    def __call__(self, job: operations.Job) -> Any:
         self.has_begun.set()
         assert self.may_end.wait(60)
         job.advance(entities=1)
         return admin_protobufs.ExportEntitiesResponse()
 
 
-def test_an_operation_ends_with_its_response(running):
+def test_an_operation_ends_with_its_response(running: operations.Operations) -> None:
     begun = start(running, answer)
     ended = running.wait(begun.name, None)
     response = admin_protobufs.ExportEntitiesResponse()
@@ -65,8 +72,10 @@ def test_an_operation_ends_with_its_response(running):
         (KeyError("x"), "FAILED_PRECONDITION"),
     ],
 )
-def test_a_fault_is_the_operation_s_error(running, fault, code):
-    def fail(_job):
+def test_a_fault_is_the_operation_s_error(
+    running: operations.Operations, fault: KeyError | errors.ResourceExhausted, code: str
+) -> None:
+    def fail(_job: operations.Job) -> None:
         raise fault
 
     ended = running.wait(start(running, fail).name, None)
@@ -75,7 +84,7 @@ def test_a_fault_is_the_operation_s_error(running, fault, code):
     assert state_of(ended) == "FAILED"
 
 
-def test_an_operation_is_cancelled_at_its_next_step(running):
+def test_an_operation_is_cancelled_at_its_next_step(running: operations.Operations) -> None:
     held = Held()
     name = start(running, held).name
     assert held.has_begun.wait(60)
@@ -91,7 +100,9 @@ def test_an_operation_is_cancelled_at_its_next_step(running):
     assert state_of(ended) == "CANCELLED"
 
 
-def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(running):
+def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(
+    running: operations.Operations,
+) -> None:
     name = start(running, answer).name
     running.wait(name, None)
     running.cancel(name)
@@ -103,12 +114,12 @@ def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(running):
 
 
 @pytest.mark.parametrize("name", ["", "x", "projects/test", "projects/a/b/operations/c"])
-def test_a_name_of_no_operation_is_refused(running, name):
+def test_a_name_of_no_operation_is_refused(running: operations.Operations, name: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="is not like projects/PROJECT/operations/ID"):
         running.get(name)
 
 
-def test_more_than_some_at_once_are_refused(running):
+def test_more_than_some_at_once_are_refused(running: operations.Operations) -> None:
     held = [Held() for _ in range(operations.MAX_RUNNING)]
     for each in held:
         start(running, each)
@@ -121,7 +132,9 @@ def test_more_than_some_at_once_are_refused(running):
         each.may_end.set()
 
 
-def test_the_oldest_that_have_ended_are_forgotten(running, monkeypatch):
+def test_the_oldest_that_have_ended_are_forgotten(
+    running: operations.Operations, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(operations, "MAX_KEPT", 2)
     names = []
     for _ in range(4):
@@ -132,13 +145,13 @@ def test_the_oldest_that_have_ended_are_forgotten(running, monkeypatch):
     assert running.get(names[3]).done
 
 
-def test_operations_are_their_project_s(running):
+def test_operations_are_their_project_s(running: operations.Operations) -> None:
     for project in ("test", "other", "example.com:test"):
         running.wait(start(running, answer, project).name, None)
     assert len(list(running.all_of("test"))) == len(list(running.all_of("example.com:test"))) == 1
 
 
-def test_closing_ends_what_runs_and_takes_no_more(running):
+def test_closing_ends_what_runs_and_takes_no_more(running: operations.Operations) -> None:
     held = Held()
     name = start(running, held).name
     assert held.has_begun.wait(60)

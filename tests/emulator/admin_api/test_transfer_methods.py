@@ -1,5 +1,6 @@
 """Claims about exports and imports by the admin API: one moment, one commit, all or nothing."""
 
+import io
 import json
 import os
 import signal
@@ -7,13 +8,17 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import errors, inprocess
-from emulator.admin_api import admin_protobufs, operations, transfer_methods
+from emulator.admin_api import admin_protobufs, operations
 from emulator.import_export import export_files, export_folder, json_lines
-from emulator.storage import row_writer
+from emulator.storage import file_store, row_writer
+from tests.emulator.support import admin_calls, service_calls
 from tests.emulator.support.admin_calls import Admin, metadata
 from tests.emulator.support.service_calls import Service
 
@@ -21,18 +26,18 @@ CANCELLED, FAILED_PRECONDITION, RESOURCE_EXHAUSTED = 1, 9, 8
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     return tmp_path / "exports"
 
 
 @pytest.fixture
-def admin(engine, folder):
+def admin(engine: inprocess.Engine, folder: Path) -> Iterator[admin_calls.Admin]:
     made = Admin(engine, folder)
     yield made
     made.api.close()
 
 
-def fill(service, numbers=range(1, 4)):
+def fill(service: service_calls.Service, numbers: range = range(1, 4)) -> None:
     for namespace in ("", "n"):
         for kind in ("T", "U"):
             service.commit(
@@ -43,17 +48,25 @@ def fill(service, numbers=range(1, 4)):
             )
 
 
-def whole(engine):
+def whole(
+    engine: inprocess.Engine,
+) -> list[dict[str, dict[str, dict[Any, Any] | list[Any]] | dict[str, dict[Any, Any]]]]:
     """Return all entities as lines, without the times of their commits."""
     lines = b"".join(json_lines.export(engine.storage, json_lines.Selection())).splitlines()
     return [json.loads(line)["entity"] for line in lines]
 
 
-def path_of(folder, url):
+def path_of(folder: Path, url: str) -> Path:
     return folder / url.removeprefix("gs://")
 
 
-def test_what_was_exported_is_imported_as_it_was(admin, near, engine, folder, unindexed):
+def test_what_was_exported_is_imported_as_it_was(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    folder: Path,
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     near.put(near.key("P", "x", "T", 1), v=[1, None, b"\xff"], w=unindexed("é"), k=near.key("T", 5))
     fill(near)
     before = whole(engine)
@@ -79,7 +92,14 @@ def test_what_was_exported_is_imported_as_it_was(admin, near, engine, folder, un
         (["T", "None"], ["n", "none"], 3),
     ],
 )
-def test_a_filter_chooses_on_either_way(admin, near, engine, kinds, namespaces, found):
+def test_a_filter_chooses_on_either_way(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    kinds: list[str],
+    namespaces: list[str],
+    found: int,
+) -> None:
     fill(near)
     chosen = {"kinds": kinds, "namespace_ids": namespaces}
     operation = admin.ended(admin.export(entity_filter=chosen))
@@ -92,7 +112,9 @@ def test_a_filter_chooses_on_either_way(admin, near, engine, kinds, namespaces, 
     assert len(whole(engine)) == found
 
 
-def test_an_import_may_not_ask_for_what_the_export_left_out(admin, near):
+def test_an_import_may_not_ask_for_what_the_export_left_out(
+    admin: admin_calls.Admin, near: service_calls.Service
+) -> None:
     fill(near)
     url = admin.exported(entity_filter={"kinds": ["T"], "namespace_ids": ["n"]})
     for wanted in ({"kinds": ["T", "U"]}, {"namespace_ids": [""]}):
@@ -101,7 +123,9 @@ def test_an_import_may_not_ask_for_what_the_export_left_out(admin, near):
     assert admin.loaded(url, entity_filter={"namespace_ids": ["n"]}) == 3
 
 
-def test_only_the_project_s_default_database_is_exported(admin, near, engine):
+def test_only_the_project_s_default_database_is_exported(
+    admin: admin_calls.Admin, near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     fill(near)
     other = Service(inprocess.Channel(engine), "other")
     other.put(other.key("T", 9), a=1)
@@ -111,7 +135,9 @@ def test_only_the_project_s_default_database_is_exported(admin, near, engine):
     assert metadata(operation).progress_entities.work_completed == 12
 
 
-def test_an_import_into_another_project_moves_keys_in_properties_too(admin, near, engine):
+def test_an_import_into_another_project_moves_keys_in_properties_too(
+    admin: admin_calls.Admin, near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     inner = {"key": near.key("T", 2), "list": 1}
     near.put(near.key("T", 1), link=near.key("T", 2), links=[near.key("T", 3)], inner=inner)
     url = admin.exported()
@@ -129,13 +155,18 @@ def test_an_import_into_another_project_moves_keys_in_properties_too(admin, near
     assert near.get(near.key("T", 1))["link"].partition_id.project_id == "test"
 
 
-def test_an_export_holds_the_moment_of_its_call(admin, near, engine, monkeypatch):
+def test_an_export_holds_the_moment_of_its_call(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fill(near)
     before = whole(engine)
     may_run = threading.Event()
     run = operations.Operations._run
 
-    def held(self, *arguments):
+    def held(self: operations.Operations, *arguments: Any) -> None:
         assert may_run.wait(60)
         run(self, *arguments)
 
@@ -151,7 +182,7 @@ def test_an_export_holds_the_moment_of_its_call(admin, near, engine, monkeypatch
     assert whole(engine) == before
 
 
-def unpacked(admin, operation):
+def unpacked(admin: admin_calls.Admin, operation: Any) -> str:
     response = admin_protobufs.ExportEntitiesResponse()
     assert admin.call("GetOperation", name=operation.name).response.Unpack(response)
     return response.output_url
@@ -169,7 +200,13 @@ def unpacked(admin, operation):
     ],
     ids=["cut", "changed", "doubled", "without its end", "empty", "not UTF-8"],
 )
-def test_a_damaged_export_is_refused_and_nothing_is_stored(admin, near, engine, folder, damage):
+def test_a_damaged_export_is_refused_and_nothing_is_stored(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    folder: Path,
+    damage: Callable[..., Any],
+) -> None:
     fill(near)
     url = admin.exported()
     data = path_of(folder, url).with_name("entities.jsonl")
@@ -181,7 +218,9 @@ def test_a_damaged_export_is_refused_and_nothing_is_stored(admin, near, engine, 
     assert whole(engine) == []
 
 
-def test_an_export_without_its_entities_is_refused(admin, near, engine, folder):
+def test_an_export_without_its_entities_is_refused(
+    admin: admin_calls.Admin, near: service_calls.Service, engine: inprocess.Engine, folder: Path
+) -> None:
     fill(near)
     url = admin.exported()
     path_of(folder, url).with_name("entities.jsonl").unlink()
@@ -194,14 +233,18 @@ def test_an_export_without_its_entities_is_refused(admin, near, engine, folder):
     [b"", b"{", b"[]", b'{"format": "other"}', b'{"format": "emulator-export", "version": 2}',
      b'{"format": "emulator-export", "version": 1, "project": 5}', b"[" * 100_000, b"\xff"],
 )  # fmt: skip
-def test_a_file_that_is_no_metadata_is_refused_at_once(admin, near, folder, content):
+def test_a_file_that_is_no_metadata_is_refused_at_once(
+    admin: admin_calls.Admin, near: service_calls.Service, folder: Path, content: bytes
+) -> None:
     url = admin.exported()
     path_of(folder, url).write_bytes(content)
     with pytest.raises(errors.InvalidArgument, match="is not the metadata of an export"):
         admin.load(url)
 
 
-def test_what_is_not_there_or_no_file_is_refused_at_once(admin, folder):
+def test_what_is_not_there_or_no_file_is_refused_at_once(
+    admin: admin_calls.Admin, folder: Path
+) -> None:
     with pytest.raises(errors.InvalidArgument, match="must be the output_url of an export"):
         admin.load("gs://bucket/x")
     with pytest.raises(errors.NotFound, match="there is no export"):
@@ -227,18 +270,25 @@ def test_what_is_not_there_or_no_file_is_refused_at_once(admin, folder):
         ({"labels": {"a": "b" * 1_100_000}}, "larger than"),
     ],
 )
-def test_a_wrong_request_starts_nothing(admin, folder, fields, text):
+def test_a_wrong_request_starts_nothing(
+    admin: admin_calls.Admin, folder: Path, fields: dict[str, Any], text: str
+) -> None:
     with pytest.raises(errors.InvalidArgument, match=text):
         admin.export(**fields)
     assert not folder.exists()
 
 
-def test_a_cancelled_export_leaves_nothing(admin, near, folder, monkeypatch):
+def test_a_cancelled_export_leaves_nothing(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fill(near)
     has_begun, may_go_on = threading.Event(), threading.Event()
     pieces = json_lines.pieces
 
-    def held(snapshot, chosen):
+    def held(snapshot: file_store.Snapshot, chosen: Any) -> Iterator[Any]:
         has_begun.set()
         assert may_go_on.wait(60)
         return pieces(snapshot, chosen)
@@ -252,13 +302,18 @@ def test_a_cancelled_export_leaves_nothing(admin, near, folder, monkeypatch):
     assert list(folder.iterdir()) == []
 
 
-def test_a_cancelled_import_stores_nothing(admin, near, engine, monkeypatch):
+def test_a_cancelled_import_stores_nothing(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fill(near)
     url = admin.exported()
     engine.reset()
     has_begun, may_go_on = threading.Event(), threading.Event()
 
-    def held(file):
+    def held(file: io.BufferedReader) -> Iterator[bytes]:
         for line in iter(file.readline, b""):
             has_begun.set()
             assert may_go_on.wait(60)
@@ -273,13 +328,18 @@ def test_a_cancelled_import_stores_nothing(admin, near, engine, monkeypatch):
     assert whole(engine) == []
 
 
-def test_a_full_disk_ends_an_export_and_leaves_nothing(admin, near, folder, monkeypatch):
+def test_a_full_disk_ends_an_export_and_leaves_nothing(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fill(near)
 
-    def full(_descriptor):
+    def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(export_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     operation = admin.ended(admin.export())
     monkeypatch.undo()
     assert operation.error.code == RESOURCE_EXHAUSTED
@@ -287,12 +347,17 @@ def test_a_full_disk_ends_an_export_and_leaves_nothing(admin, near, folder, monk
     assert admin.exported()
 
 
-def test_a_fault_of_the_commit_stores_nothing(admin, near, engine, monkeypatch):
+def test_a_fault_of_the_commit_stores_nothing(
+    admin: admin_calls.Admin,
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fill(near)
     url = admin.exported()
     engine.reset()
 
-    def full(_writer):
+    def full(_writer: row_writer.Writer) -> None:
         fault = sqlite3.OperationalError("database or disk is full")
         fault.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise fault
@@ -305,15 +370,19 @@ def test_a_fault_of_the_commit_stores_nothing(admin, near, engine, monkeypatch):
     assert admin.loaded(url) == 12
 
 
-def test_a_snapshot_that_no_thread_takes_is_given_back(admin, near, monkeypatch):
-    monkeypatch.setattr(transfer_methods.operations, "MAX_RUNNING", 0)
+def test_a_snapshot_that_no_thread_takes_is_given_back(
+    admin: admin_calls.Admin, near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "MAX_RUNNING", 0)
     before = len(admin.api._engine.storage._connections.snapshots_left)
     with pytest.raises(errors.ResourceExhausted):
         admin.export()
     assert len(admin.api._engine.storage._connections.snapshots_left) == before
 
 
-def test_exports_and_imports_are_billed(admin, near, engine):
+def test_exports_and_imports_are_billed(
+    admin: admin_calls.Admin, near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     fill(near)
     with engine.meter.listen() as cost:
         url = admin.exported(entity_filter={"kinds": ["T"]})
@@ -344,7 +413,9 @@ else:
 
 
 @pytest.mark.parametrize("what", ["export", "import"])
-def test_a_kill_leaves_no_export_and_no_part_of_an_import(tmp_path, folder, what):
+def test_a_kill_leaves_no_export_and_no_part_of_an_import(
+    tmp_path: Path, folder: Path, what: str
+) -> None:
     data = tmp_path / "data"
     with inprocess.open_engine(data) as engine:
         service = Service(inprocess.Channel(engine))
@@ -364,7 +435,9 @@ def test_a_kill_leaves_no_export_and_no_part_of_an_import(tmp_path, folder, what
     assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
 
 
-def test_the_form_of_an_export_is_one_that_exports_module_reads(admin, near, folder):
+def test_the_form_of_an_export_is_one_that_exports_module_reads(
+    admin: admin_calls.Admin, near: service_calls.Service, folder: Path
+) -> None:
     fill(near)
     url = admin.exported()
     contents = export_folder.Folder(folder).find(url, "input_url").contents

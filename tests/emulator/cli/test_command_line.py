@@ -7,6 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,14 +17,17 @@ import pytest
 from emulator.cli import command_line
 from emulator.encoding import indexes
 from emulator.execution import automatic_indexes
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def serve(make_service):
+def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
     """Start the program; yields the process, a client and what asks its admin port."""
 
     @contextlib.contextmanager
-    def serve(*arguments):
+    def serve(
+        *arguments: Any,
+    ) -> Iterator[tuple[subprocess.Popen[str], service_calls.Service, Callable[..., Any]]]:
         child = subprocess.Popen(
             [sys.executable, "-m", "emulator", *map(str, arguments)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -29,10 +35,11 @@ def serve(make_service):
         )  # fmt: skip
         with child:
             try:
-                said = dict(child.stdout.readline().split()[1].split("=", 1) for _ in range(3))
+                lines = (child.stdout.readline().split()[1] for _ in range(3))
+                said = {name: value for name, _, value in (line.partition("=") for line in lines)}
                 admin = said["DATASTORE_EMULATOR_ADMIN"].removeprefix("http://")
 
-                def ask(method, path, body=None):
+                def ask(method: str, path: str, body: str | None = None) -> tuple[int, str]:
                     connection = http.client.HTTPConnection(admin, timeout=30)
                     connection.request(method, path, body)
                     response = connection.getresponse()
@@ -48,7 +55,7 @@ def serve(make_service):
     return serve
 
 
-def free_ports():
+def free_ports() -> int:
     """Return a port such that it and the next one are free now."""
     while True:
         with socket.socket() as one, socket.socket() as two:
@@ -60,8 +67,8 @@ def free_ports():
 
 
 def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
-    serve, tmp_path, refused
-):
+    serve: Callable[..., Any], tmp_path: Path, refused: Callable[..., Any]
+) -> None:
     yaml = tmp_path / "index.yaml"
     arguments = ("--data", tmp_path / "data", "--indexes", yaml, "--clock", "manual", "--fast")
     with serve("--port", 0, *arguments) as (child, service, ask):
@@ -80,7 +87,9 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
     assert automatic_indexes.read_file(yaml) == (indexes.Index("T", (("a", False), ("b", True))),)
 
 
-def test_a_strict_server_refuses_what_index_yaml_does_not_serve(serve, index_yaml, refused):
+def test_a_strict_server_refuses_what_index_yaml_does_not_serve(
+    serve: Callable[..., Any], index_yaml: Path, refused: Callable[..., Any]
+) -> None:
     arguments = ("--in-memory", "--strict-indexes", "--indexes", index_yaml)
     before = index_yaml.read_bytes()
     with serve("--port", 0, *arguments) as (_, service, _ask):
@@ -90,7 +99,9 @@ def test_a_strict_server_refuses_what_index_yaml_does_not_serve(serve, index_yam
     assert index_yaml.read_bytes() == before
 
 
-def test_the_admin_port_is_beside_the_port_or_where_there_is_room(serve):
+def test_the_admin_port_is_beside_the_port_or_where_there_is_room(
+    serve: Callable[..., Any],
+) -> None:
     port = free_ports()
     with serve("--port", port, "--in-memory") as (_, _, ask):
         connection = http.client.HTTPConnection("localhost", port + 1, timeout=30)
@@ -106,12 +117,12 @@ def test_the_admin_port_is_beside_the_port_or_where_there_is_room(serve):
             assert ask("GET", "/") == (200, "Ok\n")
 
 
-def test_lines_go_from_one_program_into_another(tmp_path):
+def test_lines_go_from_one_program_into_another(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "emulator"]
     line = '{"key": {"partitionId": {"projectId": "p"}, "path": [{"kind": "T", "id": "%d"}]}}\n'
     lines = "".join(line % (number + 1) for number in range(50))
 
-    def bring(name, given):
+    def bring(name: str, given: str) -> None:
         ran = subprocess.run(
             [*program, "import", "--data", tmp_path / name],
             input=given, check=True, capture_output=True, text=True,
@@ -127,7 +138,9 @@ def test_lines_go_from_one_program_into_another(tmp_path):
     bring("two", exported)
 
 
-def test_an_export_of_a_served_file_and_an_import_into_it(serve, tmp_path, capfdbinary):
+def test_an_export_of_a_served_file_and_an_import_into_it(
+    serve: Callable[..., Any], tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     data = tmp_path / "data"
     with serve("--port", 0, "--data", data) as (_, service, _ask):
         service.put(service.key("T", 1), a=1)
@@ -151,7 +164,9 @@ def test_an_export_of_a_served_file_and_an_import_into_it(serve, tmp_path, capfd
         (["--in-memory", "--host", "no.such.host.invalid"], ["--host", "no.such.host.invalid"]),
     ],
 )
-def test_a_wrong_file_or_port_is_one_line_that_names_it(tmp_path, capfd, arguments, texts):
+def test_a_wrong_file_or_port_is_one_line_that_names_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], texts: list[str]
+) -> None:
     (tmp_path / "text").write_text("[not: what is wanted")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -174,7 +189,9 @@ def test_a_wrong_file_or_port_is_one_line_that_names_it(tmp_path, capfd, argumen
         ("127.0.0.2", False),
     ],
 )
-def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, is_warned):
+def test_a_host_that_others_can_reach_is_warned_about(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], host: str, is_warned: bool
+) -> None:
     monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
     arguments = ["--port", "0", "--in-memory", "--no-admin", "--host", host]
     assert command_line.main(arguments) == 0
@@ -186,7 +203,7 @@ def test_a_host_that_others_can_reach_is_warned_about(monkeypatch, capfd, host, 
     assert said.err.count("\n") == is_warned
 
 
-def test_a_server_loads_nothing_that_it_may_never_need():
+def test_a_server_loads_nothing_that_it_may_never_need() -> None:
     slow = [
         "yaml",
         "google.cloud.datastore",

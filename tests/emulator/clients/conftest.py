@@ -14,7 +14,10 @@ from emulator import inprocess, testing
 from tests.emulator.clients import datastore_driver, driver, ndb_driver, node_driver
 from tests.support import optional_tools
 
-PYTHON = {"ndb": ndb_driver.Ndb, "google-cloud-datastore": datastore_driver.Datastore}
+PYTHON: dict[str, type[driver.Driver]] = {
+    "ndb": ndb_driver.Ndb,
+    "google-cloud-datastore": datastore_driver.Datastore,
+}
 CLIENTS = [(name, transport) for name in PYTHON for transport in ("in process", "gRPC")] + [
     ("node", "gRPC")
 ]

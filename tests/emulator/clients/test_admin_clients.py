@@ -5,6 +5,9 @@ The Python client over gRPC and over REST, and the two ways of the Node client.
 
 import contextlib
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import google.api_core.exceptions
 import grpc
@@ -26,18 +29,18 @@ PATIENCE = 60  # seconds
 class Started:
     """A running emulator: its addresses, a client of its data, and its folder of exports."""
 
-    def __init__(self, address, admin, channel, exports):
+    def __init__(self, address: str, admin: str, channel: grpc.Channel, exports: Path) -> None:
         self.address = address
         self.admin = admin
         self.service = service_calls.Service(channel)
         self.exports = exports
 
-    def path_of(self, url):
+    def path_of(self, url: str) -> Path:
         return self.exports / url.removeprefix("gs://")
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory):
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """Run the program once: it has a composite index, and each test fills it anew."""
     data = tmp_path_factory.mktemp("admin") / "data"
     command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(data), "--fast"]
@@ -50,7 +53,7 @@ def started(tmp_path_factory):
 
 
 @pytest.fixture
-def emulator(started):
+def emulator(started: Started) -> Started:
     service = started.service
     for namespace in ("", "n"):
         for number in (1, 2, 3):
@@ -62,7 +65,7 @@ def emulator(started):
 
 
 @pytest.fixture(params=["grpc", "rest"])
-def admin(request, emulator):
+def admin(request: pytest.FixtureRequest, emulator: Started) -> Iterator[Any]:
     if request.param == "grpc":
         with grpc.insecure_channel(emulator.address) as channel:
             yield datastore_admin_v1.DatastoreAdminClient(
@@ -76,11 +79,11 @@ def admin(request, emulator):
     )
 
 
-def shown(index):
+def shown(index: Any) -> list[tuple[str, str]]:
     return [(each.name, each.direction.name) for each in index.properties]
 
 
-def test_python_lists_and_gets_indexes(admin):
+def test_python_lists_and_gets_indexes(admin: Any) -> None:
     (index,) = admin.list_indexes(request={"project_id": "test"})
     assert (index.kind, index.ancestor.name, index.state.name) == ("T", "NONE", "READY")
     assert shown(index) == [("a", "ASCENDING"), ("b", "DESCENDING")]
@@ -90,7 +93,7 @@ def test_python_lists_and_gets_indexes(admin):
         admin.get_index(request={**asked, "index_id": "none"})
 
 
-def test_python_exports_and_imports(admin, emulator):
+def test_python_exports_and_imports(admin: Any, emulator: Started) -> None:
     service = emulator.service
     asked = {
         "project_id": "test",
@@ -119,7 +122,7 @@ def test_python_exports_and_imports(admin, emulator):
     assert service.get(service.key("T", 2))["a"] == 2
 
 
-def test_python_lists_gets_cancels_and_deletes_operations(admin):
+def test_python_lists_gets_cancels_and_deletes_operations(admin: Any) -> None:
     asked = {"project_id": "test", "output_url_prefix": "gs://bucket"}
     operation = admin.export_entities(request=asked)
     operation.result(timeout=PATIENCE)
@@ -134,18 +137,18 @@ def test_python_lists_gets_cancels_and_deletes_operations(admin):
         admin.get_operation({"name": name})
 
 
-def test_python_is_told_what_is_wrong_with_a_url(admin):
+def test_python_is_told_what_is_wrong_with_a_url(admin: Any) -> None:
     for prefix in ("s3://bucket", "file:///etc", "gs://../up"):
         with pytest.raises(google.api_core.exceptions.BadRequest, match="output_url_prefix"):
             admin.export_entities(request={"project_id": "test", "output_url_prefix": prefix})
 
 
 @pytest.fixture
-def node(emulator, start_node):
+def node(emulator: Started, start_node: Callable[..., Any]) -> Any:
     return node_driver.Node(start_node(), emulator.address, "test", "", "")
 
 
-def test_node_s_admin_client_lists_gets_exports_and_imports(node, emulator):
+def test_node_s_admin_client_lists_gets_exports_and_imports(node: Any, emulator: Any) -> None:
     found = node.call("adminClient", prefix="gs://nodes/one")
     (index,) = found["indexes"]
     assert (index["kind"], index["state"], found["one"]["indexId"]) == (
@@ -157,7 +160,7 @@ def test_node_s_admin_client_lists_gets_exports_and_imports(node, emulator):
     assert len(found["listed"]) >= 2
 
 
-def test_node_s_datastore_needs_the_variable_alone(node, emulator):
+def test_node_s_datastore_needs_the_variable_alone(node: Any, emulator: Any) -> None:
     found = node.call("adminMethods", bucket="nodes")
     assert found["ids"] == [found["one"]["indexId"]]
     assert found["outputUrl"].startswith("gs://nodes/")

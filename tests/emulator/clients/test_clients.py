@@ -6,10 +6,13 @@ merges or retries on its own, these tests hold for what its caller sees.
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from tests.emulator.clients import datastore_driver, driver, ndb_driver
 from tests.emulator.clients.conftest import only
 from tests.emulator.clients.driver import (
     Asked,
@@ -22,6 +25,7 @@ from tests.emulator.clients.driver import (
     refused,
     status_of,
 )
+from tests.emulator.support import service_calls
 
 WHEN = dt.datetime(2020, 1, 2, 3, 4, 5, 678_000, dt.UTC)
 VALUES = {
@@ -45,7 +49,9 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_value_comes_back_as_it_was_put(client, name):
+def test_a_value_comes_back_as_it_was_put(
+    client: datastore_driver.Datastore | ndb_driver.Ndb, name: str
+) -> None:
     client.put(("T", "a"), v=VALUES[name])
     (row,) = client.get(("T", "a"))
     assert row == Row(("T", "a"), {"v": VALUES[name]})
@@ -54,19 +60,25 @@ def test_a_value_comes_back_as_it_was_put(client, name):
 
 @only("google-cloud-datastore", "node")  # NDB's generic properties read null as nothing
 @pytest.mark.parametrize("value", [None, [1, "a", None], []])
-def test_null_comes_back_as_null(client, value):
+def test_null_comes_back_as_null(
+    client: datastore_driver.Datastore, value: list[int | str | None] | None
+) -> None:
     client.put(("T", "a"), v=value)
     assert client.get(("T", "a")) == [Row(("T", "a"), {"v": value})]
 
 
 @pytest.mark.parametrize("number", [math.nan, -0.0])
-def test_a_number_that_is_not_equal_to_itself_comes_back(client, number):
+def test_a_number_that_is_not_equal_to_itself_comes_back(
+    client: datastore_driver.Datastore | ndb_driver.Ndb, number: float
+) -> None:
     client.put(("T", "a"), v=number)
     found = client.get(("T", "a"))[0].properties["v"]
     assert math.isnan(found) if math.isnan(number) else math.copysign(1, found) == -1
 
 
-def test_a_new_entity_gets_an_id_of_sixteen_digits(client):
+def test_a_new_entity_gets_an_id_of_sixteen_digits(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     first, second = (client.put(("Parent", "p", "T"), v=1) for _ in range(2))
     assert first[:3] == second[:3] == ("Parent", "p", "T")
     assert first[3] != second[3]
@@ -74,34 +86,40 @@ def test_a_new_entity_gets_an_id_of_sixteen_digits(client):
     assert client.get(first) == [Row(first, {"v": 1})]
 
 
-def test_allocated_ids_are_distinct_and_name_nothing(client):
+def test_allocated_ids_are_distinct_and_name_nothing(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     paths = client.allocate(("T",), 20)
     assert len(set(paths)) == 20
     assert client.get(*paths) == []
 
 
-def test_several_entities_are_read_and_missing_ones_left_out(client):
+def test_several_entities_are_read_and_missing_ones_left_out(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     for name in ("a", "b"):
         client.put(("T", name), v=name)
     found = client.get(("T", "a"), ("T", "none"), ("T", "b"))
     assert sorted(row.path for row in found) == [("T", "a"), ("T", "b")]
 
 
-def test_a_deleted_entity_is_gone_from_lookups_and_queries(client):
+def test_a_deleted_entity_is_gone_from_lookups_and_queries(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     client.put(("T", "a"), v=1)
     client.delete(("T", "a"), ("T", "never there"))
     assert client.get(("T", "a")) == []
     assert client.query(Asked("T")).rows == []
 
 
-def fill(client):
+def fill(client: datastore_driver.Datastore | ndb_driver.Ndb) -> None:
     """Store a to e: a to d have v = 0..3, e has none; tags overlap."""
     for number, name in enumerate("abcd"):
         client.put(("T", name), v=number, even=number % 2 == 0, tag=[number, number + 1])
     client.put(("T", "e"), other=1)
 
 
-def names(page):
+def names(page: driver.Page) -> str:
     """Return the names of the results in order."""
     return "".join(path[-1] for path in page.paths)
 
@@ -127,19 +145,27 @@ def names(page):
     ],
     ids=str,
 )
-def test_a_filter_finds_what_it_names(client, where, found):
+def test_a_filter_finds_what_it_names(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+    where: driver.Both | driver.Either | driver.Where,
+    found: str,
+) -> None:
     fill(client)
     assert "".join(sorted(names(client.query(Asked("T", where))))) == found
 
 
-def test_orders_leave_out_who_lacks_the_property(client):
+def test_orders_leave_out_who_lacks_the_property(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     fill(client)
     assert names(client.query(Asked("T", order=("v",)))) == "abcd"
     assert names(client.query(Asked("T", order=("-v",)))) == "dcba"
     assert names(client.query(Asked("T"))) == "abcde"
 
 
-def test_values_of_all_types_have_one_order(client):
+def test_values_of_all_types_have_one_order(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     ordered = [None, -5, 3, False, True, "", "B", "a", -1.5, 1.5, Point(1.0, 2.0), Path(("K", 1))]
     for number, value in enumerate(ordered):
         client.put(("T", number + 1), v=value)
@@ -148,35 +174,43 @@ def test_values_of_all_types_have_one_order(client):
     assert [path[-1] for path in client.query(Asked("T", order=("-v",))).paths] == expected[::-1]
 
 
-def test_an_ancestor_query_finds_the_ancestor_and_all_below(client):
+def test_an_ancestor_query_finds_the_ancestor_and_all_below(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     for path in (("T", "r"), ("T", "r", "T", "s"), ("T", "r", "T", "s", "T", "t"), ("T", "x")):
         client.put(path, v=1)
     assert names(client.query(Asked("T", ancestor=("T", "r")))) == "rst"
     assert names(client.query(Asked(None, ancestor=("T", "r", "T", "s")))) == "st"
 
 
-def test_an_unindexed_value_is_kept_and_not_found(client):
+def test_an_unindexed_value_is_kept_and_not_found(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     client.put_unindexed(("T", "a"), ["v"], v="x" * 2000, w=1)
     assert client.get(("T", "a"))[0].properties == {"v": "x" * 2000, "w": 1}
     assert client.query(Asked("T", order=("v",))).rows == []
     assert client.query(Asked("T", Where("w", "=", 1))).paths == [("T", "a")]
 
 
-def test_an_indexed_text_beyond_1500_bytes_is_refused(client):
+def test_an_indexed_text_beyond_1500_bytes_is_refused(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     client.put(("T", "a"), v="x" * 1500)
     with refused("INVALID_ARGUMENT"):
         client.put(("T", "b"), v="é" * 751)
     assert client.get(("T", "b")) == []
 
 
-def test_keys_only_results_have_no_properties(client):
+def test_keys_only_results_have_no_properties(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     fill(client)
     page = client.query(Asked("T", projection=("__key__",)))
     assert page.rows == [Row(("T", name), {}) for name in "abcde"]
 
 
 @only("google-cloud-datastore", "node")  # NDB takes no such projection, but sends it
-def test_the_key_may_be_projected_with_a_property(client):
+def test_the_key_may_be_projected_with_a_property(client: datastore_driver.Datastore) -> None:
     fill(client)
     asked = Asked("T", projection=("__key__", "tag"), order=("-tag",), limit=3)
     first = client.query(asked)
@@ -191,7 +225,9 @@ def test_the_key_may_be_projected_with_a_property(client):
     ]  # fmt: skip
 
 
-def test_a_projection_gives_one_result_for_each_value(client):
+def test_a_projection_gives_one_result_for_each_value(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     client.put(("T", "a"), tag=[2, 1], v=WHEN)
     client.put(("T", "b"), tag=[3], v=WHEN)
     page = client.query(Asked("T", projection=("tag",), order=("tag",)))
@@ -204,14 +240,18 @@ def test_a_projection_gives_one_result_for_each_value(client):
     assert [row.properties["v"] for row in dates] == [1_577_934_245_678_000] * 2
 
 
-def test_distinct_keeps_the_first_of_each_value(client):
+def test_distinct_keeps_the_first_of_each_value(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     for name, v in (("a", 1), ("b", 2), ("c", 1), ("d", 2)):
         client.put(("T", name), v=v)
     page = client.query(Asked("T", projection=("v",), distinct=("v",), order=("v",)))
     assert [row.properties["v"] for row in page.rows] == [1, 2]
 
 
-def test_pages_meet_every_entity_once_while_others_come_and_go(client):
+def test_pages_meet_every_entity_once_while_others_come_and_go(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     for number in range(25):
         client.put(("T", number + 1), v=number)
     seen = []
@@ -226,27 +266,29 @@ def test_pages_meet_every_entity_once_while_others_come_and_go(client):
     assert seen == list(range(25))
 
 
-def test_an_offset_skips_results(client):
+def test_an_offset_skips_results(client: datastore_driver.Datastore | ndb_driver.Ndb) -> None:
     fill(client)
     assert names(client.query(Asked("T", order=("v",), offset=1, limit=2))) == "bc"
     assert names(client.query(Asked("T", order=("v",), offset=9, limit=2))) == ""
 
 
 @pytest.mark.slow
-def test_a_query_of_many_batches_is_read_whole(client):
+def test_a_query_of_many_batches_is_read_whole(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     for number in range(700):
         client.put(("T", number + 1), v=number)
     assert len(client.query(Asked("T")).rows) == 700
 
 
-def test_a_count_counts(client):
+def test_a_count_counts(client: datastore_driver.Datastore | ndb_driver.Ndb) -> None:
     fill(client)
     assert client.aggregate(Asked("T"), "count") == 5
     assert client.aggregate(Asked("T", Where("v", ">", 0)), "count") == 3
 
 
 @only("google-cloud-datastore", "node")  # NDB has no sums
-def test_sums_and_averages_are_of_the_numbers(client):
+def test_sums_and_averages_are_of_the_numbers(client: datastore_driver.Datastore) -> None:
     fill(client)
     client.put(("T", "f"), v="no number")
     assert client.aggregate(Asked("T"), "sum", "v") == 6
@@ -256,13 +298,15 @@ def test_sums_and_averages_are_of_the_numbers(client):
     assert client.aggregate(Asked("None"), "avg", "v") in (None, 0.0)
 
 
-def test_a_query_without_its_index_is_refused(client):
+def test_a_query_without_its_index_is_refused(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     fill(client)
     with refused("FAILED_PRECONDITION"):
         client.query(Asked("T", Where("v", "=", 1), order=("other",)))
 
 
-def test_namespaces_and_databases_are_apart(make_driver):
+def test_namespaces_and_databases_are_apart(make_driver: Callable[..., Any]) -> None:
     drivers = [make_driver(*scope) for scope in (("", ""), ("n", ""), ("", "d"), ("n", "d"))]
     for number, each in enumerate(drivers):
         each.put(("T", "a"), v=number)
@@ -272,12 +316,14 @@ def test_namespaces_and_databases_are_apart(make_driver):
         assert each.query(Asked("T", Where("v", "!=", number))).rows == []
 
 
-def test_a_transaction_changes_all_or_nothing(client):
-    def change(work):
+def test_a_transaction_changes_all_or_nothing(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
+    def change(work: Any) -> None:
         work.put(("T", "a"), v=1)
         work.put(("T", "b"), v=2)
 
-    def fail(work):
+    def fail(work: Any) -> None:
         work.put(("T", "a"), v=9)
         work.delete(("T", "b"))
         raise LookupError
@@ -289,11 +335,13 @@ def test_a_transaction_changes_all_or_nothing(client):
     assert found == [Row(("T", "a"), {"v": 1}), Row(("T", "b"), {"v": 2})]
 
 
-def test_a_transaction_that_is_tried_again_counts_right(client, near):
+def test_a_transaction_that_is_tried_again_counts_right(
+    client: datastore_driver.Datastore | ndb_driver.Ndb, near: service_calls.Service
+) -> None:
     client.put(("T", "a"), v=0)
     attempts = []
 
-    def increment(work):
+    def increment(work: Any) -> None:
         (row,) = work.get(("T", "a"))
         if not attempts:
             near.put(near.key("T", "a"), v=10)
@@ -307,8 +355,10 @@ def test_a_transaction_that_is_tried_again_counts_right(client, near):
     assert client.get(("T", "a"))[0].properties == {"v": 11}
 
 
-def test_a_phantom_aborts_a_transaction(client, near):
-    def change(work):
+def test_a_phantom_aborts_a_transaction(
+    client: datastore_driver.Datastore | ndb_driver.Ndb, near: service_calls.Service
+) -> None:
+    def change(work: Any) -> None:
         found = work.query(Asked("T", Where("v", "=", 1)))
         if not found.rows:
             near.put(near.key("T", "new"), v=1)
@@ -320,11 +370,13 @@ def test_a_phantom_aborts_a_transaction(client, near):
     assert client.get(("Sum", "s"))[0].properties == {"v": 1}
 
 
-def test_a_transaction_reads_one_snapshot(client, near):
+def test_a_transaction_reads_one_snapshot(
+    client: datastore_driver.Datastore | ndb_driver.Ndb, near: service_calls.Service
+) -> None:
     for name in "ab":
         client.put(("T", name), v=0)
 
-    def read(work):
+    def read(work: Any) -> tuple[int, int, int]:
         (first,) = work.get(("T", "a"))
         near.put(near.key("T", "a"), v=1)
         near.put(near.key("T", "b"), v=1)
@@ -334,7 +386,9 @@ def test_a_transaction_reads_one_snapshot(client, near):
     assert client.transaction(read, is_read_only=True) == (0, 0, 2)
 
 
-def test_a_read_only_transaction_may_not_write(client):
+def test_a_read_only_transaction_may_not_write(
+    client: datastore_driver.Datastore | ndb_driver.Ndb,
+) -> None:
     with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse it themselves
         client.transaction(lambda work: work.put(("T", "a"), v=1), is_read_only=True)
     if not isinstance(caught.value, (ValueError, RuntimeError)):
@@ -343,7 +397,7 @@ def test_a_read_only_transaction_may_not_write(client):
 
 
 @only("node")  # the others only upsert complete keys
-def test_inserts_and_updates_mind_what_is_there(client):
+def test_inserts_and_updates_mind_what_is_there(client: Any) -> None:
     with refused("NOT_FOUND"):
         client.update(("T", "a"), v=1)
     client.insert(("T", "a"), v=1)
@@ -367,13 +421,15 @@ def test_inserts_and_updates_mind_what_is_there(client):
     ],
     ids=str,
 )
-def test_transforms_change_what_the_same_commit_has_written(client, transform, expected):
+def test_transforms_change_what_the_same_commit_has_written(
+    client: Any, transform: Any, expected: Any
+) -> None:
     client.transform(("T", "a"), [{"property": "n", **transform}], n=3)
     assert client.get(("T", "a"))[0].properties == {"n": expected}
 
 
 @only("node")
-def test_transforms_are_applied_in_order_and_to_arrays(client):
+def test_transforms_are_applied_in_order_and_to_arrays(client: Any) -> None:
     steps = [
         {"property": "list", "appendMissingElements": ["b", "c"]},
         {"property": "list", "removeAllFromArray": ["a"]},
@@ -387,7 +443,7 @@ def test_transforms_are_applied_in_order_and_to_arrays(client):
 
 @only("node")  # google-cloud-datastore has tests of its own for this, NDB no explain
 @pytest.mark.parametrize("is_run", [False, True])
-def test_a_query_is_explained(client, is_run):
+def test_a_query_is_explained(client: Any, is_run: Any) -> None:
     fill(client)
     count, metrics = client.explain(Asked("T", order=("v",)), is_run=is_run)
     assert metrics["planSummary"]["indexesUsed"] == [
@@ -402,7 +458,7 @@ def test_a_query_is_explained(client, is_run):
 
 
 @only("node")
-def test_sums_take_the_smallest_values_of_a_limit(client):
+def test_sums_take_the_smallest_values_of_a_limit(client: Any) -> None:
     for name, v in (("a", 26), ("b", 9), ("c", 0), ("d", 33)):
         client.put(("T", name), v=v)
     assert client.aggregate(Asked("T", limit=2), "sum", "v") == 9

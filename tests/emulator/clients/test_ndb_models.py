@@ -4,6 +4,9 @@
 
 import datetime as dt
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import google.api_core.exceptions
@@ -14,7 +17,7 @@ from emulator import inprocess, testing
 
 
 @pytest.fixture
-def engine(tmp_path):
+def engine(tmp_path: Path) -> Iterator[inprocess.Engine]:
     index_yaml = tmp_path / "index.yaml"
     index_yaml.write_text("""
 indexes:
@@ -28,7 +31,7 @@ indexes:
 
 
 @pytest.fixture(autouse=True)
-def context(engine):
+def context(engine: inprocess.Engine) -> Iterator[Any]:
     with (
         mock.patch.dict(ndb.Model._kind_map),  # the models of a test are not those of the next
         testing.ndb_client(inprocess.Channel(engine)).context(cache_policy=False) as entered,
@@ -37,7 +40,7 @@ def context(engine):
 
 
 @pytest.fixture
-def raw(engine):
+def raw(engine: inprocess.Engine) -> datastore.Client:
     """A client that shows what is stored."""
     return testing.datastore_client(inprocess.Channel(engine))
 
@@ -47,7 +50,7 @@ class Inner(ndb.Model):
     two = ndb.StringProperty()
 
 
-def test_values_that_a_meaning_tells_apart_come_back(raw):
+def test_values_that_a_meaning_tells_apart_come_back(raw: datastore.Client) -> None:
     class Kind(ndb.Model):
         packed = ndb.JsonProperty(compressed=True)
         blob = ndb.BlobProperty(compressed=True)
@@ -70,7 +73,7 @@ def test_values_that_a_meaning_tells_apart_come_back(raw):
     assert "text" in stored.exclude_from_indexes
 
 
-def test_values_of_the_legacy_service_are_read_by_their_meaning(raw):
+def test_values_of_the_legacy_service_are_read_by_their_meaning(raw: datastore.Client) -> None:
     class Kind(ndb.Model):
         blob = ndb.BlobProperty()
         inner = ndb.StructuredProperty(Inner, repeated=True)
@@ -87,7 +90,7 @@ def test_values_of_the_legacy_service_are_read_by_their_meaning(raw):
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-def test_structured_properties_are_found_by_what_they_hold(context, legacy):
+def test_structured_properties_are_found_by_what_they_hold(context: Any, legacy: bool) -> None:
     class Kind(ndb.Model):
         inner = ndb.StructuredProperty(Inner)
         many = ndb.StructuredProperty(Inner, repeated=True)
@@ -109,11 +112,11 @@ class Kind(ndb.Model):
     when = ndb.DateTimeProperty()
 
 
-def numbers(query):
+def numbers(query: Any) -> list[int]:
     return [each.n for each in query]
 
 
-def test_every_result_has_cursors_around_it():
+def test_every_result_has_cursors_around_it() -> None:
     ndb.put_multi([Kind(id=n, n=n) for n in range(1, 6)])
     query = Kind.query().order(Kind.n)
     results = query.iter(produce_cursors=True)
@@ -131,7 +134,7 @@ def test_every_result_has_cursors_around_it():
     assert (numbers(page), more) == ([4, 5], False)
 
 
-def test_alternatives_that_ndb_merges_are_in_the_order_of_the_server():
+def test_alternatives_that_ndb_merges_are_in_the_order_of_the_server() -> None:
     """NDB asks once for each value and merges by order and key: both sides must sort alike."""
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3])
@@ -150,7 +153,7 @@ def test_alternatives_that_ndb_merges_are_in_the_order_of_the_server():
     assert sorted(numbers(Kind.query(Kind.n.NOT_IN([0, 3, 6])))) == [1, 2, 4, 5]
 
 
-def test_projections_and_distinct_results_carry_ndb_s_types():
+def test_projections_and_distinct_results_carry_ndb_s_types() -> None:
     when = dt.datetime(2020, 5, 17, 1, 2, 3, 4)
     ndb.put_multi([Kind(id=n, n=n % 2, word=["b", "a"], when=when) for n in range(1, 4)])
     assert Kind.query().get(projection=[Kind.when]).when == when
@@ -165,7 +168,7 @@ def test_projections_and_distinct_results_carry_ndb_s_types():
     assert numbers(Kind.query(distinct_on=["n"]).order(Kind.n)) == [0, 1]
 
 
-def test_ordered_merges_may_project_the_key_with_properties():
+def test_ordered_merges_may_project_the_key_with_properties() -> None:
     """To merge in order, NDB adds the order's properties to each query's projection."""
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3]) for n, name in enumerate([1, 10, 2, "10", "B"])
@@ -181,7 +184,7 @@ def test_ordered_merges_may_project_the_key_with_properties():
     assert [key.id() for key in chosen.fetch(keys_only=True, offset=1)] == expected[1:]
 
 
-def test_one_entity_twice_in_a_batch_is_refused():
+def test_one_entity_twice_in_a_batch_is_refused() -> None:
     made = Kind(id=1, n=1)
     for change in (
         lambda: ndb.put_multi([made, made]),
@@ -192,10 +195,10 @@ def test_one_entity_twice_in_a_batch_is_refused():
     assert made.key.get() is None
 
 
-def test_a_transaction_reads_what_was_before_it_and_undoes_what_failed():
+def test_a_transaction_reads_what_was_before_it_and_undoes_what_failed() -> None:
     key = Kind(id=1, n=42).put()
 
-    def delete(*, fails):
+    def delete(*, fails: bool) -> None:
         key.delete()
         assert key.get().n == 42
         if fails:

@@ -4,6 +4,9 @@ The figures (8 characters, 9 projected results, 14 that a merge join finds) are 
 """
 
 import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -51,14 +54,14 @@ CHARACTERS = {
 
 
 @pytest.fixture
-def index_yaml(tmp_path):
+def index_yaml(tmp_path: Path) -> Path:
     path = tmp_path / "index.yaml"
     path.write_text(INDEXES)
     return path
 
 
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
-def client(engine, request):
+def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[datastore.Client]:
     """A client of the default database, and a remote one of a database that nobody has made."""
     transport, database = request.param
     with reached(engine, transport) as channel:
@@ -66,7 +69,7 @@ def client(engine, request):
 
 
 @contextlib.contextmanager
-def reached(engine, transport):
+def reached(engine: inprocess.Engine, transport: str) -> Iterator[grpc.Channel | inprocess.Channel]:
     """Yield a channel to an engine through one of the two transports."""
     if transport == "in process":
         yield inprocess.Channel(engine)
@@ -76,7 +79,7 @@ def reached(engine, transport):
 
 
 @pytest.fixture
-def characters(client):
+def characters(client: datastore.Client) -> datastore.Client:
     made = []
     for path, (family, appearances, alive) in CHARACTERS.items():
         character = datastore.Entity(client.key(*path))
@@ -86,15 +89,15 @@ def characters(client):
     return client
 
 
-def below(client, **fields):
+def below(client: datastore.Client, **fields: Any) -> protobufs.Query:
     return client.query(kind="Character", ancestor=client.key(*BOOK), **fields)
 
 
-def names(results):
+def names(results: Any) -> list[str]:
     return [each["name"] for each in results]
 
 
-def where(name, operator, value):
+def where(name: str, operator: str, value: Any) -> PropertyFilter:
     return PropertyFilter(name, operator, value)
 
 
@@ -114,7 +117,9 @@ FILTERS = [
 ]
 
 
-def test_filters_find_as_many_as_they_should_outside_and_inside_of_a_transaction(characters):
+def test_filters_find_as_many_as_they_should_outside_and_inside_of_a_transaction(
+    characters: datastore.Client,
+) -> None:
     for filters, count in FILTERS:
         query = below(characters)
         for each in filters:
@@ -124,7 +129,7 @@ def test_filters_find_as_many_as_they_should_outside_and_inside_of_a_transaction
             assert len(list(query.fetch())) == count
 
 
-def test_a_key_filter_orders_and_limits_page(characters):
+def test_a_key_filter_orders_and_limits_page(characters: datastore.Client) -> None:
     query = below(characters)
     query.add_filter(filter=where("__key__", "=", characters.key(*RICKARD)))
     assert names(query.fetch(limit=2)) == ["Rickard"]
@@ -140,7 +145,7 @@ def test_a_key_filter_orders_and_limits_page(characters):
     assert len(list(below(characters).fetch(start_cursor=iterator.next_page_token))) == 3
 
 
-def test_a_projection_gives_nine_results_for_eight_characters(characters):
+def test_a_projection_gives_nine_results_for_eight_characters(characters: datastore.Client) -> None:
     fields = {"projection": ["name", "family"]}
     for query in (
         below(characters, order=["name", "family"], **fields),
@@ -156,18 +161,20 @@ def test_a_projection_gives_nine_results_for_eight_characters(characters):
         assert found[8] == {"name": "Sansa", "family": "Stark"}
 
 
-def test_distinct_results_are_in_the_order_of_what_they_are_distinct_by(characters):
+def test_distinct_results_are_in_the_order_of_what_they_are_distinct_by(
+    characters: datastore.Client,
+) -> None:
     assert names(below(characters, distinct_on=["alive"]).fetch(limit=3)) == ["Catelyn", "Arya"]
 
 
-def test_an_alias_may_not_be_used_twice(characters):
+def test_an_alias_may_not_be_used_twice(characters: datastore.Client) -> None:
     query = characters.aggregation_query(below(characters))
     query.count(alias="total").sum("appearances", alias="total")
     with pytest.raises(exceptions.BadRequest):
         list(query.fetch())
 
 
-def test_reads_of_an_earlier_moment(characters):
+def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
     """By lookup, query and aggregation, and in a transaction of that moment."""
     key = characters.key(*RICKARD)
     rickard = characters.get(key)
@@ -183,20 +190,20 @@ def test_reads_of_an_earlier_moment(characters):
         assert characters.get(key) == rickard
 
 
-def now(client, key):
+def now(client: datastore.Client, key: protobufs.Key) -> Any:
     """Return the moment at which a lookup reads."""
     database = client.database or ""
     asked = {"project_id": "test", "database_id": database, "keys": [key.to_protobuf()]}
     return client._datastore_api.lookup(request=asked).read_time
 
 
-def test_a_transaction_may_begin_with_its_first_call(characters):
+def test_a_transaction_may_begin_with_its_first_call(characters: datastore.Client) -> None:
     key = characters.key(*RICKARD)
     with characters.transaction(begin_later=True) as transaction:
         assert transaction.id is None
         rickard = characters.get(key)
         assert transaction.id is not None
-        rickard["appearances"] = 1
+        rickard["appearances"] = 1  # type: ignore[unreachable]
         transaction.put(rickard)
     assert characters.get(key)["appearances"] == 1
     with characters.transaction(begin_later=True):
@@ -206,13 +213,13 @@ def test_a_transaction_may_begin_with_its_first_call(characters):
     assert characters.get(key) is None
 
 
-def test_a_transaction_that_would_have_begun_later_need_not_begin(client):
+def test_a_transaction_that_would_have_begun_later_need_not_begin(client: datastore.Client) -> None:
     with client.transaction(begin_later=True) as transaction:
         pass
     assert transaction.id is None
 
 
-def test_a_transfer_with_explicit_begin_and_commit(client):
+def test_a_transfer_with_explicit_begin_and_commit(client: datastore.Client) -> None:
     keys = [client.key("Account", name) for name in "ab"]
     for key, balance in zip(keys, (100, 0), strict=True):
         account = datastore.Entity(key)
@@ -232,8 +239,8 @@ def test_a_transfer_with_explicit_begin_and_commit(client):
 @pytest.mark.parametrize("transport", ["in process", "gRPC"])
 @pytest.mark.parametrize("in_block", [True, False], ids=["with", "begin and commit"])
 def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
-    transport, in_block, monkeypatch
-):
+    transport: str, in_block: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     with (
         inprocess.open_engine(None, concurrency="pessimistic") as engine,
@@ -258,7 +265,9 @@ def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
         assert outside.get(key)["baz"] == "inside"
 
 
-def test_in_optimistic_mode_contention_is_the_conflict_of_who_is_inside(client):
+def test_in_optimistic_mode_contention_is_the_conflict_of_who_is_inside(
+    client: datastore.Client,
+) -> None:
     key = client.key("BreakTxn", 1234)
     entity = datastore.Entity(key)
     client.put(entity)
@@ -277,8 +286,8 @@ def test_in_optimistic_mode_contention_is_the_conflict_of_who_is_inside(client):
     assert client.get(key)["baz"] == "outside"
 
 
-def many(engine, kind, count, properties):
-    def entity(number):
+def many(engine: inprocess.Engine, kind: str, count: int, properties: Callable[..., Any]) -> None:
+    def entity(number: int) -> Any:
         made = protobufs.Entity(properties=properties(number))
         made.key.path.add(kind=kind, id=number + 1)
         return made
@@ -286,7 +295,7 @@ def many(engine, kind, count, properties):
     engine.load(map(entity, range(count)), "test")
 
 
-def test_large_results_fit_a_client_with_the_limits_of_grpc(engine):
+def test_large_results_fit_a_client_with_the_limits_of_grpc(engine: inprocess.Engine) -> None:
     """2,500 entities of 39 kB, behind two equality filters and an offset."""
     text = {"string_value": "x" * 39_000, "exclude_from_indexes": True}
     held = {"family": {"string_value": "Stark"}, "alive": {"boolean_value": False}, "space": text}
@@ -299,7 +308,7 @@ def test_large_results_fit_a_client_with_the_limits_of_grpc(engine):
             assert len(list(query.fetch(limit=limit, offset=offset))) == expected
 
 
-def test_many_results_come_in_several_pages(engine):
+def test_many_results_come_in_several_pages(engine: inprocess.Engine) -> None:
     many(engine, "timestamp_key", 2000, lambda _: {})
     query = testing.datastore_client(inprocess.Channel(engine)).query(kind="timestamp_key")
     pages = [[each.key for each in page] for page in query.fetch().pages]
@@ -309,10 +318,10 @@ def test_many_results_come_in_several_pages(engine):
     assert [each.key for each in query.fetch(offset=1, limit=1999)] == keys[1:]
 
 
-def test_offsets_count_the_results_of_a_merge_join(engine):
+def test_offsets_count_the_results_of_a_merge_join(engine: inprocess.Engine) -> None:
     """4,014 entities of which 14, far apart, meet both filters."""
 
-    def properties(number):
+    def properties(number: int) -> dict[str, dict[str, int]]:
         own = number % 286 == 0 and number < 14 * 286
         return {
             "a": {"integer_value": 1 if own else number % 2},

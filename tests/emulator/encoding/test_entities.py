@@ -1,6 +1,9 @@
 """Claims about values and limits: what is stored comes back exactly, all else is refused."""
 
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,15 +11,22 @@ from hypothesis import strategies as st
 
 from emulator import errors, inprocess, protobufs
 from emulator.encoding import indexes
+from tests.emulator.support import service_calls
 
 MIB = 1024 * 1024
 
 
-def plain_texts(service, count, size, unindexed):
+def plain_texts(
+    service: service_calls.Service, count: int, size: int, unindexed: type[service_calls.Unindexed]
+) -> dict[str, service_calls.Unindexed]:
     return {f"p{n}": unindexed("x" * size) for n in range(count)}
 
 
-def test_an_entity_has_up_to_1_mib(near, unindexed, refused):
+def test_an_entity_has_up_to_1_mib(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     near.put(near.key("T", 1), **plain_texts(near, 10, 104_000, unindexed))
     near.put(near.key("T", 2), **{f"p{n}": "x" * 1400 for n in range(735)})
     with refused("INVALID_ARGUMENT"):
@@ -25,7 +35,11 @@ def test_an_entity_has_up_to_1_mib(near, unindexed, refused):
         near.put(near.key("T", 4), **{f"p{n}": "x" * 1400 for n in range(755)})
 
 
-def test_an_entity_is_measured_as_the_documentation_does(near, unindexed, refused):
+def test_an_entity_is_measured_as_the_documentation_does(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     """32 bytes, the key's 16 and its path, and each property's name and value."""
     own, names = 32 + 16 + (2 + 8), 2 + 2 + 2
     rest = 1_048_572 - own - names - 1_048_487 - 8
@@ -37,7 +51,11 @@ def test_an_entity_is_measured_as_the_documentation_does(near, unindexed, refuse
         near.put(near.key("T", 1), p=unindexed(b"x" * 1_048_487), q=unindexed(b"x"))
 
 
-def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(near, unindexed, refused):
+def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     near.put(near.key("T", 1), text=unindexed("x" * 1_048_000))
     text = 'The value of property "text" is longer than 1048487 bytes.'
     for value in ("x" * 1_048_488, b"x" * 1_048_488, "é" * 524_244):
@@ -55,7 +73,12 @@ def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(near, unindexed, re
     ],
     ids=["alone", "in an array", "in an entity", "in an array in an entity in an array"],
 )
-def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(near, wrap, unindexed, refused):
+def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(
+    near: service_calls.Service,
+    wrap: Callable[..., Any],
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     for value in (
         "x" * 1500,
         b"x" * 1500,
@@ -69,13 +92,17 @@ def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(near, wrap, unindexe
             near.put(near.key("T", 1), p=wrap(value))
 
 
-def test_nothing_inside_of_an_unindexed_entity_is_indexed_or_limited(near, unindexed):
+def test_nothing_inside_of_an_unindexed_entity_is_indexed_or_limited(
+    near: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     near.put(near.key("T", 1), p=unindexed({"inner": "x" * 2000, "list": ["y" * 2000], "n": 1}))
     assert near.names("T", ("p.n", "=", 1)) == []
     assert near.names("T", order=["p.n"]) == []
 
 
-def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(near, refused):
+def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     near.put(near.key("T", 1), **{"é" * 750: 1, "a.b.": 2, ".": 3, "__a": 4, "a__": 5})
     assert near.names("T", ("é" * 750, "=", 1)) == [1]
     for name in ("", "é" * 750 + "x", "__a__", "____", "__a\n__"):
@@ -85,7 +112,7 @@ def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(near, refused):
             near.put(near.key("T", 2), outer={name: 1})
 
 
-def nested_request(pairs, entities):
+def nested_request(pairs: int, entities: int) -> Any:
     """Make a commit of entities in each other, the outer ones in an array each.
 
     It is made in place: a message this deep cannot be copied.
@@ -107,8 +134,12 @@ def nested_request(pairs, entities):
     [(0, 20, True), (0, 21, False), (18, 1, True), (18, 2, False), (20, 0, False), (21, 0, False)],
 )
 def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
-    near, pairs, entities, is_legal, refused
-):
+    near: service_calls.Service,
+    pairs: int,
+    entities: int,
+    is_legal: bool,
+    refused: Callable[..., Any],
+) -> None:
     request = nested_request(pairs, entities)
     if not is_legal:
         with refused("INVALID_ARGUMENT"):
@@ -120,7 +151,9 @@ def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
     assert found.properties["n"] == request.mutations[0].upsert.properties["n"]
 
 
-def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(near, refused):
+def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     value = near.value([1.5, 2.5])
     value.meaning = 31
     near.put(near.key("T", 1), v=value)
@@ -133,7 +166,11 @@ def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(near, re
     near.put(near.key("T", 2), v=[{"inner": [1]}])
 
 
-def test_an_entity_has_up_to_20000_indexed_values(near, unindexed, refused):
+def test_an_entity_has_up_to_20000_indexed_values(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     near.put(near.key("U", 1), v=list(range(20_000)))
     assert near.names("U", ("v", "=", 19_999)) == [1]
     near.put(near.key("U", 2), v=[7] * 20_001)
@@ -144,7 +181,9 @@ def test_an_entity_has_up_to_20000_indexed_values(near, unindexed, refused):
         near.put(near.key("U", 1), v=list(range(20_000)), w=1)
 
 
-def test_composite_entries_count_and_weigh(near, refused):
+def test_composite_entries_count_and_weigh(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     near.put(near.key("T", 1), a=list(range(60)), b=list(range(60)))
     with refused("INVALID_ARGUMENT", "20000"):
         near.put(near.key("T", 2), a=list(range(120)), b=list(range(120)))
@@ -155,7 +194,9 @@ def test_composite_entries_count_and_weigh(near, refused):
     assert near.get(near.key("T", 4)) is None
 
 
-def test_an_entity_that_a_new_index_makes_too_big_can_still_go(tmp_path, make_service, index_yaml):
+def test_an_entity_that_a_new_index_makes_too_big_can_still_go(
+    tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
+) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         values = list(range(90))
@@ -167,7 +208,9 @@ def test_an_entity_that_a_new_index_makes_too_big_can_still_go(tmp_path, make_se
         assert service.names() == []
 
 
-def test_places_outside_of_the_globe_are_refused(near, refused):
+def test_places_outside_of_the_globe_are_refused(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     near.put(near.key("T", 1), v=[(90.0, 180.0), (-90.0, -180.0), (0.0, -0.0)])
     for bad in ((90.1, 0.0), (-90.1, 0.0), (0.0, 180.1), (0.0, -180.1), (math.nan, 0.0),
                 (0.0, math.inf)):  # fmt: skip
@@ -175,7 +218,7 @@ def test_places_outside_of_the_globe_are_refused(near, refused):
             near.put(near.key("T", 1), v=bad)
 
 
-def stamp(seconds, nanos):
+def stamp(seconds: int, nanos: int) -> Any:
     return protobufs.Value(timestamp_value={"seconds": seconds, "nanos": nanos})
 
 
@@ -186,7 +229,9 @@ FIRST, LAST = -62_135_596_800, 253_402_300_799
     ("seconds", "nanos", "kept"),
     [(0, 123_456_789, 123_456_000), (-1, 999_999_999, 999_999_000), (FIRST, 0, 0), (LAST, 999, 0)],
 )
-def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(near, seconds, nanos, kept):
+def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(
+    near: service_calls.Service, seconds: int, nanos: int, kept: int
+) -> None:
     near.put(near.key("T", 1), a=stamp(seconds, nanos), b=[{"c": stamp(seconds, nanos)}])
     found = near.get(near.key("T", 1))
     for each in (found["a"], found["b"][0]["c"]):
@@ -194,7 +239,9 @@ def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(near, seconds
 
 
 @pytest.mark.parametrize("at", [(FIRST - 1, 0), (LAST + 1, 0), (0, -1), (0, 1_000_000_000)])
-def test_timestamps_of_no_time_are_refused(near, at, refused):
+def test_timestamps_of_no_time_are_refused(
+    near: service_calls.Service, at: tuple[int, int], refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         near.put(near.key("T", 1), a=stamp(*at))
 
@@ -238,12 +285,12 @@ meanings = st.sampled_from([0, 0, 9, 15, 16, 19, 20, 22, 24, -1, 2**31 - 1])
 settings_of = st.tuples(meanings, st.booleans())
 
 
-def with_settings(fields, settings):
+def with_settings(fields: dict[str, Any], settings: tuple[int, bool]) -> Any:
     meaning, is_excluded = settings
     return protobufs.Value(**fields, meaning=meaning, exclude_from_indexes=is_excluded)
 
 
-def embedded(key, properties):
+def embedded(key: Any, properties: dict[str, Any]) -> dict[str, Any]:
     entity = protobufs.Entity()
     if key is not None:
         entity.key.CopyFrom(key)
@@ -252,7 +299,7 @@ def embedded(key, properties):
     return {"entity_value": entity}
 
 
-def arrays(elements):
+def arrays(elements: Any) -> Any:
     return st.builds(
         lambda values, meaning: protobufs.Value(array_value={"values": values}, meaning=meaning),
         st.lists(elements, max_size=4),
@@ -260,7 +307,7 @@ def arrays(elements):
     )
 
 
-def entity_values(inner):
+def entity_values(inner: Any) -> Any:
     return st.builds(
         lambda key, properties, settings: with_settings(embedded(key, properties), settings),
         st.none() | raw_keys,
@@ -275,7 +322,9 @@ any_value = singles | arrays(singles)
 
 
 @given(st.dictionaries(names, any_value, max_size=4))
-def test_any_entity_comes_back_bit_for_bit(near, properties):
+def test_any_entity_comes_back_bit_for_bit(
+    near: service_calls.Service, properties: dict[str, Any]
+) -> None:
     key = near.key("T", 1)
     entity = protobufs.Entity(key=key)
     for name, value in properties.items():
@@ -288,7 +337,7 @@ def test_any_entity_comes_back_bit_for_bit(near, properties):
     assert queried.SerializeToString(deterministic=True) == expected
 
 
-def test_a_value_counts_as_one_entry_though_it_is_indexed_both_ways():
+def test_a_value_counts_as_one_entry_though_it_is_indexed_both_ways() -> None:
     ascending = indexes.builtin("T", "a").code
     descending = indexes.builtin("T", "a", is_descending=True).code
     most = [b"%d" % n for n in range(indexes.MAX_ENTRIES)]
@@ -299,7 +348,9 @@ def test_a_value_counts_as_one_entry_though_it_is_indexed_both_ways():
         indexes.check_limits(found | {composite: [b"one"]})
 
 
-def test_loaded_entities_have_the_same_limits(near, engine):
+def test_loaded_entities_have_the_same_limits(
+    near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     entity = near.entity(near.key("U", 1), v=list(range(20_000)), w=1)
     with pytest.raises(errors.InvalidArgument, match="20000 index entries"):
         engine.load([entity], "test")

@@ -1,15 +1,20 @@
 """Claims about index rows: who has which, and what index.yaml may say."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
 from emulator.execution import automatic_indexes
+from tests.emulator.support import service_calls
 
 HERE = keys.Partition("p")
 
 
-def test_an_index_yaml_names_composite_indexes_once(tmp_path):
+def test_an_index_yaml_names_composite_indexes_once(tmp_path: Path) -> None:
     path = tmp_path / "index.yaml"
     path.write_text(
         "indexes:\n"
@@ -26,7 +31,7 @@ def test_an_index_yaml_names_composite_indexes_once(tmp_path):
     )
 
 
-def test_an_empty_index_yaml_names_none(tmp_path):
+def test_an_empty_index_yaml_names_none(tmp_path: Path) -> None:
     path = tmp_path / "index.yaml"
     for text in ("", "indexes:\n"):
         path.write_text(text)
@@ -39,7 +44,7 @@ def test_an_empty_index_yaml_names_none(tmp_path):
      "indexes: [{kind: K, properties: 5}]", "indexes: [{kind: K, properties: [{}]}]",
      "indexes: [{kind: K, properties: [{name: a, direction: up}]}]"],
 )  # fmt: skip
-def test_what_is_not_an_index_yaml_is_refused(tmp_path, text):
+def test_what_is_not_an_index_yaml_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "index.yaml"
     path.write_text(text)
     with pytest.raises(errors.InvalidArgument):
@@ -58,12 +63,12 @@ def test_what_is_not_an_index_yaml_is_refused(tmp_path, text):
         (indexes.Index("K", (), is_key_descending=True), "4b00014e5f5f6b65795f5f00012d"),
     ],
 )
-def test_the_stored_code_of_an_index_is_this(index, code):
+def test_the_stored_code_of_an_index_is_this(index: indexes.Index, code: str) -> None:
     assert index.code.hex() == code
     assert indexes.decode(index.code) == index
 
 
-def test_the_stored_entries_of_an_entity_are_these():
+def test_the_stored_entries_of_an_entity_are_these() -> None:
     entity = protobufs.Entity()
     entity.key.path.add(kind="A", id=1)
     entity.key.path.add(kind="K", name="x")
@@ -131,7 +136,7 @@ REFUSED = [
 
 
 @pytest.fixture
-def ask(near):
+def ask(near: service_calls.Service) -> Callable[..., Any]:
     """Ask for entities U, of which one stands below A:1 and one alone."""
     special = {
         "below": ("__key__", "under", near.key("A", 1)),
@@ -140,7 +145,7 @@ def ask(near):
     for path in (("A", 1, "U", 1), ("U", 2)):
         near.put(near.key(*path), a=1, b=1, c=1)
 
-    def ask(filters=(), **fields):
+    def ask(filters: list[Any] | tuple[()] = (), **fields: Any) -> list[int]:
         given = (special[each] if isinstance(each, str) else each for each in filters)
         return near.names("U", *given, **fields)
 
@@ -148,11 +153,15 @@ def ask(near):
 
 
 @pytest.mark.parametrize("asked", SERVED, ids=str)
-def test_queries_of_one_property_or_of_equalities_need_no_composite_index(ask, asked):
+def test_queries_of_one_property_or_of_equalities_need_no_composite_index(
+    ask: Callable[..., Any], asked: dict[str, Any]
+) -> None:
     assert ask(**asked) == ([1] if "below" in asked.get("filters", ()) else [1, 2])
 
 
 @pytest.mark.parametrize(("asked", "recommended"), REFUSED, ids=str)
-def test_queries_that_need_a_composite_index_name_it(ask, asked, recommended, refused):
+def test_queries_that_need_a_composite_index_name_it(
+    ask: Callable[..., Any], asked: dict[str, Any], recommended: str, refused: Callable[..., Any]
+) -> None:
     with refused("FAILED_PRECONDITION", recommended):
         ask(**asked)

@@ -1,23 +1,30 @@
 """Claims about keys and partitions: what a name may be, and that worlds are apart."""
 
 import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import inprocess
 from emulator.transactions import mutations
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture(params=["", "named-db"])
-def spelling(service, request):
+def spelling(
+    service: service_calls.Service, request: pytest.FixtureRequest
+) -> service_calls.Service:
     """A service on one of two databases."""
     service.database = request.param
     return service
 
 
-def test_every_spelling_of_a_key_is_answered_byte_for_byte(spelling):
+def test_every_spelling_of_a_key_is_answered_byte_for_byte(spelling: service_calls.Service) -> None:
     """NDB and others find the answer to a key by the bytes they sent."""
     full = spelling.key("T", "n", "U", 7, namespace="space")
     spelling.put(full, a=1)
@@ -42,7 +49,9 @@ def test_every_spelling_of_a_key_is_answered_byte_for_byte(spelling):
     }
 
 
-def test_an_empty_partition_of_a_key_is_answered_as_it_was_sent(service):
+def test_an_empty_partition_of_a_key_is_answered_as_it_was_sent(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", 1)
     service.put(key)
     key.ClearField("partition_id")
@@ -57,7 +66,9 @@ ILLEGAL = ["a b", "é", "a/b", "x" * 101, "٣", "a\n", "a:b", "(default)"]
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal_namespaces_and_databases_are_taken(service, name):
+def test_legal_namespaces_and_databases_are_taken(
+    service: service_calls.Service, name: str
+) -> None:
     service.database = name
     key = service.key("T", 1, namespace=name)
     service.put(key, a=1)
@@ -66,7 +77,9 @@ def test_legal_namespaces_and_databases_are_taken(service, name):
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_illegal_namespaces_and_databases_are_refused(service, name, refused):
+def test_illegal_namespaces_and_databases_are_refused(
+    service: service_calls.Service, name: str, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         service.put(service.key("T", 1, namespace=name))
     with refused("INVALID_ARGUMENT"):
@@ -75,14 +88,21 @@ def test_illegal_namespaces_and_databases_are_refused(service, name, refused):
         service.call("Lookup", database_id=name)
 
 
-def test_the_default_database_may_not_be_named(service, refused):
+def test_the_default_database_may_not_be_named(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for method in ("Lookup", "RunQuery", "Commit", "BeginTransaction", "AllocateIds"):
         with refused("INVALID_ARGUMENT", '"(default)" is not allowed'):
             service.call(method, database_id="(default)")
 
 
 @pytest.mark.parametrize("project", ["p", "example.com:project", "dev~p"])
-def test_a_project_may_belong_to_a_domain(channel, make_service, project, refused):
+def test_a_project_may_belong_to_a_domain(
+    channel: grpc.Channel | inprocess.Channel,
+    make_service: type[service_calls.Service],
+    project: str,
+    refused: Callable[..., Any],
+) -> None:
     service = make_service(channel, project)
     if "~" in project:
         with refused("INVALID_ARGUMENT"):
@@ -92,7 +112,9 @@ def test_a_project_may_belong_to_a_domain(channel, make_service, project, refuse
     assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_a_query_is_of_its_request_s_project_and_database(service, refused):
+def test_a_query_is_of_its_request_s_project_and_database(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for partition in ({"project_id": "other"}, {"project_id": "test", "database_id": "other"}):
         with refused("INVALID_ARGUMENT"):
             service.call("RunQuery", query=service.query(), partition_id=partition)
@@ -102,7 +124,11 @@ def test_a_query_is_of_its_request_s_project_and_database(service, refused):
     assert len(response.batch.entity_results) == 1
 
 
-def test_ids_and_transactions_of_a_database_are_its_own(service, make_service, refused):
+def test_ids_and_transactions_of_a_database_are_its_own(
+    service: service_calls.Service,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+) -> None:
     named = make_service(service.channel)
     named.database = "named"
     named.call("ReserveIds", keys=[named.key("T", 5)])
@@ -120,7 +146,9 @@ def test_ids_and_transactions_of_a_database_are_its_own(service, make_service, r
 @pytest.mark.parametrize(
     "path", [("__T__", 1), ("T", "__n__"), ("__T__", 1, "T", 1), ("T", "__n__", "T", 1)]
 )
-def test_reserved_names_may_be_read_and_not_written(near, path, refused):
+def test_reserved_names_may_be_read_and_not_written(
+    near: service_calls.Service, path: tuple[Any, ...], refused: Callable[..., Any]
+) -> None:
     for namespace in ("", "__space__"):
         key = near.key(*path, namespace=namespace)
         assert near.get(key) is None
@@ -140,7 +168,9 @@ def test_reserved_names_may_be_read_and_not_written(near, path, refused):
     assert near.names("_T_") == ["__n"]
 
 
-def test_kinds_and_names_have_up_to_1500_bytes(near, refused):
+def test_kinds_and_names_have_up_to_1500_bytes(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for path in (("é" * 750, 1), ("T", "é" * 750), ("T", "\U0001f600" * 375)):
         near.put(near.key(*path), a=1)
         assert near.get(near.key(*path)) == {"a": 1}
@@ -149,7 +179,9 @@ def test_kinds_and_names_have_up_to_1500_bytes(near, refused):
             near.get(near.key(*path))
 
 
-def test_a_whole_key_has_up_to_6_kib(near, refused):
+def test_a_whole_key_has_up_to_6_kib(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     path = ("k" * 1500, "n" * 1500, "k" * 1500, "n" * 1500)
     near.put(near.key(*path), a=1)
     assert near.get(near.key(*path)) == {"a": 1}
@@ -157,7 +189,9 @@ def test_a_whole_key_has_up_to_6_kib(near, refused):
         near.put(near.key(*path, "T", "x" * 300))
 
 
-def test_only_a_new_entity_s_last_element_may_lack_an_id(near, refused):
+def test_only_a_new_entity_s_last_element_may_lack_an_id(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     incomplete = near.key("A", 1, "T")
     for operation in ("insert", "upsert"):
         made = near.commit({operation: near.entity(incomplete)}).mutation_results[0].key
@@ -177,8 +211,8 @@ def test_only_a_new_entity_s_last_element_may_lack_an_id(near, refused):
 
 
 def test_reserved_and_used_ids_are_not_given_out_after_a_restart(
-    tmp_path, make_service, monkeypatch
-):
+    tmp_path: Path, make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)
     for expected in (1, 3, 5):
         with inprocess.open_engine(tmp_path / "data") as engine:
@@ -188,7 +222,9 @@ def test_reserved_and_used_ids_are_not_given_out_after_a_restart(
             service.call("ReserveIds", keys=[service.key("T", expected + 1)])
 
 
-def test_allocated_ids_answer_in_order_with_the_whole_partition(spelling):
+def test_allocated_ids_answer_in_order_with_the_whole_partition(
+    spelling: service_calls.Service,
+) -> None:
     """Also where the request left project and database out."""
     asked = [
         spelling.key("A"),
@@ -209,7 +245,7 @@ def test_allocated_ids_answer_in_order_with_the_whole_partition(spelling):
         assert key.path[-1].id > 0
 
 
-def test_ids_are_far_apart(near):
+def test_ids_are_far_apart(near: service_calls.Service) -> None:
     keys = near.call("AllocateIds", keys=[near.key("T")] * 300).keys
     ids = [key.path[0].id for key in keys]
     assert all(abs(left - right) > 1000 for left, right in itertools.pairwise(ids))
@@ -227,7 +263,9 @@ elements = st.tuples(names, names | st.integers(-(2**63), 2**63 - 1).filter(bool
     st.lists(elements, min_size=1, max_size=4),
     st.from_regex(r"[A-Za-z0-9.\-_]{0,8}", fullmatch=True),
 )
-def test_any_legal_key_finds_its_entity_and_no_other(near, path, namespace):
+def test_any_legal_key_finds_its_entity_and_no_other(
+    near: service_calls.Service, path: list[Any], namespace: str
+) -> None:
     if namespace.startswith("__") and namespace.endswith("__") and len(namespace) > 3:
         namespace = ""
     key = near.key(*(part for element in path for part in element), namespace=namespace)

@@ -1,16 +1,26 @@
 """Claims about property masks: what is read, what is written, and which paths are none."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import errors
 from emulator.encoding import entities, property_masks, property_paths
+from tests.emulator.support import service_calls
 
 STORED = {"a": 1, "b": {"c": 2, "d": {"e": 3, "f": 4}}, "list": [1, 2], "x.y": 5}
 
 
-def masked(service, given, *mask, operation="upsert", **properties):
+def masked(
+    service: service_calls.Service,
+    given: Any,
+    *mask: str,
+    operation: str = "upsert",
+    **properties: Any,
+) -> Any:
     entity = service.entity(given, **properties)
     return service.commit({operation: entity, "property_mask": {"paths": mask}})
 
@@ -31,7 +41,9 @@ def masked(service, given, *mask, operation="upsert", **properties):
         (["x\\.y"], {"x.y": 5}),
     ],
 )
-def test_a_lookup_and_a_query_give_only_what_the_mask_names(service, mask, expected):
+def test_a_lookup_and_a_query_give_only_what_the_mask_names(
+    service: service_calls.Service, mask: list[str], expected: dict[str, Any]
+) -> None:
     key = service.key("T", 1)
     service.put(key, **STORED)
     found = service.call("Lookup", keys=[key], property_mask={"paths": mask}).found[0]
@@ -48,7 +60,9 @@ def test_a_lookup_and_a_query_give_only_what_the_mask_names(service, mask, expec
     assert batch.entity_results[0].version == found.version
 
 
-def test_a_masked_embedded_entity_keeps_its_key_and_its_settings(service, unindexed):
+def test_a_masked_embedded_entity_keeps_its_key_and_its_settings(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     value = service.value({"x": 1, "y": 2})
     value.entity_value.key.CopyFrom(service.key("Inner", 7))
     value.exclude_from_indexes = True
@@ -58,7 +72,9 @@ def test_a_masked_embedded_entity_keeps_its_key_and_its_settings(service, uninde
     assert found.found[0].entity.properties["v"] == value
 
 
-def test_a_projection_takes_no_mask(service, refused):
+def test_a_projection_takes_no_mask(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for fields in ({"projection": ["a"]}, {"keys_only": True}):
         with refused("INVALID_ARGUMENT", "mask"):
             service.call(
@@ -70,7 +86,9 @@ def test_a_projection_takes_no_mask(service, refused):
 
 
 @pytest.mark.parametrize("operation", ["update", "upsert"])
-def test_a_masked_write_changes_what_is_named_and_removes_what_is_absent(service, operation):
+def test_a_masked_write_changes_what_is_named_and_removes_what_is_absent(
+    service: service_calls.Service, operation: str
+) -> None:
     key = service.key("T", 1)
     service.put(key, a=1, b=2, c=3)
     masked(service, key, "a", "b", operation=operation, a=9, c=9, d=9)
@@ -98,14 +116,21 @@ def test_a_masked_write_changes_what_is_named_and_removes_what_is_absent(service
         ([], {"a": 9}, {}),
     ],
 )
-def test_paths_of_a_masked_write_reach_into_embedded_entities(service, mask, properties, expected):
+def test_paths_of_a_masked_write_reach_into_embedded_entities(
+    service: service_calls.Service,
+    mask: list[str],
+    properties: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
     key = service.key("T", 1)
     service.put(key, **STORED)
     masked(service, key, *mask, **properties)
     assert service.get(key) == STORED | expected
 
 
-def test_a_masked_write_of_a_missing_entity_stores_only_what_is_named(service):
+def test_a_masked_write_of_a_missing_entity_stores_only_what_is_named(
+    service: service_calls.Service,
+) -> None:
     for number, operation in enumerate(("insert", "upsert"), 1):
         key = service.key("T", number)
         masked(service, key, "a", "b.c", operation=operation, a=1, b={"c": 2, "d": 3}, z=9)
@@ -114,14 +139,20 @@ def test_a_masked_write_of_a_missing_entity_stores_only_what_is_named(service):
     assert service.get(made) == {"a": 1}
 
 
-def test_a_masked_write_keeps_the_settings_of_what_it_leaves(service, unindexed):
+def test_a_masked_write_keeps_the_settings_of_what_it_leaves(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     key = service.key("T", 1)
     service.put(key, a=unindexed("x" * 2000), b=1)
     masked(service, key, "b", b=2)
     assert service.lookup(key).found[0].entity.properties["a"].exclude_from_indexes
 
 
-def test_a_masked_write_that_makes_the_entity_too_big_is_refused(service, unindexed, refused):
+def test_a_masked_write_that_makes_the_entity_too_big_is_refused(
+    service: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     key = service.key("T", 1)
     service.put(key, a=unindexed("x" * 600_000))
     with refused("INVALID_ARGUMENT"):
@@ -129,14 +160,16 @@ def test_a_masked_write_that_makes_the_entity_too_big_is_refused(service, uninde
     assert sorted(service.get(key)) == ["a"]
 
 
-def test_the_mask_of_a_delete_is_ignored(service):
+def test_the_mask_of_a_delete_is_ignored(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     service.put(key, a=1)
     service.commit({"delete": key, "property_mask": {"paths": ["a", ".."]}})
     assert service.get(key) is None
 
 
-def test_a_path_of_a_mask_may_not_lead_into_a_given_array(service, refused):
+def test_a_path_of_a_mask_may_not_lead_into_a_given_array(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "array"):
         masked(service, service.key("T", 1), "list.x", list=[{"x": 1}])
 
@@ -148,7 +181,9 @@ BAD_PATHS = [
 
 
 @pytest.mark.parametrize("path", BAD_PATHS)
-def test_bad_paths_are_refused(near, path, refused):
+def test_bad_paths_are_refused(
+    near: service_calls.Service, path: str, refused: Callable[..., Any]
+) -> None:
     key = near.key("T", 1)
     with refused("INVALID_ARGUMENT"):
         masked(near, key, path, a=1)
@@ -161,13 +196,13 @@ names = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(".\\`
 
 
 @given(st.lists(names.filter(lambda name: not entities.is_reserved(name)), min_size=1, max_size=5))
-def test_a_path_names_what_was_escaped_and_joined(path):
+def test_a_path_names_what_was_escaped_and_joined(path: list[str]) -> None:
     escaped = ".".join(name.replace("\\", "\\\\").replace(".", "\\.") for name in path)
     assert property_paths.parse(escaped) == tuple(path)
 
 
 @given(st.text(st.sampled_from("ab.\\_`"), max_size=12))
-def test_any_text_is_a_path_or_refused(text):
+def test_any_text_is_a_path_or_refused(text: str) -> None:
     try:
         path = property_paths.parse(text)
     except errors.InvalidArgument:
@@ -188,7 +223,7 @@ path_lists = st.lists(
 )
 
 
-def leaves(tree, above=""):
+def leaves(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
     """Return the value at each path that ends in a number or in an empty entity."""
     found = {}
     for name, value in tree.items():
@@ -199,12 +234,14 @@ def leaves(tree, above=""):
     return found
 
 
-def is_covered(path, mask):
+def is_covered(path: str, mask: list[str]) -> bool:
     return any(f"{path}.".startswith(f"{each}.") for each in mask)
 
 
 @given(entity_dicts, path_lists)
-def test_a_mask_reads_exactly_the_leaves_below_its_paths(near, tree, mask):
+def test_a_mask_reads_exactly_the_leaves_below_its_paths(
+    near: service_calls.Service, tree: dict[str, Any], mask: list[str]
+) -> None:
     found = property_masks.narrowed(
         near.entity(near.key("T", 1), **tree), property_masks.parse(mask)
     )
@@ -213,7 +250,9 @@ def test_a_mask_reads_exactly_the_leaves_below_its_paths(near, tree, mask):
 
 
 @given(entity_dicts, entity_dicts, path_lists)
-def test_reading_what_was_written_through_a_mask_gives_what_was_given(near, old, new, mask):
+def test_reading_what_was_written_through_a_mask_gives_what_was_given(
+    near: service_calls.Service, old: dict[str, Any], new: dict[str, Any], mask: list[str]
+) -> None:
     key = near.key("T", 1)
     parsed = property_masks.parse(mask)
     before, given_ = near.entity(key, **old), near.entity(key, **new)
@@ -222,6 +261,8 @@ def test_reading_what_was_written_through_a_mask_gives_what_was_given(near, old,
 
 
 @given(entity_dicts, path_lists)
-def test_writing_an_entity_over_itself_changes_nothing(near, tree, mask):
+def test_writing_an_entity_over_itself_changes_nothing(
+    near: service_calls.Service, tree: dict[str, Any], mask: list[str]
+) -> None:
     entity = near.entity(near.key("T", 1), **tree)
     assert property_masks.merged(entity, entity, property_masks.parse(mask)) == entity

@@ -6,6 +6,8 @@ import datetime as dt
 import itertools
 import math
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,7 +24,7 @@ ids = st.one_of(int64s.filter(bool), names)
 paths = st.lists(st.tuples(names, ids), min_size=1, max_size=3)
 
 
-def key(path, partition=HERE):
+def key(path: list[Any], partition: keys.Partition = HERE) -> Any:
     made = protobufs.Key()
     made.partition_id.project_id = partition.project
     made.partition_id.database_id = partition.database
@@ -32,14 +34,14 @@ def key(path, partition=HERE):
     return made
 
 
-def key_order(path):
+def key_order(path: list[Any]) -> list[Any]:
     return [
         (kind.encode(), isinstance(name, str), name.encode() if isinstance(name, str) else name)
         for kind, name in path
     ]
 
 
-def double_order(number):
+def double_order(number: float) -> tuple[float, bool, float]:
     return math.inf if math.isnan(number) else number, math.isnan(number), math.copysign(1, number)
 
 
@@ -61,19 +63,19 @@ TYPES = [
 
 
 @st.composite
-def ordered_values(draw):
+def ordered_values(draw: Callable[..., Any]) -> tuple[Any, ...]:
     place = draw(st.integers(0, len(TYPES) - 1))
     strategy, fields, order = TYPES[place]
     value = draw(strategy)
     return (place, order(value)), protobufs.Value(**fields(value))
 
 
-def sign(left, right):
+def sign(left: Any, right: Any) -> int:
     return (left > right) - (left < right)
 
 
 @given(ordered_values(), ordered_values())
-def test_bytes_sort_as_values_do(left, right):
+def test_bytes_sort_as_values_do(left: tuple[Any, ...], right: tuple[Any, ...]) -> None:
     encoded = [values.encode(value, HERE) for _, value in (left, right)]
     same_type = left[0][0] == right[0][0]
     expected = sign(left[0], right[0]) if same_type else sign(left[0][0], right[0][0])
@@ -82,14 +84,16 @@ def test_bytes_sort_as_values_do(left, right):
 
 
 @given(ordered_values(), ordered_values())
-def test_no_value_starts_another_one(left, right):
+def test_no_value_starts_another_one(left: tuple[Any, ...], right: tuple[Any, ...]) -> None:
     first, second = (values.encode(value, HERE) for _, value in (left, right))
     assert first == second or not second.startswith(first)
     assert first < values.ABOVE
 
 
 @given(st.lists(st.tuples(ordered_values(), st.booleans()), max_size=4))
-def test_entries_are_cut_apart_again(columns):
+def test_entries_are_cut_apart_again(
+    columns: list[tuple[tuple[tuple[Any, ...], Any], bool]],
+) -> None:
     parts = [
         values.complement(values.encode(value, HERE)) if down else values.encode(value, HERE)
         for (_, value), down in columns
@@ -100,7 +104,7 @@ def test_entries_are_cut_apart_again(columns):
 
 
 @given(ordered_values())
-def test_a_projected_value_is_the_one_that_was_encoded(pair):
+def test_a_projected_value_is_the_one_that_was_encoded(pair: tuple[Any, ...]) -> None:
     value = pair[1]
     found = values.projected(values.encode(value, HERE))
     assert found.meaning == 18
@@ -109,13 +113,13 @@ def test_a_projected_value_is_the_one_that_was_encoded(pair):
 
 
 @given(paths, paths)
-def test_keys_sort_by_ancestor_path(left, right):
+def test_keys_sort_by_ancestor_path(left: list[Any], right: list[Any]) -> None:
     encoded = [keys.encode_path(key(path)) for path in (left, right)]
     assert sign(*encoded) == sign(key_order(left), key_order(right))
 
 
 @given(paths)
-def test_a_path_gives_its_ancestors_and_its_key_back(path):
+def test_a_path_gives_its_ancestors_and_its_key_back(path: list[Any]) -> None:
     made = key(path)
     encoded = keys.encode_path(made)
     above = [keys.encode_path(key(path[: end + 1])) for end in range(len(path))]
@@ -128,20 +132,22 @@ def test_a_path_gives_its_ancestors_and_its_key_back(path):
 
 
 @given(paths, paths)
-def test_only_descendants_lie_in_the_range_of_descendants(ancestor, other):
+def test_only_descendants_lie_in_the_range_of_descendants(
+    ancestor: list[Any], other: list[Any]
+) -> None:
     low, high = keys.descendants(keys.encode_path(key(ancestor)))
     is_below = other[: len(ancestor)] == ancestor
     assert (low <= keys.encode_path(key(other)) < high) == is_below
 
 
 @given(int64s)
-def test_a_timestamp_and_its_microseconds_are_one_value(micros):
+def test_a_timestamp_and_its_microseconds_are_one_value(micros: int) -> None:
     seconds, rest = divmod(micros, 1_000_000)
     stamp = protobufs.Value(timestamp_value={"seconds": seconds, "nanos": rest * 1000 + 999})
     assert values.encode(stamp, HERE) == values.encode(protobufs.Value(integer_value=micros), HERE)
 
 
-def test_minus_zero_and_zero_are_two_values_and_nan_is_one():
+def test_minus_zero_and_zero_are_two_values_and_nan_is_one() -> None:
     minus, plus = (values.encode_double(number) for number in (-0.0, 0.0))
     assert minus < plus
     other_nan = struct.unpack(">d", b"\xff\xf8\x00\x00\x00\x00\x00\x01")[0]
@@ -168,11 +174,11 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize(("expected", "fields"), GOLDEN.items(), ids=str)
-def test_the_stored_bytes_of_a_value_are_these(expected, fields):
+def test_the_stored_bytes_of_a_value_are_these(expected: str, fields: dict[str, Any]) -> None:
     assert values.encode(protobufs.Value(**fields), HERE).hex() == expected
 
 
-def test_a_key_value_without_a_project_is_of_the_request_s():
+def test_a_key_value_without_a_project_is_of_the_request_s() -> None:
     bare = protobufs.Key(path=[{"kind": "A", "id": 1}])
     assert values.encode(protobufs.Value(key_value=bare), keys.Partition("p")) == values.encode(
         protobufs.Value(key_value=key([("A", 1)], keys.Partition("p"))), HERE
@@ -180,12 +186,14 @@ def test_a_key_value_without_a_project_is_of_the_request_s():
 
 
 @pytest.mark.parametrize("fields", [{}, {"array_value": {}}, {"entity_value": {}}])
-def test_arrays_entities_and_nothing_have_no_place_in_the_order(fields):
+def test_arrays_entities_and_nothing_have_no_place_in_the_order(
+    fields: dict[str, dict[Any, Any]],
+) -> None:
     with pytest.raises(TypeError):
         values.encode(protobufs.Value(**fields), HERE)
 
 
-def test_times_before_1970_sort_before_it():
+def test_times_before_1970_sort_before_it() -> None:
     stamps = [
         dt.datetime(1, 1, 1),
         dt.datetime(1969, 12, 31),
@@ -194,25 +202,26 @@ def test_times_before_1970_sort_before_it():
     encoded = []
     for stamp in stamps:
         value = protobufs.Value()
-        value.timestamp_value.FromDatetime(stamp)
+        value.timestamp_value.FromDatetime(stamp)  # type: ignore[attr-defined]
         encoded.append(values.encode(value, HERE))
     assert all(low < high for low, high in itertools.pairwise(encoded))
 
 
 @given(st.integers(0, 2**63))
-def test_varints_are_protobuf_s(number):
+def test_varints_are_protobuf_s(number: int) -> None:
     written = protobufs.number_field(4, number % 2**63)
     assert protobufs.EntityResult.FromString(written).version == number % 2**63
 
 
 @given(st.integers(0, 2**52))
-def test_timestamps_are_protobuf_s(micros):
+def test_timestamps_are_protobuf_s(micros: int) -> None:
     written = protobufs.field(5, protobufs.timestamp(micros))
-    assert protobufs.EntityResult.FromString(written).update_time.ToMicroseconds() == micros
+    found: Any = protobufs.EntityResult.FromString(written).update_time
+    assert found.ToMicroseconds() == micros
 
 
 @given(st.integers(0, 20_000))
-def test_an_entity_is_cut_behind_its_key(size):
+def test_an_entity_is_cut_behind_its_key(size: int) -> None:
     entity = protobufs.Entity(key=key([("A", "x" * (size + 1))]))
     entity.properties["a"].integer_value = 1
     stored = entity.SerializeToString(deterministic=True)
@@ -222,5 +231,5 @@ def test_an_entity_is_cut_behind_its_key(size):
 
 
 @given(st.integers(0, 63), st.integers(0, 20_000))
-def test_a_field_is_its_opening_and_its_content(number, size):
+def test_a_field_is_its_opening_and_its_content(number: int, size: int) -> None:
     assert protobufs.field(number, b"x" * size) == protobufs.opening(number, size) + b"x" * size

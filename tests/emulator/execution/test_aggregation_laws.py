@@ -2,6 +2,8 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from emulator import inprocess, testing
 from emulator.execution import aggregations
+from tests.emulator.support import service_calls
 from tests.emulator.support.aggregation_calls import one, over, put_all
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
@@ -17,7 +20,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.lists(INTEGERS | DOUBLES))
-def test_a_sum_is_the_exact_sum_rounded_once_in_any_order(listed):
+def test_a_sum_is_the_exact_sum_rounded_once_in_any_order(listed: list[Any]) -> None:
     exact = sum(map(Fraction, listed), Fraction(0))
     forward, backward = aggregations.Numbers(), aggregations.Numbers()
     for number in listed:
@@ -42,11 +45,11 @@ ENTITIES = st.lists(st.fixed_dictionaries({}, optional={"a": HELD, "b": HELD}), 
 RANKS = {type(None): 0, int: 1, str: 2, float: 3}
 
 
-def rank(value):
+def rank(value: float | str | None) -> tuple[Any, ...]:
     return (RANKS[type(value)], 0 if value is None else value)
 
 
-def entries_of(value):
+def entries_of(value: Any) -> list[Any]:
     """Return the distinct index entries of a property, in order."""
     listed = value if isinstance(value, list) else [value]
     return sorted({rank(each): each for each in listed or [None]}.values(), key=rank)
@@ -69,8 +72,17 @@ FILTERS = st.lists(
     most=st.none() | st.integers(0, 5) | st.just(2**63 - 1),
 )
 def test_a_count_as_rows_lie_is_that_of_a_walk_which_a_transaction_notes(  # noqa: PLR0917
-    make_service, index_yaml, stored, filters, order, start, end, offset, limit, most
-):
+    make_service: type[service_calls.Service],
+    index_yaml: Path,
+    stored: list[Any],
+    filters: list[tuple[str, str, int]],
+    order: list[str],
+    start: int | None,
+    end: int | None,
+    offset: int,
+    limit: int | None,
+    most: int | None,
+) -> None:
     with inprocess.open_engine(None, indexes=index_yaml) as engine:
         service = make_service(inprocess.Channel(engine))
         put_all(service, *stored)
@@ -101,8 +113,15 @@ def test_a_count_as_rows_lie_is_that_of_a_walk_which_a_transaction_notes(  # noq
     most=st.none() | st.integers(0, 5),
 )
 def test_aggregations_agree_with_brute_force_over_entries(  # noqa: PLR0917 - drawn values
-    make_service, index_yaml, stored, bound, is_descending, offset, limit, most
-):
+    make_service: type[service_calls.Service],
+    index_yaml: Path,
+    stored: list[Any],
+    bound: int | None,
+    is_descending: bool,
+    offset: int,
+    limit: int | None,
+    most: int | None,
+) -> None:
     rows = []
     for place, entity in enumerate(stored):
         if "a" in entity and "b" in entity:

@@ -5,9 +5,12 @@
 import datetime as dt
 import math
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from tests.emulator.support import service_calls
 from tests.emulator.support.aggregation_calls import batch, one, over, put_all, run
 
 CHARACTERS = (
@@ -23,12 +26,14 @@ CHARACTERS = (
 
 
 @pytest.fixture
-def characters(service):
+def characters(service: service_calls.Service) -> None:
     for name, appearances, family in CHARACTERS:
         service.put(service.key("T", name), a=appearances, c=family)
 
 
-def test_the_answers_of_googles_own_system_tests(service, characters):
+def test_the_answers_of_googles_own_system_tests(
+    service: service_calls.Service, characters: None
+) -> None:
     query = service.query()
     assert one(service, query, over("a"), over("a", "avg"), {"count": {}}) == [187, 23.375, 8]
     assert one(service, query, over("c"), over("c", "avg")) == [0, None]
@@ -38,7 +43,9 @@ def test_the_answers_of_googles_own_system_tests(service, characters):
     assert one(service, nobody, over("a"), over("a", "avg")) == [0, None]
 
 
-def test_a_limit_without_an_order_takes_the_smallest_values(service, characters):
+def test_a_limit_without_an_order_takes_the_smallest_values(
+    service: service_calls.Service, characters: None
+) -> None:
     assert one(service, service.query(limit=7), over("a")) == [154]
     assert one(service, service.query(limit=5), over("a"), over("a", "avg")) == [91, 18.2]
     assert one(service, service.query(limit=2, offset=3), over("a"), {"count": {}}) == [51, 2]
@@ -46,7 +53,9 @@ def test_a_limit_without_an_order_takes_the_smallest_values(service, characters)
     assert one(service, service.query(limit=0), over("a"), over("a", "avg")) == [0, None]
 
 
-def test_integers_stay_exact_and_become_a_double_beyond_64_bits(service):
+def test_integers_stay_exact_and_become_a_double_beyond_64_bits(
+    service: service_calls.Service,
+) -> None:
     low = -(2**63)
     put_all(service, {"a": low}, {"b": low}, {"a": low, "b": -1, "c": 1}, {"b": 2**63 - 1, "c": 1})
     (found,) = one(service, service.query(), over("a"))
@@ -59,7 +68,7 @@ def test_integers_stay_exact_and_become_a_double_beyond_64_bits(service):
     assert (type(found), found) == (float, -2 / 3)
 
 
-def test_any_double_makes_the_sum_a_double(service):
+def test_any_double_makes_the_sum_a_double(service: service_calls.Service) -> None:
     put_all(service, {"a": 1}, {"a": 2.0}, {"b": 4}, {"b": "x"}, {"b": None}, {"b": True})
     (found,) = one(service, service.query(), over("a"))
     assert (type(found), found) == (float, 3.0)
@@ -82,24 +91,28 @@ def test_any_double_makes_the_sum_a_double(service):
         ([0.1] * 10, 1.0),
     ],
 )
-def test_sums_of_doubles_follow_ieee_754_and_are_rounded_once(near, numbers, expected):
+def test_sums_of_doubles_follow_ieee_754_and_are_rounded_once(
+    near: service_calls.Service, numbers: list[Any], expected: float
+) -> None:
     put_all(near, *({"a": number} for number in numbers))
     (total,) = one(near, near.query(), over("a"))
     assert isinstance(total, float)
     assert total == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
-def test_the_mean_of_two_huge_doubles_does_not_overflow(near):
+def test_the_mean_of_two_huge_doubles_does_not_overflow(near: service_calls.Service) -> None:
     put_all(near, {"a": 1e308}, {"a": 1e308})
     assert one(near, near.query(), over("a", "avg")) == [1e308]
 
 
-def test_a_timestamp_counts_as_its_microseconds(service):
+def test_a_timestamp_counts_as_its_microseconds(service: service_calls.Service) -> None:
     put_all(service, {"a": dt.datetime(1970, 1, 1, 0, 0, 1)}, {"a": 5})
     assert one(service, service.query(), over("a")) == [1_000_005]
 
 
-def test_entities_without_a_summed_property_are_left_out_of_every_aggregation(service, unindexed):
+def test_entities_without_a_summed_property_are_left_out_of_every_aggregation(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     put_all(service, {"a": 1, "b": 1}, {"a": 2}, {"b": 4}, {"a": unindexed(8), "b": 8})
     query = service.query()
     assert one(service, query, {"count": {}}) == [4]
@@ -107,7 +120,7 @@ def test_entities_without_a_summed_property_are_left_out_of_every_aggregation(se
     assert one(service, query, {"count": {}}, over("a"), over("b", "avg")) == [1, 1, 1.0]
 
 
-def test_each_array_value_that_meets_the_query_counts(service):
+def test_each_array_value_that_meets_the_query_counts(service: service_calls.Service) -> None:
     put_all(service, {"a": [4, 5, 5, 6], "c": 1}, {"a": [1, 9]}, {"a": 5}, {"a": []})
     assert one(service, service.query(), {"count": {}}) == [4]
     assert one(service, service.query(order=["a"]), {"count": {}}) == [7]
@@ -117,7 +130,9 @@ def test_each_array_value_that_meets_the_query_counts(service):
     assert one(service, service.query(limit=3), over("a"), {"count": {}}) == [5, 3]
 
 
-def test_a_sum_needs_the_index_that_holds_filters_orders_and_sum(service, refused):
+def test_a_sum_needs_the_index_that_holds_filters_orders_and_sum(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, {"a": 1, "b": 2, "c": 3}, {"a": 5, "c": 3})
     assert one(service, service.query("T", ("c", "=", 3)), over("a")) == [6]
     assert one(service, service.query(order=["-a"]), over("b")) == [2]
@@ -128,7 +143,7 @@ def test_a_sum_needs_the_index_that_holds_filters_orders_and_sum(service, refuse
     assert one(service, service.query("T", ("a", "in", [1, 5])), over("a")) == [6]
 
 
-def test_sums_of_embedded_and_descendant_entities(service):
+def test_sums_of_embedded_and_descendant_entities(service: service_calls.Service) -> None:
     parent = service.key("T", 1)
     service.put(parent, o={"x": 4}, a=1)
     service.put(service.key("T", 1, "T", 2), a=2, o={"x": 5})
@@ -138,7 +153,9 @@ def test_sums_of_embedded_and_descendant_entities(service):
     assert one(service, below, over("a"), {"count": {}}) == [3, 2]
 
 
-def test_cursors_bound_an_aggregation_along_its_own_order(service, refused):
+def test_cursors_bound_an_aggregation_along_its_own_order(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, *({"a": n} for n in range(1, 7)))
     pages = service.batch(service.query(order=["a"], limit=2))
     query = service.query(order=["a"], start_cursor=pages.end_cursor)
@@ -150,7 +167,9 @@ def test_cursors_bound_an_aggregation_along_its_own_order(service, refused):
         run(service, query, over("a"))
 
 
-def test_a_projection_bounds_what_may_be_aggregated(service, refused):
+def test_a_projection_bounds_what_may_be_aggregated(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, {"a": 1, "b": 2}, {"a": [3, 4], "b": 5})
     both = service.query(projection=["a", "b"], order=["a", "b"])
     assert one(service, both, over("a"), over("b"), {"count": {}}) == [8, 12, 3]
@@ -161,10 +180,10 @@ def test_a_projection_bounds_what_may_be_aggregated(service, refused):
     assert one(service, service.query(keys_only=True), {"count": {}}) == [2]
 
 
-def test_up_to_bounds_counts_alone(service):
+def test_up_to_bounds_counts_alone(service: service_calls.Service) -> None:
     put_all(service, *({"a": n} for n in range(1, 7)))
 
-    def up_to(most):
+    def up_to(most: int) -> dict[str, dict[str, dict[str, int]]]:
         return {"count": {"up_to": {"value": most}}}
 
     query = service.query()
@@ -175,7 +194,7 @@ def test_up_to_bounds_counts_alone(service):
     assert one(service, service.query(limit=3, offset=1), up_to(2), over("a")) == [2, 9]
 
 
-def test_aliases_are_answered_and_unnamed_ones_numbered(service):
+def test_aliases_are_answered_and_unnamed_ones_numbered(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     found = run(
         service, service.query(), over("a"), over("a", "avg", "mean"), {"count": {}}, over("a")
@@ -186,10 +205,12 @@ def test_aliases_are_answered_and_unnamed_ones_numbered(service):
     assert answer.read_time.seconds
 
 
-def test_malformed_aggregations_are_refused(service, refused):
+def test_malformed_aggregations_are_refused(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     query = service.query()
     count = {"count": {}}
-    asked = {
+    asked: dict[str, list[Any]] = {
         "Received: 6": [count] * 6,
         "Received: 0": [],
         "duplicate alias: x": [over("a", alias="x"), {"count": {}, "alias": "x"}],
@@ -220,8 +241,11 @@ def test_malformed_aggregations_are_refused(service, refused):
     ids=["a summed value", "a value that is gone", "a property that was not read"],
 )
 def test_a_sum_in_a_transaction_aborts_when_what_it_read_changes(
-    service, refused, change, is_aborted
-):
+    service: service_calls.Service,
+    refused: Callable[..., Any],
+    change: dict[str, int],
+    is_aborted: bool,
+) -> None:
     put_all(service, {"a": 1}, {"a": 2})
     transaction = service.begin()
     assert one(service, service.query(), over("a"), transaction=transaction) == [3]
@@ -235,7 +259,9 @@ def test_a_sum_in_a_transaction_aborts_when_what_it_read_changes(
         service.commit(mutation, transaction=transaction)
 
 
-def test_a_value_that_appears_in_a_summed_range_aborts(service, refused):
+def test_a_value_that_appears_in_a_summed_range_aborts(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, {"a": 1}, {"b": 2})
     transaction = service.begin()
     query = service.query("T", ("a", "<", 5))
@@ -245,7 +271,9 @@ def test_a_value_that_appears_in_a_summed_range_aborts(service, refused):
         service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
 
-def test_a_sum_begins_a_transaction(service, refused):
+def test_a_sum_begins_a_transaction(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, {"a": 1})
     response = service.call(
         "RunAggregationQuery",
@@ -259,7 +287,7 @@ def test_a_sum_begins_a_transaction(service, refused):
         )
 
 
-def test_a_sum_of_an_earlier_moment(service):
+def test_a_sum_of_an_earlier_moment(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     before = batch(service, service.query(), over("a")).read_time
     put_all(service, {"a": 2}, {"a": 3})
@@ -267,7 +295,7 @@ def test_a_sum_of_an_earlier_moment(service):
     assert one(service, service.query(), over("a")) == [5]
 
 
-def test_groups_of_distinct_results_count_once(service):
+def test_groups_of_distinct_results_count_once(service: service_calls.Service) -> None:
     put_all(service, *({"a": n % 3, "b": n} for n in range(7)))
     query = service.query(order=["a", "b"])
     query.distinct_on.add(name="a")
@@ -277,7 +305,7 @@ def test_groups_of_distinct_results_count_once(service):
     assert one(service, query, {"count": {}}, over("b")) == [2, 3]
 
 
-def test_alternatives_that_meet_at_one_place_count_once(service):
+def test_alternatives_that_meet_at_one_place_count_once(service: service_calls.Service) -> None:
     put_all(service, {"a": [1, 2], "c": 1}, {"a": 2}, {"a": 3})
     query = service.query("T", ("a", "in", [1, 2]))
     assert one(service, query, {"count": {}}) == [2]
@@ -286,7 +314,7 @@ def test_alternatives_that_meet_at_one_place_count_once(service):
     assert one(service, service.query("T", ("a", "!=", 1)), {"count": {}}, over("a")) == [3, 7]
 
 
-def test_counts_of_an_earlier_moment(service):
+def test_counts_of_an_earlier_moment(service: service_calls.Service) -> None:
     put_all(service, {"a": 1}, {"a": 2}, {"a": 3})
     before = batch(service, service.query(), {"count": {}}).read_time
     service.delete(service.key("T", 2))
@@ -299,7 +327,7 @@ def test_counts_of_an_earlier_moment(service):
     assert one(service, service.query(None), up_to, read_time=before) == [2]
 
 
-def test_counts_of_cut_and_of_skipping_walks(near):
+def test_counts_of_cut_and_of_skipping_walks(near: service_calls.Service) -> None:
     put_all(near, *({"a": n % 5, "b": n % 4, "c": n % 2} for n in range(40)))
     count = {"count": {}}
     other = near.query("T", ("a", "!=", 2))
@@ -312,7 +340,9 @@ def test_counts_of_cut_and_of_skipping_walks(near):
     assert one(near, only, count) == [1]
 
 
-def test_kinds_are_counted_and_not_summed(service, refused):
+def test_kinds_are_counted_and_not_summed(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, {"a": 1})
     service.put(service.key("U", 1))
     assert one(service, service.query("__kind__"), {"count": {}}) == [2]
@@ -322,12 +352,14 @@ def test_kinds_are_counted_and_not_summed(service, refused):
 
 
 @pytest.mark.slow
-def test_concurrent_sums_and_transfers_always_see_the_same_total(near):
+def test_concurrent_sums_and_transfers_always_see_the_same_total(
+    near: service_calls.Service,
+) -> None:
     put_all(near, {"a": 50}, {"a": 50})
     done = threading.Event()
     failures = []
 
-    def watch():
+    def watch() -> None:
         while not done.is_set():
             found = one(near, near.query(), over("a"), {"count": {}})
             if found != [100, 2]:

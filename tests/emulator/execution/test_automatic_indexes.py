@@ -3,6 +3,9 @@
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from emulator import errors, inprocess
 from emulator.encoding import index_yaml, indexes
 from emulator.execution import automatic_indexes
+from tests.emulator.support import service_calls
 
 AB = indexes.Index("T", (("a", False), ("b", True)))
 ABOVE = indexes.Index("T", (("a", False),), has_ancestor=True)
@@ -25,20 +29,20 @@ indexes:
 
 
 @pytest.fixture
-def yaml(tmp_path):
+def yaml(tmp_path: Path) -> Path:
     return tmp_path / "index.yaml"
 
 
 @pytest.fixture(params=["optimistic", "pessimistic"])
-def concurrency(request):
+def concurrency(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
 @pytest.fixture
-def open_auto(tmp_path, yaml, concurrency):
+def open_auto(tmp_path: Path, yaml: Path, concurrency: Any) -> Iterator[Callable[..., Any]]:
     opened = []
 
-    def open_it():
+    def open_it() -> inprocess.Engine:
         engine = inprocess.open_engine(
             tmp_path / "data",
             auto_indexes=automatic_indexes.AutomaticIndexes(yaml),
@@ -53,14 +57,18 @@ def open_auto(tmp_path, yaml, concurrency):
 
 
 @pytest.fixture
-def service(open_auto, make_service):
+def service(
+    open_auto: Callable[..., Any], make_service: type[service_calls.Service]
+) -> service_calls.Service:
     service = make_service(inprocess.Channel(open_auto()))
     for number in range(4):
         service.put(service.key("T", number + 1), a=number % 2, b=number)
     return service
 
 
-def test_a_query_without_an_index_is_served_and_index_yaml_names_it(service, yaml):
+def test_a_query_without_an_index_is_served_and_index_yaml_names_it(
+    service: service_calls.Service, yaml: Path
+) -> None:
     assert service.names("T", ("a", "=", 1), order=["-b"]) == [4, 2]
     assert automatic_indexes.read_file(yaml) == (AB,)
     assert automatic_indexes.MARKER in yaml.read_text()
@@ -71,8 +79,11 @@ def test_a_query_without_an_index_is_served_and_index_yaml_names_it(service, yam
 
 
 def test_entries_that_are_taken_out_of_index_yaml_come_back_when_they_are_needed(
-    service, open_auto, make_service, yaml
-):
+    service: service_calls.Service,
+    open_auto: Callable[..., Any],
+    make_service: type[service_calls.Service],
+    yaml: Path,
+) -> None:
     service.names("T", ("a", "=", 1), order=["-b"])
     yaml.unlink()
     again = make_service(inprocess.Channel(open_auto()))
@@ -81,12 +92,14 @@ def test_entries_that_are_taken_out_of_index_yaml_come_back_when_they_are_needed
     assert automatic_indexes.read_file(yaml) == (AB,)
 
 
-def test_a_count_without_an_index_is_served_too(service, yaml):
+def test_a_count_without_an_index_is_served_too(service: service_calls.Service, yaml: Path) -> None:
     assert service.count(service.query("T", ("a", "=", 1), order=["-b"]), None) == [2]
     assert automatic_indexes.read_file(yaml) == (AB,)
 
 
-def test_strict_engines_name_the_index_and_define_nothing(tmp_path, make_service, refused):
+def test_strict_engines_name_the_index_and_define_nothing(
+    tmp_path: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         for _ in range(2):
@@ -94,7 +107,9 @@ def test_strict_engines_name_the_index_and_define_nothing(tmp_path, make_service
                 service.names("T", ("a", "=", 1), order=["-b"])
 
 
-def test_a_transaction_that_has_read_is_served_as_long_as_nothing_changed(service):
+def test_a_transaction_that_has_read_is_served_as_long_as_nothing_changed(
+    service: service_calls.Service,
+) -> None:
     transaction = service.begin()
     assert service.get(service.key("T", 1), transaction=transaction) == {"a": 0, "b": 0}
     found = service.names("T", ("a", "=", 1), order=["-b"], transaction=transaction)
@@ -103,7 +118,9 @@ def test_a_transaction_that_has_read_is_served_as_long_as_nothing_changed(servic
     assert service.names("T", ("a", "=", 1), order=["-b"]) == [2]
 
 
-def test_a_transaction_whose_snapshot_is_older_than_other_changes_is_aborted_once(service, refused):
+def test_a_transaction_whose_snapshot_is_older_than_other_changes_is_aborted_once(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     transaction = service.begin(read_only={})
     service.get(service.key("T", 1), transaction=transaction)
     service.put(service.key("T", 2), a=1, b=77)
@@ -114,14 +131,14 @@ def test_a_transaction_whose_snapshot_is_older_than_other_changes_is_aborted_onc
     assert service.names("T", ("a", "=", 1), order=["-b"], transaction=again) == [2, 4]
 
 
-def test_filling_an_index_aborts_no_transaction(service):
+def test_filling_an_index_aborts_no_transaction(service: service_calls.Service) -> None:
     transaction = service.begin()
     assert service.names("T", ("a", "=", 1), transaction=transaction) == [2, 4]
     assert service.names("T", ("a", "=", 1), order=["-b"]) == [4, 2]
     service.commit({"delete": service.key("T", 1)}, transaction=transaction)
 
 
-def test_what_stands_above_stays_byte_for_byte(yaml):
+def test_what_stands_above_stays_byte_for_byte(yaml: Path) -> None:
     yaml.write_bytes(BY_HAND)
     yaml.chmod(0o640)
     automatic_indexes.add(yaml, [ABOVE])
@@ -137,7 +154,7 @@ def test_what_stands_above_stays_byte_for_byte(yaml):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# only words", "indexes:", "indexes:\n\n", "---\n"])
-def test_any_file_without_entries_can_be_added_to(yaml, text):
+def test_any_file_without_entries_can_be_added_to(yaml: Path, text: str) -> None:
     yaml.write_text(text)
     automatic_indexes.add(yaml, [AB])
     assert yaml.read_text().startswith(text)
@@ -150,8 +167,8 @@ def test_any_file_without_entries_can_be_added_to(yaml, text):
      b"a: [", b"\xff"],
 )  # fmt: skip
 def test_a_file_that_cannot_be_added_to_is_left_alone_and_the_query_is_served(
-    service, yaml, content, caplog
-):
+    service: service_calls.Service, yaml: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     yaml.write_bytes(content)
     with pytest.raises(errors.InvalidArgument, match=r"index\.yaml"):
         automatic_indexes.add(yaml, [AB])
@@ -160,7 +177,7 @@ def test_a_file_that_cannot_be_added_to_is_left_alone_and_the_query_is_served(
     assert "was not updated" in caplog.text
 
 
-def test_a_symbolic_link_stays_one(yaml, tmp_path):
+def test_a_symbolic_link_stays_one(yaml: Path, tmp_path: Path) -> None:
     (tmp_path / "real.yaml").write_bytes(BY_HAND)
     yaml.symlink_to("real.yaml")
     automatic_indexes.add(yaml, [AB])
@@ -168,7 +185,9 @@ def test_a_symbolic_link_stays_one(yaml, tmp_path):
     assert (tmp_path / "real.yaml").read_bytes().startswith(BY_HAND)
 
 
-def test_without_a_path_the_data_file_keeps_the_index(tmp_path, make_service):
+def test_without_a_path_the_data_file_keeps_the_index(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     for auto in (automatic_indexes.AutomaticIndexes(), None):
         with inprocess.open_engine(tmp_path / "data", auto_indexes=auto) as engine:
             service = make_service(inprocess.Channel(engine))
@@ -176,12 +195,14 @@ def test_without_a_path_the_data_file_keeps_the_index(tmp_path, make_service):
     assert not (tmp_path / "index.yaml").exists()
 
 
-def test_threads_that_need_indexes_at_once_lose_none(open_auto, make_service, yaml):
+def test_threads_that_need_indexes_at_once_lose_none(
+    open_auto: Callable[..., Any], make_service: type[service_calls.Service], yaml: Path
+) -> None:
     engine = open_auto()
     together = threading.Barrier(6)
     refusals = []
 
-    def run(number):
+    def run(number: int) -> None:
         service = make_service(inprocess.Channel(engine))
         together.wait()
         try:
@@ -199,7 +220,7 @@ def test_threads_that_need_indexes_at_once_lose_none(open_auto, make_service, ya
     assert len(automatic_indexes.read_file(yaml)) == 9
 
 
-def test_processes_that_add_to_one_file_lose_nothing(yaml):
+def test_processes_that_add_to_one_file_lose_nothing(yaml: Path) -> None:
     yaml.write_bytes(BY_HAND)
     program = (
         "import sys\nfrom emulator.encoding import indexes\n"
@@ -220,7 +241,9 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 
 
 @given(kind=names, properties=st.lists(st.tuples(names, st.booleans()), min_size=2, max_size=3))
-def test_an_index_of_any_names_reads_back_from_its_yaml(kind, properties):
+def test_an_index_of_any_names_reads_back_from_its_yaml(
+    kind: str, properties: list[tuple[str, bool]]
+) -> None:
     index = indexes.Index(kind, tuple(properties))
     text = f"indexes:\n{index_yaml.entry(index)}"
     if "__key__" not in [name for name, _ in properties]:
@@ -230,6 +253,6 @@ def test_an_index_of_any_names_reads_back_from_its_yaml(kind, properties):
 @pytest.mark.parametrize(
     "name", ["yes", "Null", "1", "a: b", "#x", "- y", "é", "\U0001f600", "\x85"]
 )
-def test_names_that_yaml_reads_as_something_else_are_quoted(name):
+def test_names_that_yaml_reads_as_something_else_are_quoted(name: str) -> None:
     index = indexes.Index(name, ((name, False), ("b", False)))
     assert index_yaml.parse(f"indexes:\n{index_yaml.entry(index)}", "index.yaml") == (index,)

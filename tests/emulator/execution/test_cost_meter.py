@@ -4,6 +4,9 @@ import http.client
 import json
 import os
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +15,10 @@ from emulator.encoding import keys
 from emulator.execution import cost_meter
 from emulator.queries import parser
 from emulator.server import admin_port, http_server
+from tests.emulator.support import service_calls
 
 
-def put_all(service, number, kind="T"):
+def put_all(service: service_calls.Service, number: int, kind: str = "T") -> None:
     service.commit(
         *(
             {"upsert": service.entity(service.key(kind, n), a=n, b=-n, c=n % 2)}
@@ -23,13 +27,15 @@ def put_all(service, number, kind="T"):
     )
 
 
-def costs(cost):
+def costs(cost: cost_meter.Reading) -> dict[str, int]:
     """Return what is not zero, without the bytes."""
     found = {name: getattr(cost, name) for name in ("reads", "writes", "deletes", "small")}
     return {name: number for name, number in found.items() if number}
 
 
-def test_a_lookup_costs_a_read_for_each_key_found_or_missing(service, engine):
+def test_a_lookup_costs_a_read_for_each_key_found_or_missing(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 2)
     with testing.meter(engine) as cost:
         service.lookup(service.key("T", 1), service.key("T", 9), service.key("T", 1))
@@ -38,7 +44,11 @@ def test_a_lookup_costs_a_read_for_each_key_found_or_missing(service, engine):
     assert cost.keys_read == {("T", 1), ("T", 9)}
 
 
-def test_deferred_keys_cost_when_they_are_answered(service, engine, unindexed):
+def test_deferred_keys_cost_when_they_are_answered(
+    service: service_calls.Service,
+    engine: inprocess.Engine,
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     asked = [service.key("T", n) for n in range(1, 6)]
     for key in asked:
         service.put(key, v=unindexed(b"x" * 900_000))
@@ -63,7 +73,13 @@ def test_deferred_keys_cost_when_they_are_answered(service, engine, unindexed):
         ({"order": ["a", "b"]}, {"reads": 6}, 6),
     ],
 )
-def test_a_query_costs_what_its_results_cost(service, engine, fields, expected, entries):
+def test_a_query_costs_what_its_results_cost(
+    service: service_calls.Service,
+    engine: inprocess.Engine,
+    fields: dict[str, Any],
+    expected: dict[str, int],
+    entries: int,
+) -> None:
     put_all(service, 6)
     with testing.meter(engine) as cost:
         service.batch(service.query(**fields))
@@ -72,7 +88,9 @@ def test_a_query_costs_what_its_results_cost(service, engine, fields, expected, 
 
 
 @pytest.mark.parametrize("fields", [{}, {"keys_only": True}, {"projection": ["a"]}])
-def test_a_query_of_one_range_that_finds_nothing_costs_nothing(service, engine, fields):
+def test_a_query_of_one_range_that_finds_nothing_costs_nothing(
+    service: service_calls.Service, engine: inprocess.Engine, fields: dict[str, Any]
+) -> None:
     put_all(service, 6)
     with testing.meter(engine) as cost:
         service.batch(service.query("T", ("a", ">", 7), **fields))
@@ -85,8 +103,12 @@ def test_a_query_of_one_range_that_finds_nothing_costs_nothing(service, engine, 
 )
 @pytest.mark.parametrize("is_distinct", [False, True])
 def test_by_the_strict_pricing_a_query_for_parts_costs_a_read_though_it_finds_nothing(
-    service, engine, fields, reads, is_distinct
-):
+    service: service_calls.Service,
+    engine: inprocess.Engine,
+    fields: dict[str, Any],
+    reads: int,
+    is_distinct: bool,
+) -> None:
     put_all(service, 6)
     asked = service.query("T", ("a", ">", 7), **fields)
     if is_distinct and "projection" in fields:
@@ -104,7 +126,9 @@ def test_by_the_strict_pricing_a_query_for_parts_costs_a_read_though_it_finds_no
 @pytest.mark.parametrize(
     "fields", [{}, {"keys_only": True}, {"projection": ["a"]}, {"limit": 2, "offset": 3}]
 )
-def test_what_finds_something_costs_the_same_by_both_pricings(service, engine, fields):
+def test_what_finds_something_costs_the_same_by_both_pricings(
+    service: service_calls.Service, engine: inprocess.Engine, fields: dict[str, Any]
+) -> None:
     put_all(service, 6)
     with (
         testing.meter(engine, cost_meter.Pricing.STRICT) as strict,
@@ -116,7 +140,9 @@ def test_what_finds_something_costs_the_same_by_both_pricings(service, engine, f
     assert strict.total() == lenient.total()
 
 
-def test_an_engine_may_tell_its_total_by_the_strict_pricing(service, engine):
+def test_an_engine_may_tell_its_total_by_the_strict_pricing(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     engine.meter.pricing = cost_meter.Pricing.STRICT
     service.batch(service.query(keys_only=True))
     with testing.meter(engine) as cost:
@@ -124,7 +150,9 @@ def test_an_engine_may_tell_its_total_by_the_strict_pricing(service, engine):
     assert (engine.meter.total().reads, cost.reads) == (2, 1)
 
 
-def test_a_merge_join_reads_more_entries_than_it_costs(service, engine):
+def test_a_merge_join_reads_more_entries_than_it_costs(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 6)
     with testing.meter(engine) as cost:
         assert service.names("T", ("c", "=", 1), ("b", "=", -5)) == [5]
@@ -132,7 +160,7 @@ def test_a_merge_join_reads_more_entries_than_it_costs(service, engine):
     assert cost.index_entries >= 2
 
 
-def query(service, *filters, **fields):
+def query(service: service_calls.Service, *filters: tuple[Any, ...], **fields: Any) -> parser.Query:
     made = service.query("T", *filters, **fields)
     return parser.parse(made, keys.Partition("test", "", ""))
 
@@ -156,8 +184,8 @@ def query(service, *filters, **fields):
     ids=str,
 )
 def test_index_entries_are_billed_with_more_than_one_range_property(
-    near, filters, order, is_billed
-):
+    near: service_calls.Service, filters: list[Any], order: list[str], is_billed: bool
+) -> None:
     made = [
         (name, op, near.key("T", 1) if value == "key" else value) for name, op, value in filters
     ]
@@ -169,13 +197,15 @@ def test_index_entries_are_billed_with_more_than_one_range_property(
 
 @pytest.mark.parametrize(("entries", "reads"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (1500, 2)])
 def test_a_query_of_two_ranges_that_finds_nothing_costs_its_entries_at_least_one(
-    near, entries, reads
-):
+    near: service_calls.Service, entries: int, reads: int
+) -> None:
     asked = query(near, ("a", "<", 1), ("b", "<", 1))
     assert cost_meter.bill_query(asked, met=0, entries=entries).reads == reads
 
 
-def test_distinct_projections_are_not_small(service, engine):
+def test_distinct_projections_are_not_small(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 6)
     asked = service.query(projection=["c"], order=["c"])
     asked.distinct_on.add(name="c")
@@ -185,11 +215,13 @@ def test_distinct_projections_are_not_small(service, engine):
 
 
 @pytest.mark.parametrize(("entries", "reads"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (1500, 2)])
-def test_an_aggregation_costs_a_read_for_each_1000_entries(entries, reads):
+def test_an_aggregation_costs_a_read_for_each_1000_entries(entries: int, reads: int) -> None:
     assert cost_meter.bill_aggregation(entries).reads == reads
 
 
-def test_aggregations_of_one_request_cost_one_walk(service, engine):
+def test_aggregations_of_one_request_cost_one_walk(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 6)
     with testing.meter(engine) as cost:
         service.count(service.query(), None, None, None)
@@ -198,7 +230,9 @@ def test_aggregations_of_one_request_cost_one_walk(service, engine):
     assert cost.keys_read == set()
 
 
-def test_commits_cost_writes_and_deletes(service, engine):
+def test_commits_cost_writes_and_deletes(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     with testing.meter(engine) as cost:
         service.commit(
             {"insert": service.entity(service.key("T", 1))},
@@ -212,7 +246,9 @@ def test_commits_cost_writes_and_deletes(service, engine):
     assert cost.keys_written == {("T", 1), ("T", 2, "U", "x"), ("T", 9), ("V", number)}
 
 
-def test_what_is_refused_or_aborted_costs_nothing(service, engine, refused):
+def test_what_is_refused_or_aborted_costs_nothing(
+    service: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+) -> None:
     put_all(service, 2)
     transaction = service.begin()
     service.get(service.key("T", 1), transaction=transaction)
@@ -229,14 +265,18 @@ def test_what_is_refused_or_aborted_costs_nothing(service, engine, refused):
     assert cost.keys_written == set()
 
 
-def test_a_mutation_that_loses_a_conflict_costs_nothing(service, engine):
+def test_a_mutation_that_loses_a_conflict_costs_nothing(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 1)
     with testing.meter(engine) as cost:
         service.commit({"upsert": service.entity(service.key("T", 1)), "base_version": 1})
     assert costs(cost) == {}
 
 
-def test_reads_in_a_transaction_cost_the_same(service, engine):
+def test_reads_in_a_transaction_cost_the_same(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     put_all(service, 3)
     transaction = service.begin()
     with testing.meter(engine) as cost:
@@ -246,21 +286,25 @@ def test_reads_in_a_transaction_cost_the_same(service, engine):
     assert cost.keys_read == {("T", 1), ("T", 2), ("T", 3)}
 
 
-def test_ids_are_small_operations(service, engine):
+def test_ids_are_small_operations(service: service_calls.Service, engine: inprocess.Engine) -> None:
     with testing.meter(engine) as cost:
         service.call("AllocateIds", keys=[{"path": [{"kind": "T"}]}] * 3)
         service.call("ReserveIds", keys=[service.key("T", 7)])
     assert costs(cost) == {"small": 2}
 
 
-def test_bytes_are_those_of_the_messages(service, engine):
+def test_bytes_are_those_of_the_messages(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     request = protobufs.LookupRequest(project_id="test", keys=[service.key("T", 1)])
     with testing.meter(engine) as cost:
         response = service.send("Lookup", request)
     assert (cost.bytes_in, cost.bytes_out) == (request.ByteSize(), response.ByteSize())
 
 
-def test_a_reading_ends_with_its_block_and_a_reset_leaves_it_alone(near, engine):
+def test_a_reading_ends_with_its_block_and_a_reset_leaves_it_alone(
+    near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     with testing.meter(engine) as outer:
         near.get(near.key("T", 1))
         with testing.meter(engine) as inner:
@@ -276,11 +320,13 @@ def test_a_reading_ends_with_its_block_and_a_reset_leaves_it_alone(near, engine)
     assert engine.meter.total() == cost_meter.Cost()
 
 
-def test_the_admin_port_reads_and_resets_the_total(service, engine):
+def test_the_admin_port_reads_and_resets_the_total(
+    service: service_calls.Service, engine: inprocess.Engine
+) -> None:
     service.lookup(service.key("T", 1), service.key("T", 2))
     running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
 
-    def ask(method):
+    def ask(method: str) -> dict[str, int]:
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
         connection.request(method, "/meter")
         found = json.loads(connection.getresponse().read())
@@ -298,8 +344,8 @@ def test_the_admin_port_reads_and_resets_the_total(service, engine):
     assert set(emptied.values()) == set(after.values()) == {0}
 
 
-def test_threads_lose_no_count(near, engine):
-    def work():
+def test_threads_lose_no_count(near: service_calls.Service, engine: inprocess.Engine) -> None:
+    def work() -> None:
         for _ in range(200):
             near.get(near.key("T", 1))
 
@@ -312,7 +358,9 @@ def test_threads_lose_no_count(near, engine):
     assert cost.reads == engine.meter.total().reads == 800
 
 
-def test_a_forked_child_counts_for_itself(make_service, tmp_path):
+def test_a_forked_child_counts_for_itself(
+    make_service: type[service_calls.Service], tmp_path: Path
+) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         service.put(service.key("T", 1))

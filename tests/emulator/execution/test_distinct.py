@@ -1,12 +1,17 @@
 """Claims about distinct results: the first of each group, its pages, and what may be asked."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def people(near):
+def people(near: service_calls.Service) -> service_calls.Service:
     """Five people in three groups of a."""
-    rows = {
+    rows: dict[str, dict[str, Any]] = {
         "Arya": {"tag": "x", "a": 1, "b": 3},
         "Bran": {"tag": "x", "a": 1, "b": 2},
         "Catelyn": {"tag": "y", "a": 2, "b": 1},
@@ -19,7 +24,7 @@ def people(near):
     return near
 
 
-def test_the_first_result_of_each_group_is_given_whole(service):
+def test_the_first_result_of_each_group_is_given_whole(service: service_calls.Service) -> None:
     for name, alive in (("Arya", True), ("Bran", True), ("Catelyn", False), ("Rickard", False)):
         service.put(service.key("T", name), alive=alive, x=1)
     found = service.results(service.query(distinct=["alive"]))
@@ -29,7 +34,7 @@ def test_the_first_result_of_each_group_is_given_whole(service):
     assert service.names(distinct=["alive"], keys_only=True) == ["Catelyn", "Arya"]
 
 
-def test_groups_follow_the_order_and_the_first_of_each_too(people):
+def test_groups_follow_the_order_and_the_first_of_each_too(people: service_calls.Service) -> None:
     assert people.names(distinct=["a"]) == ["Arya", "Catelyn", "Jon"]
     assert people.names(distinct=["a"], order=["-a"]) == ["Jon", "Catelyn", "Arya"]
     assert people.names(distinct=["a"], order=["a", "b"]) == ["Bran", "Catelyn", "Jon"]
@@ -38,14 +43,14 @@ def test_groups_follow_the_order_and_the_first_of_each_too(people):
     assert people.names("T", ("a", ">", 1), ("b", ">", 1), distinct=["a", "b"]) == ["Jon"]
 
 
-def test_a_filter_may_leave_one_group(people):
+def test_a_filter_may_leave_one_group(people: service_calls.Service) -> None:
     assert people.names("T", ("a", "=", 1), distinct=["a"]) == ["Arya"]
     assert people.names("T", ("a", "in", [1, 2]), distinct=["a"]) == ["Arya", "Catelyn"]
     either = ("or", ("a", "=", 3), ("tag", "=", "x"))
     assert people.names("T", either, ("a", ">", 0), distinct=["a"]) == ["Arya", "Jon"]
 
 
-def test_a_projection_may_be_distinct(people):
+def test_a_projection_may_be_distinct(people: service_calls.Service) -> None:
     query = people.query(projection=["a"], distinct=["a"])
     assert [people.plain(each.entity) for each in people.results(query)] == [
         {"a": 1}, {"a": 2}, {"a": 3},
@@ -56,7 +61,9 @@ def test_a_projection_may_be_distinct(people):
     ]  # fmt: skip
 
 
-def test_an_array_is_in_the_group_of_its_first_value_and_projected_in_all(near):
+def test_an_array_is_in_the_group_of_its_first_value_and_projected_in_all(
+    near: service_calls.Service,
+) -> None:
     near.put(near.key("T", 1), a=[1, 2, 3])
     near.put(near.key("T", 2), a=[2, 3])
     assert near.names(distinct=["a"]) == [1, 2]
@@ -65,7 +72,9 @@ def test_an_array_is_in_the_group_of_its_first_value_and_projected_in_all(near):
 
 
 @pytest.mark.parametrize("order", [[], ["a"], ["-a"], ["a", "b"], ["-a", "b"]])
-def test_every_cursor_resumes_behind_its_group(people, order):
+def test_every_cursor_resumes_behind_its_group(
+    people: service_calls.Service, order: list[str]
+) -> None:
     whole = people.batch(people.query(distinct=["a"], order=order)).entity_results
     assert len(whole) == 3
     for place, result in enumerate(whole):
@@ -77,13 +86,15 @@ def test_every_cursor_resumes_behind_its_group(people, order):
         assert people.batch(skipped).entity_results == whole[place + 1 :]
 
 
-def test_a_group_is_given_once_though_its_first_result_is_deleted(people):
+def test_a_group_is_given_once_though_its_first_result_is_deleted(
+    people: service_calls.Service,
+) -> None:
     cursor = people.batch(people.query(distinct=["a"], limit=1)).end_cursor
     people.delete(people.key("T", "Arya"))
     assert people.names(distinct=["a"], start_cursor=cursor) == ["Catelyn", "Jon"]
 
 
-def test_many_groups_come_in_batches(near):
+def test_many_groups_come_in_batches(near: service_calls.Service) -> None:
     near.commit(
         *({"upsert": near.entity(near.key("T", n + 1), a=n // 3, b=n % 3)} for n in range(400))
     )
@@ -97,12 +108,15 @@ def test_many_groups_come_in_batches(near):
     assert near.names(distinct=["a"], offset=250) == first[250:]
 
 
-def test_distinct_properties_come_first_in_the_order(people, refused):
-    for asked in (
+def test_distinct_properties_come_first_in_the_order(
+    people: service_calls.Service, refused: Callable[..., Any]
+) -> None:
+    refusable: list[dict[str, Any]] = [
         {"distinct": ["a"], "order": ["b"]},
         {"distinct": ["a"], "order": ["b", "a"]},
         {"distinct": ["a", "b"], "order": ["a", "x", "b"]},
-    ):
+    ]
+    for asked in refusable:
         with refused("INVALID_ARGUMENT", "items in the group by clause must be specified first"):
             people.names(**asked)
     assert people.names(distinct=["a", "b"], order=["a"]) == ["Bran", "Arya", "Catelyn", "Jon"]
@@ -117,7 +131,9 @@ def test_distinct_properties_come_first_in_the_order(people, refused):
         people.names(distinct=["x", "a"])
 
 
-def test_a_cursor_of_all_results_is_none_of_distinct_ones(people, refused):
+def test_a_cursor_of_all_results_is_none_of_distinct_ones(
+    people: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     cursor = people.batch(people.query(order=["a"], limit=1)).end_cursor
     with refused("INVALID_ARGUMENT", "Cursor does not match query"):
         people.batch(people.query(order=["a"], distinct=["a"], start_cursor=cursor))

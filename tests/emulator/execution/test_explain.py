@@ -1,10 +1,16 @@
 """Claims about explain: plans, and numbers of what ran, as production's clients expect them."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
+from google.cloud import datastore
 from google.cloud.datastore import query_profile
 
-from emulator import testing
+from emulator import inprocess, protobufs, testing
 from emulator.execution import cost_meter, explain
+from tests.emulator.support import service_calls
 
 INDEXES = """
 indexes:
@@ -24,14 +30,14 @@ SUM = {"sum": {"property": {"name": "a"}}}
 
 
 @pytest.fixture
-def index_yaml(tmp_path):
+def index_yaml(tmp_path: Path) -> Path:
     path = tmp_path / "index.yaml"
     path.write_text(INDEXES)
     return path
 
 
 @pytest.fixture
-def eight(service):
+def eight(service: service_calls.Service) -> None:
     """Put eight entities below one ancestor."""
     service.commit(
         *(
@@ -41,13 +47,21 @@ def eight(service):
     )
 
 
-def analyze(service, query, *, is_run=True, **options):
+def analyze(
+    service: service_calls.Service, query: Any, *, is_run: bool = True, **options: Any
+) -> Any:
     return service.call(
         "RunQuery", query=query, explain_options={"analyze": is_run}, read_options=options
     )
 
 
-def analyze_sum(service, query, *asked, is_run=True, **options):
+def analyze_sum(
+    service: service_calls.Service,
+    query: Any,
+    *asked: dict[str, dict[Any, Any]],
+    is_run: bool = True,
+    **options: bytes,
+) -> Any:
     return service.call(
         "RunAggregationQuery",
         aggregation_query={"nested_query": query, "aggregations": asked or [SUM]},
@@ -56,14 +70,14 @@ def analyze_sum(service, query, *asked, is_run=True, **options):
     )
 
 
-def used(response):
+def used(response: Any) -> list[tuple[str, str]]:
     """Return the indexes of a plan as (scope, properties)."""
     found = response.explain_metrics.plan_summary.indexes_used
     assert all(set(each) == {"query_scope", "properties"} for each in found)
     return [(each["query_scope"], each["properties"]) for each in found]
 
 
-def numbers(response):
+def numbers(response: Any) -> dict[str, int]:
     """Return the numbers of an analyzed query by their names; the billing details flat."""
     stats = response.explain_metrics.execution_stats
     duration = stats.execution_duration
@@ -77,7 +91,7 @@ def numbers(response):
     }
 
 
-def expected(**given):
+def expected(**given: int) -> dict[str, int]:
     names = (
         "results", "reads", "documents_scanned", "index_entries_scanned",
         "documents_billable", "index_entries_billable", "small_ops", "min_query_cost",
@@ -85,7 +99,7 @@ def expected(**given):
     return dict.fromkeys(names, 0) | given
 
 
-def test_without_options_there_are_no_metrics(service, eight):
+def test_without_options_there_are_no_metrics(service: service_calls.Service, eight: None) -> None:
     assert not service.call("RunQuery", query=service.query()).HasField("explain_metrics")
     response = service.call(
         "RunAggregationQuery",
@@ -94,7 +108,9 @@ def test_without_options_there_are_no_metrics(service, eight):
     assert not response.HasField("explain_metrics")
 
 
-def test_a_plan_alone_has_no_batch_and_no_stats(service, eight, engine):
+def test_a_plan_alone_has_no_batch_and_no_stats(
+    service: service_calls.Service, eight: None, engine: inprocess.Engine
+) -> None:
     with testing.meter(engine) as cost:
         response = analyze(service, service.query(), is_run=False)
     assert used(response) == [(GROUP, "(__name__ ASC)")]
@@ -128,18 +144,25 @@ def test_a_plan_alone_has_no_batch_and_no_stats(service, eight, engine):
     ],
     ids=str,
 )
-def test_a_plan_names_each_index_that_is_walked(near, filters, fields, indexes):
+def test_a_plan_names_each_index_that_is_walked(
+    near: service_calls.Service,
+    filters: list[Any],
+    fields: dict[str, Any],
+    indexes: list[tuple[str, str]],
+) -> None:
     ancestor = ("__key__", "under", near.key(*ANCESTOR))
     query = near.query("T", *(ancestor if each == "below" else each for each in filters), **fields)
     assert sorted(used(analyze(near, query, is_run=False))) == indexes
     assert sorted(used(analyze(near, query))) == indexes
 
 
-def test_a_kindless_query_is_explained(near):
+def test_a_kindless_query_is_explained(near: service_calls.Service) -> None:
     assert used(analyze(near, near.query(None))) == [(GROUP, "(__name__ ASC)")]
 
 
-def test_a_query_that_no_index_serves_is_refused_when_it_is_explained(service, refused):
+def test_a_query_that_no_index_serves_is_refused_when_it_is_explained(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     query = service.query("T", ("c", "=", 1), order=["b"])
     for is_run in (False, True):
         with refused("FAILED_PRECONDITION", "- name: c\n  - name: b"):
@@ -152,7 +175,9 @@ def test_a_query_that_no_index_serves_is_refused_when_it_is_explained(service, r
         analyze_sum(service, service.query(offset=-1), is_run=False)
 
 
-def test_the_numbers_of_googles_own_system_tests(service, eight):
+def test_the_numbers_of_googles_own_system_tests(
+    service: service_calls.Service, eight: None
+) -> None:
     below = service.query("T", ("__key__", "under", service.key(*ANCESTOR)))
     response = analyze(service, below)
     assert used(response) == [(GROUP, "(__name__ ASC)")]
@@ -169,7 +194,9 @@ def test_the_numbers_of_googles_own_system_tests(service, eight):
     )
 
 
-def test_the_numbers_are_those_of_the_work_that_was_done(service, eight, engine):
+def test_the_numbers_are_those_of_the_work_that_was_done(
+    service: service_calls.Service, eight: None, engine: inprocess.Engine
+) -> None:
     with testing.meter(engine) as cost:
         response = analyze(service, service.query("T", ("b", "=", 1), ("c", "=", 1)))
     found = numbers(response)
@@ -189,7 +216,9 @@ def test_the_numbers_are_those_of_the_work_that_was_done(service, eight, engine)
     assert numbers(response) == expected(results=1, reads=1, min_query_cost=1)
 
 
-def test_a_query_of_several_batches_is_summed_up_with_its_last(service):
+def test_a_query_of_several_batches_is_summed_up_with_its_last(
+    service: service_calls.Service,
+) -> None:
     for start in (1, 351):
         service.commit(
             *(
@@ -214,7 +243,7 @@ def test_a_query_of_several_batches_is_summed_up_with_its_last(service):
     assert numbers(analyze(service, query))["results"] == 100
 
 
-def test_what_is_remembered_of_unfinished_queries_is_bounded():
+def test_what_is_remembered_of_unfinished_queries_is_bounded() -> None:
     work = explain.Work(1, 1, 1, 0.5, cost_meter.Bill(1))
     unfinished = explain.Unfinished()
     for number in range(2000):
@@ -226,7 +255,9 @@ def test_what_is_remembered_of_unfinished_queries_is_bounded():
     assert unfinished.total("p", b"1998", work) == work
 
 
-def test_an_explained_query_in_a_transaction_reads_and_conflicts(service, eight, refused):
+def test_an_explained_query_in_a_transaction_reads_and_conflicts(
+    service: service_calls.Service, eight: None, refused: Callable[..., Any]
+) -> None:
     key = service.key(*ANCESTOR, "T", 1)
     write = {"upsert": service.entity(service.key("U", 1))}
     for is_run in (False, True):
@@ -246,7 +277,7 @@ def test_an_explained_query_in_a_transaction_reads_and_conflicts(service, eight,
 # The clients' own view
 
 
-def characters(gcd_client, *, analyze):
+def characters(gcd_client: datastore.Client, *, analyze: bool) -> protobufs.Query:
     return gcd_client.query(
         kind="T",
         ancestor=gcd_client.key(*ANCESTOR),
@@ -254,7 +285,7 @@ def characters(gcd_client, *, analyze):
     )
 
 
-def test_google_cloud_datastore_reads_a_plan(gcd_client, eight):
+def test_google_cloud_datastore_reads_a_plan(gcd_client: datastore.Client, eight: None) -> None:
     iterator = characters(gcd_client, analyze=False).fetch()
     found = iterator.explain_metrics
     assert found.plan_summary.indexes_used == [
@@ -265,7 +296,9 @@ def test_google_cloud_datastore_reads_a_plan(gcd_client, eight):
     assert list(iterator) == []
 
 
-def test_google_cloud_datastore_reads_what_a_query_took(gcd_client, eight):
+def test_google_cloud_datastore_reads_what_a_query_took(
+    gcd_client: datastore.Client, eight: None
+) -> None:
     with gcd_client.transaction():
         iterator = characters(gcd_client, analyze=True).fetch()
         with pytest.raises(query_profile.QueryExplainError):
@@ -287,7 +320,9 @@ def test_google_cloud_datastore_reads_what_a_query_took(gcd_client, eight):
 
 
 @pytest.mark.parametrize("analyze", [False, True])
-def test_google_cloud_datastore_explains_aggregations(gcd_client, eight, analyze):
+def test_google_cloud_datastore_explains_aggregations(
+    gcd_client: datastore.Client, eight: None, analyze: bool
+) -> None:
     nested = gcd_client.query(kind="T", ancestor=gcd_client.key(*ANCESTOR))
     asked = gcd_client.aggregation_query(
         nested, explain_options=query_profile.ExplainOptions(analyze=analyze)

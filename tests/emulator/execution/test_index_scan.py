@@ -1,10 +1,13 @@
 """Claims about what a query costs: rows taken and entities read, counted and not timed."""
 
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from emulator.storage import row_reader
+from tests.emulator.support import service_calls
 
 GROUPS = 10
 
@@ -17,24 +20,31 @@ class Cost:
     seeks: int = 0
     entities: int = 0
 
-    def reset(self):
+    def reset(self) -> None:
         self.rows = self.seeks = self.entities = 0
 
 
 @pytest.fixture
-def cost(monkeypatch):
+def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
     """Count at the reader, below everything that walks."""
     found = Cost()
     scan, entity_by_id = row_reader.Reader.scan, row_reader.Reader.entity_by_id
 
-    def counted_scan(self, name, low, high, *, with_entities):
+    def counted_scan(
+        self: row_reader.Reader,
+        name: tuple[bytes, bytes],
+        low: bytes,
+        high: bytes,
+        *,
+        with_entities: bool,
+    ) -> Iterator[tuple[Any, ...]]:
         found.seeks += 1
         for row in scan(self, name, low, high, with_entities=with_entities):
             found.rows += 1
             found.entities += row[3] is not None
             yield row
 
-    def counted_entity(self, entity_id):
+    def counted_entity(self: row_reader.Reader, entity_id: int) -> row_reader.Stored:
         found.entities += 1
         return entity_by_id(self, entity_id)
 
@@ -43,7 +53,7 @@ def cost(monkeypatch):
     return found
 
 
-def fill(service, size):
+def fill(service: service_calls.Service, size: int) -> None:
     """Put `size` entities in each of GROUPS groups of a; b counts up within a group."""
     for a in range(GROUPS):
         for start in range(0, size, 400):
@@ -59,7 +69,7 @@ def fill(service, size):
             )
 
 
-def keys(service):
+def keys(service: service_calls.Service) -> list[Any]:
     return [service.key("T", 1 + a * 10_000) for a in range(5)]
 
 
@@ -82,7 +92,9 @@ QUERIES = {
 }
 
 
-def test_the_cost_of_a_query_depends_on_its_results_and_not_on_what_is_stored(near, cost):
+def test_the_cost_of_a_query_depends_on_its_results_and_not_on_what_is_stored(
+    near: service_calls.Service, cost: Cost
+) -> None:
     costs = []
     for size in (40, 400):
         fill(near, size)
@@ -98,7 +110,9 @@ def test_the_cost_of_a_query_depends_on_its_results_and_not_on_what_is_stored(ne
     assert costs[0] == costs[1]
 
 
-def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_not_read(near, cost):
+def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_not_read(
+    near: service_calls.Service, cost: Cost
+) -> None:
     fill(near, 200)
     cost.reset()
     found = near.names("T", ("a", ">", 3), ("b", ">=", 198))
@@ -107,7 +121,9 @@ def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_no
     assert cost.rows <= 6 * len(found)  # and not the 1,200 of a > 3
 
 
-def test_an_ancestor_is_no_reason_to_look_at_its_descendants(near, cost):
+def test_an_ancestor_is_no_reason_to_look_at_its_descendants(
+    near: service_calls.Service, cost: Cost
+) -> None:
     for n in range(1, 9):
         near.put(near.key("A", 1, "B", 1, "T", n), a=[n, n + 1] if n == 8 else n)
     under = ("__key__", "under", near.key("A", 1))
@@ -117,14 +133,16 @@ def test_an_ancestor_is_no_reason_to_look_at_its_descendants(near, cost):
     assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
 
 
-def test_an_offset_passes_over_rows_and_not_over_entities(near, cost):
+def test_an_offset_passes_over_rows_and_not_over_entities(
+    near: service_calls.Service, cost: Cost
+) -> None:
     fill(near, 40)
     cost.reset()
     assert len(near.names("T", ("a", ">=", 0), offset=300, limit=5)) == 5
     assert (cost.rows, cost.entities) == (305, 5)
 
 
-def test_a_group_is_left_by_a_seek(near, cost):
+def test_a_group_is_left_by_a_seek(near: service_calls.Service, cost: Cost) -> None:
     fill(near, 200)
     cost.reset()
     assert len(near.results(near.query(distinct=["a"]))) == GROUPS
@@ -132,14 +150,14 @@ def test_a_group_is_left_by_a_seek(near, cost):
     assert cost.seeks <= 2 * GROUPS
 
 
-def test_small_groups_are_stepped_through(near, cost):
+def test_small_groups_are_stepped_through(near: service_calls.Service, cost: Cost) -> None:
     fill(near, 2)
     cost.reset()
     assert len(near.results(near.query(distinct=["a"]))) == GROUPS
     assert cost.seeks == 1
 
 
-def test_an_array_costs_one_look_at_its_entity(near, cost):
+def test_an_array_costs_one_look_at_its_entity(near: service_calls.Service, cost: Cost) -> None:
     near.put(near.key("T", 1), a=list(range(300)))
     near.put(near.key("T", 2), a=list(range(300)))
     cost.reset()

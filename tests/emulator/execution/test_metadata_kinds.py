@@ -1,7 +1,10 @@
 """Claims about metadata kinds: they name what exists, in order, at a cost apart from the data."""
 
 import datetime as dt
+import sqlite3
+from collections.abc import Callable, Iterator
 from operator import ge, gt, le, lt
+from typing import Any
 
 import pytest
 from google.cloud import ndb
@@ -11,13 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator import inprocess, testing
-from emulator.encoding import keys
+from emulator.encoding import indexes, keys
 from emulator.execution import metadata_kinds
+from tests.emulator.support import service_calls, shifted_clock
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - protobuf takes naive UTC
 
 
-def fill(service, unindexed):
+def fill(service: service_calls.Service, unindexed: type[service_calls.Unindexed]) -> None:
     """Store two kinds in the default namespace and one kind in each of two others."""
     service.put(service.key("B", 1), n=1, o={"x": "s", "list": [1.5]}, hidden=unindexed(1))
     service.put(service.key("B", 1, "A", 1), n=None, m=[1, "x", True])
@@ -27,12 +31,16 @@ def fill(service, unindexed):
 
 
 @pytest.fixture
-def filled(service, unindexed):
+def filled(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> service_calls.Service:
     fill(service, unindexed)
     return service
 
 
-def properties(service, *filters, **fields):
+def properties(
+    service: service_calls.Service, *filters: tuple[str, str, Any], **fields: Any
+) -> list[Any]:
     found = service.results(service.query("__property__", *filters, **fields))
     return [
         (*(element.name for element in each.entity.key.path), *service.plain(each.entity).values())
@@ -40,7 +48,9 @@ def properties(service, *filters, **fields):
     ]
 
 
-def test_namespaces_are_listed_from_any_namespace_the_default_one_first(filled):
+def test_namespaces_are_listed_from_any_namespace_the_default_one_first(
+    filled: service_calls.Service,
+) -> None:
     for namespace in ("", "a", "none"):
         assert filled.names("__namespace__", namespace=namespace) == [1, "a", "b"]
     found = filled.results(filled.query("__namespace__"), "a")
@@ -49,8 +59,10 @@ def test_namespaces_are_listed_from_any_namespace_the_default_one_first(filled):
     assert filled.names("__namespace__") == [1, "b"]
 
 
-def test_namespaces_take_key_ranges_of_the_namespace_that_is_asked(filled):
-    def between(namespace, *bounds):
+def test_namespaces_take_key_ranges_of_the_namespace_that_is_asked(
+    filled: service_calls.Service,
+) -> None:
+    def between(namespace: str, *bounds: tuple[Any, ...]) -> list[Any]:
         filters = [
             ("__key__", operator, filled.key("__namespace__", name, namespace=namespace))
             for operator, name in bounds
@@ -66,7 +78,9 @@ def test_namespaces_take_key_ranges_of_the_namespace_that_is_asked(filled):
         assert between(namespace, ("<=", 1)) == [1]
 
 
-def test_kinds_are_those_of_the_namespace_that_still_have_entities(filled):
+def test_kinds_are_those_of_the_namespace_that_still_have_entities(
+    filled: service_calls.Service,
+) -> None:
     assert filled.names("__kind__") == ["A", "B"]
     assert filled.names("__kind__", namespace="a") == ["C"]
     assert filled.names("__kind__", namespace="none") == []
@@ -75,7 +89,7 @@ def test_kinds_are_those_of_the_namespace_that_still_have_entities(filled):
     assert filled.plain(filled.results(filled.query("__kind__"))[0].entity) == {}
 
 
-def test_kinds_take_key_ranges(filled):
+def test_kinds_take_key_ranges(filled: service_calls.Service) -> None:
     filled.put(filled.key("Aa", 1))
     key = filled.key("__kind__", "A")
     assert filled.names("__kind__", ("__key__", ">=", key)) == ["A", "Aa", "B"]
@@ -90,7 +104,9 @@ def test_kinds_take_key_ranges(filled):
     assert filled.names("__kind__", ("__key__", ">", filled.key("__kind__", 5))) == ["A", "Aa", "B"]
 
 
-def test_properties_are_the_indexed_ones_with_the_types_they_hold(filled):
+def test_properties_are_the_indexed_ones_with_the_types_they_hold(
+    filled: service_calls.Service,
+) -> None:
     expected = [
         ("A", "m", ["INT64", "BOOLEAN", "STRING"]),
         ("A", "n", ["NULL"]),
@@ -104,8 +120,8 @@ def test_properties_are_the_indexed_ones_with_the_types_they_hold(filled):
     assert found == filled.key("__kind__", "A", "__property__", "m")
 
 
-def test_every_type_of_value_has_a_representation(service):
-    all_types = {
+def test_every_type_of_value_has_a_representation(service: service_calls.Service) -> None:
+    all_types: dict[str, list[Any]] = {
         "NULL": [None, []], "INT64": [1, EPOCH], "BOOLEAN": [True, False], "STRING": ["x", b"x"],
         "DOUBLE": [0.5], "POINT": [(1.0, 2.0)], "REFERENCE": [service.key("A", 1)],
     }  # fmt: skip
@@ -118,7 +134,9 @@ def test_every_type_of_value_has_a_representation(service):
             ]
 
 
-def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(filled):
+def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(
+    filled: service_calls.Service,
+) -> None:
     kind = filled.key("__kind__", "B")
     names = ["n", "o.list", "o.x"]
     assert filled.names("__property__", ("__key__", "under", kind)) == names
@@ -133,12 +151,12 @@ def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(filled):
     assert filled.names("__property__", ("__key__", "under", none)) == []
 
 
-def test_composite_indexes_name_no_properties(service):
+def test_composite_indexes_name_no_properties(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), a=1, b=2, c=3)
     assert [each[:2] for each in properties(service)] == [("T", "a"), ("T", "b"), ("T", "c")]
 
 
-def test_metadata_takes_every_operator_on_keys(filled):
+def test_metadata_takes_every_operator_on_keys(filled: service_calls.Service) -> None:
     keys = [filled.key("__kind__", name) for name in ("A", "B", "C")]
     assert filled.names("__kind__", ("__key__", "!=", keys[0])) == ["B"]
     assert filled.names("__kind__", ("__key__", "not in", keys[1:])) == ["A"]
@@ -147,12 +165,12 @@ def test_metadata_takes_every_operator_on_keys(filled):
     assert filled.count(filled.query("__kind__", ("__key__", "!=", keys[0])), None) == [1]
 
 
-def test_a_property_that_no_entity_holds_any_more_is_gone(filled):
+def test_a_property_that_no_entity_holds_any_more_is_gone(filled: service_calls.Service) -> None:
     filled.put(filled.key("B", 1), n=1)
     assert [each[:2] for each in properties(filled)] == [("A", "m"), ("A", "n"), ("B", "n")]
 
 
-def test_metadata_is_paged_counted_and_limited_as_any_query(filled):
+def test_metadata_is_paged_counted_and_limited_as_any_query(filled: service_calls.Service) -> None:
     expected = properties(filled)
     paged = []
     cursor = b""
@@ -168,7 +186,7 @@ def test_metadata_is_paged_counted_and_limited_as_any_query(filled):
     assert filled.count(filled.query("__namespace__"), None) == [3]
 
 
-def test_metadata_results_carry_a_version(filled):
+def test_metadata_results_carry_a_version(filled: service_calls.Service) -> None:
     for kind in ("__namespace__", "__kind__", "__property__"):
         batch = filled.batch(filled.query(kind))
         assert batch.entity_result_type == 1
@@ -176,7 +194,7 @@ def test_metadata_results_carry_a_version(filled):
         assert filled.batch(filled.query(kind, keys_only=True)).entity_result_type == 3
 
 
-def test_metadata_may_be_read_in_a_transaction(filled):
+def test_metadata_may_be_read_in_a_transaction(filled: service_calls.Service) -> None:
     transaction = filled.begin()
     assert filled.names("__kind__", transaction=transaction) == ["A", "B"]
     filled.put(filled.key("D", 1))
@@ -187,7 +205,9 @@ def test_metadata_may_be_read_in_a_transaction(filled):
 
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
-def test_metadata_is_asked_by_key_only(near, kind, refused):
+def test_metadata_is_asked_by_key_only(
+    near: service_calls.Service, kind: str, refused: Callable[..., Any]
+) -> None:
     for filters, fields in (
         ([("a", "=", 1)], {}),
         ([("a", ">", 1)], {}),
@@ -217,7 +237,9 @@ def test_metadata_is_asked_by_key_only(near, kind, refused):
     assert near.names(kind, order=["__key__"]) == []
 
 
-def test_databases_and_projects_see_only_their_own(filled, make_service):
+def test_databases_and_projects_see_only_their_own(
+    filled: service_calls.Service, make_service: type[service_calls.Service]
+) -> None:
     other = make_service(filled.channel, "elsewhere")
     other.put(other.key("Z", 1, namespace="zz"), q=1)
     named = make_service(filled.channel)
@@ -229,12 +251,12 @@ def test_databases_and_projects_see_only_their_own(filled, make_service):
     assert filled.names("__namespace__") == [1, "a", "b"]
 
 
-def test_other_reserved_kinds_are_empty(service):
+def test_other_reserved_kinds_are_empty(service: service_calls.Service) -> None:
     assert service.names("__other__") == []
 
 
 @pytest.mark.parametrize("kind", ["__Stat_Total__", "__Stat_Kind__", "__Stat_Ns_Kind__"])
-def test_statistics_are_empty(service, kind):
+def test_statistics_are_empty(service: service_calls.Service, kind: str) -> None:
     assert service.names(kind) == []
     assert service.names(kind, ("a", "=", 1), order=["-b", "c"]) == []
     assert service.names(kind, ("a", "!=", 1), order=["a"]) == []
@@ -244,7 +266,9 @@ def test_statistics_are_empty(service, kind):
     assert service.count(service.query(kind), None) == [0]
 
 
-def test_metadata_and_statistics_cannot_be_written(near, refused):
+def test_metadata_and_statistics_cannot_be_written(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for path in (("__kind__", "A"), ("__kind__", "A", "__property__", "p"), ("__Stat_Kind__", 1)):
         with refused("INVALID_ARGUMENT"):
             near.put(near.key(*path))
@@ -261,7 +285,13 @@ entities = st.tuples(namespaces, some_names, st.sampled_from([1, "n"]))
     some_names,
     st.sampled_from([">", ">=", "<", "<="]),
 )
-def test_metadata_names_exactly_what_is_stored(make_service, stored, gone, bound, operator):
+def test_metadata_names_exactly_what_is_stored(
+    make_service: type[service_calls.Service],
+    stored: dict[Any, Any],
+    gone: list[Any],
+    bound: str,
+    operator: str,
+) -> None:
     with inprocess.open_engine(None) as engine:
         service = make_service(inprocess.Channel(engine))
         for (namespace, kind, name), fields in stored.items():
@@ -294,27 +324,29 @@ def test_metadata_names_exactly_what_is_stored(make_service, stored, gone, bound
 class Steps:
     """Counts the steps of SQLite's machine on one connection."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self.count = 0
         connection.set_progress_handler(self, 1)
 
-    def __call__(self):
+    def __call__(self) -> int:
         self.count += 1
         return 0
 
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
-def test_metadata_costs_what_it_names_and_not_what_is_stored(near, engine, kind):
-    def steps():
+def test_metadata_costs_what_it_names_and_not_what_is_stored(
+    near: service_calls.Service, engine: inprocess.Engine, kind: str
+) -> None:
+    def steps() -> tuple[int, int]:
         with engine._storage.read() as snapshot:
             counted = Steps(snapshot.connection)
             view = metadata_kinds.MetadataView(snapshot, kind)
-            name = keys.Partition("test").encoded, metadata_kinds.indexes.builtin(kind).code
+            name = keys.Partition("test").encoded, indexes.builtin(kind).code
             found = list(view.scan(name, b"", b"\xff", with_entities=True))
             snapshot.connection.set_progress_handler(None, 0)
         return len(found), counted.count
 
-    def put(first, count):
+    def put(first: int, count: int) -> None:
         near.commit(*(
             {"upsert": near.entity(near.key("T", n), a=n, b=f"{n}")}
             for n in range(first, first + count)
@@ -329,13 +361,13 @@ def test_metadata_costs_what_it_names_and_not_what_is_stored(near, engine, kind)
 
 
 @pytest.fixture(params=["", "spaced"])
-def context(engine, request):
+def context(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[None]:
     client = testing.ndb_client(inprocess.Channel(engine))
     with client.context(namespace=request.param):
         yield
 
 
-def test_ndb_reads_metadata(context, near):
+def test_ndb_reads_metadata(context: None, near: service_calls.Service) -> None:
     space = ndb.get_context().get_namespace()
     for kind in ("Any", "Most", "Some"):
         near.put(near.key(kind, 1, namespace=space), foo=1, bar="x", baz=[1, None])
@@ -361,12 +393,14 @@ def test_ndb_reads_metadata(context, near):
     }
 
 
-def test_ndb_finds_no_statistics(context):
+def test_ndb_finds_no_statistics(context: None) -> None:
     assert stats.KindStat.query().fetch() == []
     assert stats.GlobalStat.query().order(-stats.GlobalStat.timestamp).fetch() == []
 
 
-def test_metadata_of_the_past_names_what_was_there(near, clock):
+def test_metadata_of_the_past_names_what_was_there(
+    near: service_calls.Service, clock: shifted_clock.ShiftedClock
+) -> None:
     near.put(near.key("Old", 1), a=1)
     moment = near.lookup(near.key("Old", 1)).found[0].update_time
     clock.ahead += 5
@@ -378,7 +412,7 @@ def test_metadata_of_the_past_names_what_was_there(near, clock):
         assert [last.entity.key.path[-1].name or 1 for last in found] == expected
 
 
-def test_the_types_of_extreme_values_are_told(near):
+def test_the_types_of_extreme_values_are_told(near: service_calls.Service) -> None:
     near.put(near.key("E", 1), blob=b"\xff", nan=float("nan"), huge=2**63 - 1)
     assert properties(near) == [
         ("E", "blob", ["STRING"]),
@@ -387,7 +421,7 @@ def test_the_types_of_extreme_values_are_told(near):
     ]
 
 
-def test_metadata_have_no_numbers(near, refused):
+def test_metadata_have_no_numbers(near: service_calls.Service, refused: Callable[..., Any]) -> None:
     near.put(near.key("E", 1), n=1)
     query = near.query("__kind__", ("__key__", "=", near.key("__kind__", "E")))
     with refused("INVALID_ARGUMENT", "no indexed properties"):

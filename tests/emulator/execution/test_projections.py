@@ -3,10 +3,13 @@
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 
 import datetime as dt
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from emulator.execution import query_batches
+from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import last, put_all
 
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
@@ -23,14 +26,18 @@ FULL, PROJECTION, KEY_ONLY = 1, 2, 3
     ],
     ids=str,
 )
-def test_a_batch_says_what_its_results_hold(service, fields, result_type, names):
+def test_a_batch_says_what_its_results_hold(
+    service: service_calls.Service, fields: dict[str, Any], result_type: int, names: list[str]
+) -> None:
     service.put(service.key("T", 1), a=1, v=2)
     batch = service.batch(service.query(**fields))
     assert batch.entity_result_type == result_type
     assert sorted(batch.entity_results[0].entity.properties) == names
 
 
-def test_who_lacks_a_projected_value_is_left_out(service, unindexed):
+def test_who_lacks_a_projected_value_is_left_out(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     service.put(service.key("T", 1), a=1, b=1)
     service.put(service.key("T", 2), a=1)
     service.put(service.key("T", 3), a=1, b=unindexed(1))
@@ -42,7 +49,9 @@ def test_who_lacks_a_projected_value_is_left_out(service, unindexed):
     assert service.names(projection=["b"]) == [4, 1, 5]
 
 
-def test_only_array_values_that_meet_the_inequalities_are_projected(service):
+def test_only_array_values_that_meet_the_inequalities_are_projected(
+    service: service_calls.Service,
+) -> None:
     service.put(service.key("T", 1), a=[1, 3, 5, 7], b=["x", "y"])
     within = (("a", ">", 1), ("a", "<", 7))
     single = service.results(service.query("T", *within, projection=["a"]))
@@ -53,7 +62,9 @@ def test_only_array_values_that_meet_the_inequalities_are_projected(service):
     ]  # fmt: skip
 
 
-def test_without_an_order_results_come_as_the_index_lists_the_projected_properties(service):
+def test_without_an_order_results_come_as_the_index_lists_the_projected_properties(
+    service: service_calls.Service,
+) -> None:
     """The index is of a, then b; the query may name them in any order."""
     for number, (a, b) in enumerate([(2, "x"), (1, "z"), (2, "a"), (1, "b")], 1):
         service.put(service.key("T", number), a=a, b=b)
@@ -61,7 +72,9 @@ def test_without_an_order_results_come_as_the_index_lists_the_projected_properti
         assert service.names(projection=names) == [4, 2, 3, 1]
 
 
-def test_keys_only_is_a_projection_of_the_key_alone(service, refused):
+def test_keys_only_is_a_projection_of_the_key_alone(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     service.put(service.key("T", 1), a=1)
     assert service.names(projection=["__key__"]) == [1]
     with refused("INVALID_ARGUMENT"):
@@ -82,11 +95,13 @@ def test_keys_only_is_a_projection_of_the_key_alone(service, refused):
     ],
     ids=str,
 )
-def test_the_key_may_be_projected_with_properties(service, names, fields):
+def test_the_key_may_be_projected_with_properties(
+    service: service_calls.Service, names: list[str], fields: dict[str, Any]
+) -> None:
     """Each result has its key anyway: naming it changes nothing but the cursors."""
     put_all(service, (1, {"a": [2, 3]}), (2, {"a": 2}), (3, {"b": 1}), ("x", {"a": 1}))
 
-    def found(projection):
+    def found(projection: list[str]) -> list[tuple[Any, Any]]:
         batch = service.batch(service.query(projection=projection, **fields))
         assert batch.entity_result_type == PROJECTION
         return [(each.entity.key.path[-1], each.entity) for each in batch.entity_results]
@@ -95,7 +110,7 @@ def test_the_key_may_be_projected_with_properties(service, names, fields):
     assert found(names)
 
 
-def test_pages_of_keys_and_properties_follow_each_other(service):
+def test_pages_of_keys_and_properties_follow_each_other(service: service_calls.Service) -> None:
     put_all(service, *((number, {"a": number % 3, "b": number}) for number in range(1, 8)))
     fields = {"projection": ["__key__", "a"], "order": ["-a", "b"]}
     whole = [
@@ -112,7 +127,7 @@ def test_pages_of_keys_and_properties_follow_each_other(service):
     assert [name for name, _ in whole] == [2, 5, 1, 4, 7, 3, 6]
 
 
-def test_keys_only_answers_keys_without_properties(service):
+def test_keys_only_answers_keys_without_properties(service: service_calls.Service) -> None:
     put_all(service, (1, {"a": 1}), ("né", {"a": 2}), (-3, {"a": 3}))
     batch = service.batch(service.query(order=["a"], keys_only=True))
     assert batch.entity_result_type == 3
@@ -122,7 +137,9 @@ def test_keys_only_answers_keys_without_properties(service):
     assert all(not r.entity.properties and r.cursor for r in batch.entity_results)
 
 
-def test_projections_give_each_combination_of_values_once_with_meaning_18(service):
+def test_projections_give_each_combination_of_values_once_with_meaning_18(
+    service: service_calls.Service,
+) -> None:
     put_all(
         service,
         (1, {"a": [1, 2], "b": ["x", "y"]}),
@@ -143,7 +160,7 @@ def test_projections_give_each_combination_of_values_once_with_meaning_18(servic
     ]  # fmt: skip
 
 
-def test_projected_values_come_back_as_they_were_stored(service):
+def test_projected_values_come_back_as_they_were_stored(service: service_calls.Service) -> None:
     stored = [
         None,
         True,
@@ -164,7 +181,9 @@ def test_projected_values_come_back_as_they_were_stored(service):
         assert values[number + 1] == expected
 
 
-def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused):
+def test_a_projection_behind_an_order_by_key_is_refused_by_name(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     service.put(service.key("T", "a"), tag=[2, 3])
     service.put(service.key("T", "b"), tag=1)
     for order in ("__key__", "-__key__"):
@@ -173,7 +192,9 @@ def test_a_projection_behind_an_order_by_key_is_refused_by_name(service, refused
     assert service.names(projection=["tag"], order=["tag", "__key__"]) == ["b", "a", "a"]
 
 
-def test_illegal_projections_are_refused(service, refused):
+def test_illegal_projections_are_refused(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
         service.results(service.query("T", ("a", "=", 1), projection=["a"]))
     for names in (["a", "a"], ["__key__", "a", "__key__"], [""]):
@@ -188,10 +209,12 @@ def test_illegal_projections_are_refused(service, refused):
         service.results(service.query("T", projection=["__key__", "a"], order=["__key__"]))
 
 
-def test_what_was_written_for_one_query_is_not_the_answer_to_another(service):
+def test_what_was_written_for_one_query_is_not_the_answer_to_another(
+    service: service_calls.Service,
+) -> None:
     """Their positions in the index are the same bytes; what they say of them is not."""
 
-    def found(namespace="", **fields):
+    def found(namespace: str = "", **fields: Any) -> tuple[str, str, dict[str, int]]:
         (result,) = service.results(service.query(**fields), namespace=namespace)
         space = result.entity.key.partition_id.namespace_id
         return result.entity.key.path[-1].kind, space, service.plain(result.entity)
@@ -210,7 +233,9 @@ def test_what_was_written_for_one_query_is_not_the_answer_to_another(service):
     assert found(order=["c", "a"], projection=["a"]) == ("T", "", {"a": 2})
 
 
-def test_no_more_is_kept_of_projections_than_some_thousands(service, monkeypatch):
+def test_no_more_is_kept_of_projections_than_some_thousands(
+    service: service_calls.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(query_batches, "_projected", {})
     monkeypatch.setattr(query_batches, "_MOST_PROJECTED", 5)
     put_all(service, *((number, {"v": number}) for number in range(1, 13)))

@@ -1,19 +1,26 @@
 """Claims about how results come: limits, offsets, batches, and why each of them ended."""
 
+from collections.abc import Callable
+from typing import Any
+
+from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import put_all
 
 
-def test_limit_and_offset_cut_the_results(service, refused):
+def test_limit_and_offset_cut_the_results(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     assert service.names(order=["a"], limit=3, offset=2) == [3, 4, 5]
     assert service.names(order=["a"], limit=0) == []
     assert service.names(order=["a"], offset=20) == []
-    for bad in ({"limit": -1}, {"offset": -1}):
+    bad_paging: list[dict[str, Any]] = [{"limit": -1}, {"offset": -1}]
+    for bad in bad_paging:
         with refused("INVALID_ARGUMENT"):
             service.names(**bad)
 
 
-def test_more_results_says_why_a_batch_ended(service):
+def test_more_results_says_why_a_batch_ended(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 6)))
     batch = service.batch(service.query(order=["a"]))
     assert batch.more_results == 3
@@ -31,7 +38,9 @@ def test_more_results_says_why_a_batch_ended(service):
     assert batch.read_time.seconds > 0
 
 
-def test_many_results_come_in_batches_of_300_and_offsets_skip_1000_a_call(service):
+def test_many_results_come_in_batches_of_300_and_offsets_skip_1000_a_call(
+    service: service_calls.Service,
+) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 1501)))
     batch = service.batch(service.query(order=["a"]))
     assert (len(batch.entity_results), batch.more_results) == (300, 1)
@@ -43,7 +52,9 @@ def test_many_results_come_in_batches_of_300_and_offsets_skip_1000_a_call(servic
     assert service.count(service.query(), None, 0, 7) == [1500, 0, 7]
 
 
-def test_a_batch_stays_below_4_mib(service, unindexed):
+def test_a_batch_stays_below_4_mib(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     blob = unindexed(b"x" * 900_000)
     for n in range(1, 7):
         service.put(service.key("T", n), v=blob)

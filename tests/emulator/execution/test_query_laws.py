@@ -7,7 +7,8 @@ for one query, so the recommendation is under test, and the order of a projectio
 import contextlib
 import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import grpc
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from emulator import inprocess
 from emulator.encoding import index_yaml
+from tests.emulator.support import service_calls
 from tests.oracle import messages, queries, query_results, values
 from tests.oracle.queries import And, Compare, Or, Order, Query
 from tests.oracle.values import KEY, Key
@@ -75,10 +77,10 @@ ORDERS = st.one_of(
 class Asked(NamedTuple):
     """A query of a kind that has no name yet: in its paths the kind is K."""
 
-    where: tuple | None
-    orders: tuple
-    projection: tuple
-    distinct: tuple
+    where: tuple[Any, ...] | None
+    orders: tuple[Any, ...]
+    projection: tuple[Any, ...]
+    distinct: tuple[Any, ...]
 
 
 QUERIES = st.builds(
@@ -92,17 +94,19 @@ numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def shared():
+def shared() -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(None, indexes=None) as engine:
         yield engine
 
 
 @pytest.fixture
-def make_world(shared, make_service):
+def make_world(
+    shared: inprocess.Engine, make_service: type[service_calls.Service]
+) -> Callable[..., Any]:
     return lambda entities: World(shared, make_service(inprocess.Channel(shared)), entities)
 
 
-def filter_of(tree, key):
+def filter_of(tree: tuple[Any, ...] | None, key: Callable[..., Any]) -> Any:
     """Make the oracle's filter; `key` makes a key of a path."""
     match tree:
         case None:
@@ -117,7 +121,9 @@ def filter_of(tree, key):
     return Compare(name, operator, key(operand) if name == KEY else operand)
 
 
-def store(service, entities):
+def store(
+    service: service_calls.Service, entities: dict[values.Key, values.Properties]
+) -> dict[values.Key, query_results.Stored]:
     """Put entities, and return them as the oracle knows them."""
     mutations = [{"upsert": messages.entity(*each)} for each in entities.items()]
     told = map(messages.told, service.commit(*mutations).mutation_results)
@@ -130,7 +136,9 @@ def store(service, entities):
 class World:
     """One kind with entities, and the queries on it."""
 
-    def __init__(self, engine, service, entities):
+    def __init__(
+        self, engine: inprocess.Engine, service: service_calls.Service, entities: dict[Any, Any]
+    ) -> None:
         self.engine = engine
         self.service = service
         # Kinds are never used twice: definitions and entries of old ones cost nothing then.
@@ -142,19 +150,19 @@ class World:
             {self.key(path): values.properties(**held) for path, held in entities.items()},
         )
 
-    def key(self, path):
+    def key(self, path: tuple[Any, ...]) -> values.Key:
         kinds = [self.kind if kind == "K" else kind for kind in path[::2]]
         return Key(tuple(zip(kinds, path[1::2], strict=True)))
 
-    def query(self, asked):
+    def query(self, asked: Asked) -> queries.Query:
         return Query(self.kind, filter_of(asked.where, self.key), *asked[1:])
 
-    def define(self, wanted):
+    def define(self, wanted: tuple[Any, ...]) -> None:
         with self.engine._storage.write() as writer:
             writer.define(wanted)
         self.defined = wanted
 
-    def message(self, query, limit=None, **paging):
+    def message(self, query: queries.Query, limit: int | None = None, **paging: Any) -> Any:
         made = messages.query(query)
         for name, field in paging.items():
             setattr(made, name, field)
@@ -162,7 +170,7 @@ class World:
             made.limit.value = limit
         return made
 
-    def batch(self, query, **paging):
+    def batch(self, query: queries.Query, **paging: Any) -> Any:
         """Run one request, with the indexes that the engine recommends for it."""
         message = self.message(query, **paging)
         try:
@@ -175,11 +183,11 @@ class World:
         return self.service.batch(message)
 
 
-def found(query, batch):
+def found(query: queries.Query, batch: Any) -> list[Any]:
     return [messages.result_from(query, each) for each in batch.entity_results]
 
 
-def expected(query, state):
+def expected(query: queries.Query, state: dict[values.Key, query_results.Stored]) -> list[Any]:
     """Return each result as it must be answered: the entity, its version and its times."""
     return [messages.result(query, each) for each in query_results.run(query, state)]
 
@@ -187,7 +195,9 @@ def expected(query, state):
 @pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 3)
 @given(entities=ENTITIES, asked=QUERIES, data=st.data())
-def test_every_query_finds_what_looking_at_every_entity_finds(make_world, entities, asked, data):
+def test_every_query_finds_what_looking_at_every_entity_finds(
+    make_world: Callable[..., Any], entities: dict[Any, Any], asked: Asked, data: Any
+) -> None:
     world = make_world(entities)
     query = world.query(asked)
     if queries.complaints(query):
@@ -206,7 +216,7 @@ def test_every_query_finds_what_looking_at_every_entity_finds(make_world, entiti
     reversed_pages(world, query, everything, wanted)
 
 
-def pages(world, query, wanted, data):
+def pages(world: World, query: queries.Query, wanted: list[Any], data: Any) -> None:
     """Walk on from cursor to cursor with limits and offsets, up to an end cursor."""
     cursor, at = b"", 0
     while at < len(wanted):
@@ -224,7 +234,7 @@ def pages(world, query, wanted, data):
     assert not world.batch(query, start_cursor=cursor).entity_results
 
 
-def reversed_pages(world, query, everything, wanted):
+def reversed_pages(world: World, query: queries.Query, everything: Any, wanted: list[Any]) -> None:
     """Turn round at each cursor, where that is possible."""
     if not query.orders or query.orders[-1].name != KEY or query.distinct:
         return
@@ -238,8 +248,12 @@ def reversed_pages(world, query, everything, wanted):
 
 @given(entities=ENTITIES, asked=QUERIES, change=CHANGES, data=st.data())
 def test_a_change_of_what_a_query_would_answer_aborts_its_transaction(
-    make_world, entities, asked, change, data
-):
+    make_world: Callable[..., Any],
+    entities: dict[Any, Any],
+    asked: Asked,
+    change: tuple[Any, ...],
+    data: Any,
+) -> None:
     world = make_world(entities)
     service, query = world.service, world.query(asked)
     paging = {"offset": data.draw(st.integers(0, 2)), "limit": data.draw(st.integers(1, 9))}
@@ -282,12 +296,16 @@ KEY_TREES = st.one_of(
 
 @given(paths=st.sets(KEYS, min_size=1), where=KEY_TREES, limit=st.integers(1, 9))
 def test_a_kindless_query_finds_what_looking_at_every_key_finds(
-    shared, make_service, paths, where, limit
-):
+    shared: inprocess.Engine,
+    make_service: type[service_calls.Service],
+    paths: set[Any],
+    where: tuple[Any, ...],
+    limit: int,
+) -> None:
     service = make_service(inprocess.Channel(shared))
     namespace = f"n{next(numbers)}"
 
-    def key(path):
+    def key(path: tuple[Any, ...]) -> values.Key:
         return Key(tuple(zip(path[::2], path[1::2], strict=True)), namespace)
 
     state = store(service, {key(path): values.properties() for path in paths})

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import google.api_core.exceptions
 import grpc
@@ -18,6 +20,7 @@ from google.cloud.ndb import _retry
 from emulator import errors, inprocess, testing
 from emulator.fault_injection import fault_plans, fault_rules
 from emulator.server import grpc_server
+from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import put_all
 from tests.support import programs
 
@@ -65,11 +68,11 @@ class Tally(ndb.Model):
     n = ndb.IntegerProperty(default=0)
 
 
-def plan(*rules, seed=0):
+def plan(*rules: dict[str, Any], seed: int = 0) -> fault_plans.Plan:
     return fault_plans.Plan.parse({"seed": seed, "rules": list(rules)})
 
 
-def outcome(call):
+def outcome(call: Callable[..., Any]) -> str:
     """Call and return the name of the status."""
     try:
         call()
@@ -78,7 +81,7 @@ def outcome(call):
     return "OK"
 
 
-def run_python(program, *arguments):
+def run_python(program: str, *arguments: Any) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": str(Path.cwd())}
     return subprocess.run(
         [sys.executable, "-c", program, *map(str, arguments)],
@@ -87,21 +90,27 @@ def run_python(program, *arguments):
 
 
 @pytest.fixture
-def ndb_context(channel, monkeypatch):
+def ndb_context(
+    channel: grpc.Channel | inprocess.Channel, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     monkeypatch.setattr(_retry, "_DEFAULT_INITIAL_DELAY", 0.001)
     with testing.ndb_client(channel).context(cache_policy=False) as context:
         yield context
 
 
 @pytest.mark.parametrize("status", sorted(fault_rules.STATUSES))
-def test_a_plan_answers_with_any_status(engine, service, status):
+def test_a_plan_answers_with_any_status(
+    engine: inprocess.Engine, service: service_calls.Service, status: str
+) -> None:
     engine.install_faults(plan({"rpc": "Lookup", "status": status, "message": "as planned"}))
     with pytest.raises(grpc.RpcError) as caught:
         service.get(service.key("T", 1))
     assert (caught.value.code().name, caught.value.details()) == (status, "as planned")
 
 
-def test_before_nothing_is_applied_and_after_only_the_answer_is_lost(engine, service):
+def test_before_nothing_is_applied_and_after_only_the_answer_is_lost(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     for when, found in (("before", None), ("after", {"a": 1})):
         key = service.key("T", when)
         engine.install_faults(plan({"rpc": "Commit", "when": when, "status": "UNAVAILABLE"}))
@@ -109,14 +118,18 @@ def test_before_nothing_is_applied_and_after_only_the_answer_is_lost(engine, ser
         assert service.get(key) == found
 
 
-def test_a_refusal_is_lost_like_any_other_answer(engine, service):
+def test_a_refusal_is_lost_like_any_other_answer(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     engine.install_faults(plan({"when": "after", "call": 1, "status": "UNAVAILABLE"}))
     update = {"update": service.entity(service.key("T", 1))}
     assert outcome(lambda: service.commit(update)) == "UNAVAILABLE"
     assert outcome(lambda: service.commit(update)) == "NOT_FOUND"
 
 
-def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(engine, service):
+def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     engine.install_faults(plan({"rpc": "Commit", "call": 1, "when": "after", "drop": True}))
     with pytest.raises(grpc.RpcError) as caught:
         service.put(service.key("T", 1), a=1)
@@ -129,8 +142,10 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(engin
     assert len(again().found) == 1
 
 
-def test_calls_are_picked_by_number_period_and_limit(engine, near):
-    def pattern(rule):
+def test_calls_are_picked_by_number_period_and_limit(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
+    def pattern(rule: dict[str, Any]) -> list[int]:
         engine.install_faults(plan(rule | {"status": "ABORTED"}))
         return [n for n in range(1, 9) if outcome(near.begin) == "ABORTED"]
 
@@ -144,7 +159,9 @@ def test_calls_are_picked_by_number_period_and_limit(engine, near):
     assert pattern({"rpc": "Commit"}) == []
 
 
-def test_a_rule_without_a_place_counts_all_calls_and_the_first_rule_wins(engine, near):
+def test_a_rule_without_a_place_counts_all_calls_and_the_first_rule_wins(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
     engine.install_faults(
         plan({"call": 3, "status": "ABORTED"}, {"rpc": "Lookup", "every": 2, "status": "INTERNAL"})
     )
@@ -157,7 +174,7 @@ def test_a_rule_without_a_place_counts_all_calls_and_the_first_rule_wins(engine,
     ]
 
 
-def struck(seed):
+def struck(seed: int) -> list[int]:
     made = fault_plans.Plan.parse(RANDOM | {"seed": seed})
     made.install()
     for _ in range(20):
@@ -167,16 +184,18 @@ def struck(seed):
     return [injection.call for injection in made.log]
 
 
-def test_a_seed_gives_the_same_faults_for_ever():
+def test_a_seed_gives_the_same_faults_for_ever() -> None:
     assert struck(7) == STRUCK
     assert struck(8) != STRUCK
 
 
-def test_a_seed_gives_the_same_faults_in_threads(engine, near):
+def test_a_seed_gives_the_same_faults_in_threads(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
     engine.install_faults(fault_plans.Plan.parse(RANDOM))
     start = threading.Barrier(10)
 
-    def work():
+    def work() -> None:
         start.wait(PATIENCE)
         for _ in range(2):
             outcome(lambda: near.put(near.key("T", 1)))
@@ -192,7 +211,9 @@ def test_a_seed_gives_the_same_faults_in_threads(engine, near):
     assert len([each for each in log if each.place == "Lookup"]) == 3
 
 
-def test_a_plan_that_is_installed_again_starts_again(engine, near):
+def test_a_plan_that_is_installed_again_starts_again(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
     made = plan({"rpc": "BeginTransaction", "call": 1, "status": "ABORTED"})
     for _ in range(2):
         engine.install_faults(made)
@@ -203,7 +224,9 @@ def test_a_plan_that_is_installed_again_starts_again(engine, near):
     assert engine.fault_plan is None
 
 
-def test_batches_end_at_random_and_hold_all_results_together(engine, service):
+def test_batches_end_at_random_and_hold_all_results_together(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 31)))
     engine.install_faults(plan({"rpc": "RunQuery", "batch": 4}, seed=5))
     batches, cursor = [], b""
@@ -222,12 +245,14 @@ def test_batches_end_at_random_and_hold_all_results_together(engine, service):
     assert len(service.batch(service.query(order=["a"])).entity_results) == 30
 
 
-def test_a_seed_cuts_the_same_batches_for_ever():
+def test_a_seed_cuts_the_same_batches_for_ever() -> None:
     rule = plan({"rpc": "RunQuery", "batch": 9}).rules[0]
     assert [rule.batch_size(n, seed=7, position=0) for n in range(1, 13)] == CUT
 
 
-def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(engine, service):
+def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     engine.install_faults(
         plan(
             {"rpc": "Lookup", "call": 1, "delay": 0.01},
@@ -240,7 +265,9 @@ def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(engine, se
     assert answers == ["OK", "DEADLINE_EXCEEDED"]
 
 
-def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(engine, service):
+def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(
+    engine: inprocess.Engine, service: service_calls.Service
+) -> None:
     engine.install_faults(plan({"rpc": "Commit", "hang": True}))
     request = {"mode": 2, "mutations": [{"upsert": service.entity(service.key("T", 1))}]}
     # On a busy machine a request may expire before the server has seen it.
@@ -252,7 +279,9 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(engine, servi
     assert service.get(service.key("T", 1)) is None
 
 
-def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(engine, near):
+def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
     for release, status in ((lambda: engine.install_faults(None), "OK"), (engine.close, "CLOSED")):
         engine.install_faults(plan({"rpc": "Lookup", "hang": True}))
         answers = []
@@ -267,7 +296,11 @@ def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(engine, n
         assert answers == ["UNAVAILABLE" if status == "CLOSED" else "OK"]
 
 
-def test_a_hanging_call_does_not_keep_a_server_from_stopping(engine, make_service, monkeypatch):
+def test_a_hanging_call_does_not_keep_a_server_from_stopping(
+    engine: inprocess.Engine,
+    make_service: type[service_calls.Service],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(grpc_server, "_GRACE", 0.1)
     engine.install_faults(plan({"rpc": "Lookup", "hang": True}))
     running = grpc_server.start(engine, "localhost", 0)
@@ -285,12 +318,14 @@ def test_a_hanging_call_does_not_keep_a_server_from_stopping(engine, make_servic
     assert len(statuses) == 1
 
 
-def test_a_hanging_thread_does_not_keep_a_process_from_ending():
+def test_a_hanging_thread_does_not_keep_a_process_from_ending() -> None:
     ended = run_python(HUNG)
     assert (ended.returncode, ended.stdout) == (0, "hangs\n")
 
 
-def test_points_strike_only_the_engine_that_has_the_plan(engine, near, make_service):
+def test_points_strike_only_the_engine_that_has_the_plan(
+    engine: inprocess.Engine, near: service_calls.Service, make_service: type[service_calls.Service]
+) -> None:
     engine.install_faults(plan({"point": "commit.before", "status": "INTERNAL"}))
     with inprocess.open_engine(None) as other:
         service = make_service(inprocess.Channel(other))
@@ -299,7 +334,9 @@ def test_points_strike_only_the_engine_that_has_the_plan(engine, near, make_serv
 
 
 @pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
-def test_a_fault_at_a_point_leaves_all_or_nothing(engine, service, point):
+def test_a_fault_at_a_point_leaves_all_or_nothing(
+    engine: inprocess.Engine, service: service_calls.Service, point: str
+) -> None:
     engine.install_faults(plan({"point": point, "call": 1, "status": "UNAVAILABLE"}))
     both = [{"insert": service.entity(service.key("T", n), a=n)} for n in (1, 2)]
     assert outcome(lambda: service.commit(*both)) == "UNAVAILABLE"
@@ -321,7 +358,12 @@ def test_a_fault_at_a_point_leaves_all_or_nothing(engine, service, point):
     ],
     ids=str,
 )
-def test_a_kill_is_a_kill_9_at_that_place(tmp_path, make_service, rule, is_there):
+def test_a_kill_is_a_kill_9_at_that_place(
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    rule: dict[str, bool | str],
+    is_there: bool,
+) -> None:
     ended = run_python(KILLED, tmp_path / "data", json.dumps({"rules": [rule]}))
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     with inprocess.open_engine(tmp_path / "data") as engine:
@@ -329,7 +371,9 @@ def test_a_kill_is_a_kill_9_at_that_place(tmp_path, make_service, rule, is_there
         assert (service.get(service.key("T", 1)) is not None) == is_there
 
 
-def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(engine, near):
+def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(
+    engine: inprocess.Engine, near: service_calls.Service
+) -> None:
     engine.install_faults(plan({"rpc": "Lookup", "status": "ABORTED"}))
     with engine.fault_plan._lock:
         child = os.fork()
@@ -341,7 +385,9 @@ def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(engine, near):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_ndb_runs_a_transaction_again_when_its_commit_is_unavailable(engine, ndb_context):
+def test_ndb_runs_a_transaction_again_when_its_commit_is_unavailable(
+    engine: inprocess.Engine, ndb_context: Any
+) -> None:
     Tally(id="c").put()
     engine.install_faults(plan({"rpc": "Commit", "call": [1, 2], "status": "UNAVAILABLE"}))
     ndb.transaction(increment)
@@ -349,20 +395,24 @@ def test_ndb_runs_a_transaction_again_when_its_commit_is_unavailable(engine, ndb
     assert len(engine.fault_plan.log) == 2
 
 
-def test_ndb_applies_a_transaction_twice_when_only_the_answer_was_lost(engine, ndb_context):
+def test_ndb_applies_a_transaction_twice_when_only_the_answer_was_lost(
+    engine: inprocess.Engine, ndb_context: Any
+) -> None:
     Tally(id="c").put()
     engine.install_faults(plan({"rpc": "Commit", "call": 1, "when": "after", "drop": True}))
     ndb.transaction(increment)
     assert Tally.get_by_id("c").n == 2
 
 
-def increment():
+def increment() -> None:
     counter = Tally.get_by_id("c")
     counter.n += 1
     counter.put()
 
 
-def test_google_cloud_datastore_reads_again_but_commits_once(engine, gcd_client):
+def test_google_cloud_datastore_reads_again_but_commits_once(
+    engine: inprocess.Engine, gcd_client: datastore.Client
+) -> None:
     key = gcd_client.key("T", 1)
     entity = datastore.Entity(key)
     entity["a"] = 1

@@ -1,6 +1,7 @@
 """Fault plans as they are read: any JSON is a plan, or is refused by the name of the field."""
 
 import json
+from typing import Any
 
 import grpc
 import pytest
@@ -11,7 +12,7 @@ from emulator import errors
 from emulator.fault_injection import fault_plans, fault_rules
 
 
-def test_the_statuses_are_those_of_grpc():
+def test_the_statuses_are_those_of_grpc() -> None:
     assert {code.name for code in grpc.StatusCode} - {"OK"} == fault_rules.STATUSES
 
 
@@ -57,7 +58,7 @@ def test_the_statuses_are_those_of_grpc():
         ('{"rules": [{"delay": NaN}]}', "delay is not between 0 and 3600"),
     ],
 )
-def test_a_wrong_plan_is_refused_by_the_name_of_the_field(document, complaint):
+def test_a_wrong_plan_is_refused_by_the_name_of_the_field(document: Any, complaint: str) -> None:
     with pytest.raises(errors.InvalidArgument, match=complaint):
         fault_plans.Plan.parse(document)
 
@@ -72,7 +73,7 @@ JSON = st.recursive(
 
 
 @given(document=JSON)
-def test_a_plan_of_any_json_is_a_plan_or_refused(document):
+def test_a_plan_of_any_json_is_a_plan_or_refused(document: Any) -> None:
     try:
         made = fault_plans.Plan.parse(json.dumps(document))
     except errors.InvalidArgument as refusal:

@@ -1,20 +1,28 @@
 """The short way in: what is loaded is what upserts would have stored."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from emulator import errors, inprocess
 from emulator.import_export import bulk_load
 from emulator.storage import inspection
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def opened(tmp_path, make_service, index_yaml):
+def opened(
+    tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
+) -> Iterator[tuple[inprocess.Engine, service_calls.Service, Path]]:
     engine = inprocess.open_engine(tmp_path / "data", indexes=index_yaml, durability="fast")
     with engine:
         yield engine, make_service(inprocess.Channel(engine)), tmp_path / "data"
 
 
-def test_loaded_entities_are_found_as_if_they_had_been_put(opened):
+def test_loaded_entities_are_found_as_if_they_had_been_put(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+) -> None:
     engine, service, path = opened
     given = [
         service.entity(service.key("T", n % 7 + 1, "T", n), a=n % 3, b=-n, tag=["x", "y"], c=1)
@@ -38,7 +46,9 @@ def test_loaded_entities_are_found_as_if_they_had_been_put(opened):
     assert inspection.check(path).problems == []
 
 
-def test_loading_replaces_what_is_there_and_keeps_its_past(opened):
+def test_loading_replaces_what_is_there_and_keeps_its_past(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+) -> None:
     engine, service, path = opened
     made = service.put(service.key("T", 1), a=1).mutation_results[0].create_time
     given = [service.entity(service.key("T", n), a=n + 10) for n in (2, 1)]
@@ -51,7 +61,9 @@ def test_loading_replaces_what_is_there_and_keeps_its_past(opened):
     assert inspection.check(path).problems == []
 
 
-def test_the_last_one_of_a_key_is_loaded(opened):
+def test_the_last_one_of_a_key_is_loaded(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+) -> None:
     engine, service, path = opened
     engine.load([service.entity(service.key("T", 1), a=n) for n in range(5)], "test")
     assert service.get(service.key("T", 1)) == {"a": 4}
@@ -59,13 +71,18 @@ def test_the_last_one_of_a_key_is_loaded(opened):
     assert inspection.check(path).problems == []
 
 
-def test_incomplete_keys_get_ids(opened):
+def test_incomplete_keys_get_ids(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+) -> None:
     engine, service, _ = opened
     engine.load([service.entity(service.key("T"), a=n) for n in range(5)], "test")
     assert len(set(service.names(order=["a"]))) == 5
 
 
-def test_namespaces_projects_and_databases_are_kept_apart(opened, make_service):
+def test_namespaces_projects_and_databases_are_kept_apart(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+    make_service: type[service_calls.Service],
+) -> None:
     engine, service, _ = opened
     other = make_service(service.channel, "other")
     other.database = "named"
@@ -84,7 +101,9 @@ def test_namespaces_projects_and_databases_are_kept_apart(opened, make_service):
     assert other.names() == [2]
 
 
-def test_a_refused_entity_says_its_number_and_earlier_batches_stay(opened, monkeypatch):
+def test_a_refused_entity_says_its_number_and_earlier_batches_stay(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(bulk_load, "BATCH", 2)
     engine, service, path = opened
     given = [service.entity(service.key("T", n), a=n) for n in range(1, 6)]
@@ -95,7 +114,11 @@ def test_a_refused_entity_says_its_number_and_earlier_batches_stay(opened, monke
     assert inspection.check(path).problems == []
 
 
-def test_batches_are_cut_by_their_bytes(opened, monkeypatch, unindexed):
+def test_batches_are_cut_by_their_bytes(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     monkeypatch.setattr(bulk_load, "BATCH_BYTES", 3000)
     engine, service, _ = opened
     engine.load(

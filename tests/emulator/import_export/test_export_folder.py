@@ -1,5 +1,7 @@
 """Claims about the folder of exports: what a URL stands for, and that none leads out of it."""
 
+from pathlib import Path
+
 import pytest
 
 from emulator import errors
@@ -7,24 +9,26 @@ from emulator.import_export import export_folder
 
 
 @pytest.fixture
-def root(tmp_path):
+def root(tmp_path: Path) -> Path:
     return tmp_path / "exports"
 
 
 @pytest.fixture
-def folder(root):
+def folder(root: Path) -> export_folder.Folder:
     return export_folder.Folder(root)
 
 
-def names_in(folder):
+def names_in(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-def placed(folder, url):
+def placed(folder: export_folder.Folder, url: str) -> Path:
     return folder.place(url, "output_url_prefix")
 
 
-def test_a_bucket_is_a_folder_and_a_path_is_itself(folder, root):
+def test_a_bucket_is_a_folder_and_a_path_is_itself(
+    folder: export_folder.Folder, root: Path
+) -> None:
     assert placed(folder, "gs://bucket") == root / "bucket"
     assert placed(folder, "gs://bucket/a b/é/") == root / "bucket/a b/é"
     for url in (f"{root}/x/y", f"file://{root}/x/y", f"file://localhost{root}/x/%79/"):
@@ -64,12 +68,14 @@ def test_a_bucket_is_a_folder_and_a_path_is_itself(folder, root):
         "{root}/.x.partial",
     ],
 )
-def test_no_other_url_is_a_place(folder, root, url):
+def test_no_other_url_is_a_place(folder: export_folder.Folder, root: Path, url: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="output_url_prefix"):
         placed(folder, url.replace("{root}", str(root)))
 
 
-def test_a_symbolic_link_leads_nowhere(folder, root, tmp_path):
+def test_a_symbolic_link_leads_nowhere(
+    folder: export_folder.Folder, root: Path, tmp_path: Path
+) -> None:
     (root / "bucket").mkdir(parents=True)
     (root / "bucket/out").symlink_to(tmp_path)
     (root / "other").symlink_to(root / "bucket")
@@ -78,7 +84,7 @@ def test_a_symbolic_link_leads_nowhere(folder, root, tmp_path):
             placed(folder, url)
 
 
-def test_the_folder_itself_may_be_behind_a_link(tmp_path):
+def test_the_folder_itself_may_be_behind_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     folder = export_folder.Folder(tmp_path / "link")
@@ -86,12 +92,14 @@ def test_the_folder_itself_may_be_behind_a_link(tmp_path):
     assert placed(folder, f"{tmp_path}/real/bucket") == tmp_path / "link/bucket"
 
 
-def test_without_a_folder_every_url_is_refused():
+def test_without_a_folder_every_url_is_refused() -> None:
     with pytest.raises(errors.FailedPrecondition, match="--exports FOLDER"):
         placed(export_folder.Folder(None), "gs://bucket")
 
 
-def test_an_export_is_for_its_owner_only_and_has_its_name_when_it_is_whole(folder, root):
+def test_an_export_is_for_its_owner_only_and_has_its_name_when_it_is_whole(
+    folder: export_folder.Folder, root: Path
+) -> None:
     with folder.writing(root / "bucket/x", "one") as draft:
         with draft.entities() as file:
             file.write(b"{}\n")
@@ -104,11 +112,11 @@ def test_an_export_is_for_its_owner_only_and_has_its_name_when_it_is_whole(folde
         assert made.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_fault_leaves_nothing(folder, root):
+def test_a_fault_leaves_nothing(folder: export_folder.Folder, root: Path) -> None:
     class FaultError(Exception):
         pass
 
-    def fail():
+    def fail() -> None:
         with folder.writing(root / "bucket", "one") as draft, draft.entities() as file:
             file.write(b"half")
             raise FaultError
@@ -118,7 +126,9 @@ def test_a_fault_leaves_nothing(folder, root):
     assert names_in(root) == []
 
 
-def test_what_a_dead_writer_left_is_removed_and_a_living_one_s_is_not(folder, root):
+def test_what_a_dead_writer_left_is_removed_and_a_living_one_s_is_not(
+    folder: export_folder.Folder, root: Path
+) -> None:
     (root / ".dead.partial").mkdir(parents=True)
     (root / ".dead.partial/entities.jsonl").write_bytes(b"half")
     (root / ".else").mkdir()
@@ -129,7 +139,7 @@ def test_what_a_dead_writer_left_is_removed_and_a_living_one_s_is_not(folder, ro
     assert names_in(root) == [".else", "first", "second"]
 
 
-def test_what_is_in_the_way_of_an_export_is_named(folder, root):
+def test_what_is_in_the_way_of_an_export_is_named(folder: export_folder.Folder, root: Path) -> None:
     root.mkdir()
     (root / "file").write_text("")
     with (

@@ -5,6 +5,9 @@ import math
 import resource
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 from emulator import errors, inprocess, protobufs
 from emulator.cli import command_line
 from emulator.import_export import json_lines
+from tests.emulator.support import service_calls
 
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter(
     lambda text: not (text.startswith("__") and text.endswith("__"))
@@ -28,7 +32,7 @@ elements = st.builds(
 )
 
 
-def key_of(path, namespace="n"):
+def key_of(path: list[Any], namespace: str = "n") -> Any:
     key = protobufs.Key()
     key.partition_id.project_id = "p"
     key.partition_id.namespace_id = namespace
@@ -37,7 +41,7 @@ def key_of(path, namespace="n"):
     return key
 
 
-def timestamp(micros):
+def timestamp(micros: int) -> protobufs.Timestamp:
     made = protobufs.Value()
     made.timestamp_value.FromMicroseconds(micros)
     return made.timestamp_value
@@ -61,7 +65,7 @@ scalars = st.one_of(
 
 
 @st.composite
-def entities(draw, *, depth=0):
+def entities(draw: Callable[..., Any], *, depth: int = 0) -> Any:
     entity = protobufs.Entity()
     for name in draw(st.lists(names, max_size=4, unique=True)):
         entity.properties[name].CopyFrom(draw(values(depth=depth)))
@@ -69,7 +73,7 @@ def entities(draw, *, depth=0):
 
 
 @st.composite
-def values(draw, *, depth=0, in_array=False):
+def values(draw: Callable[..., Any], *, depth: int = 0, in_array: bool = False) -> Any:
     kind = draw(st.integers(0, 9))
     value = protobufs.Value()
     if kind == 0 and depth < 2:
@@ -89,25 +93,30 @@ def values(draw, *, depth=0, in_array=False):
 
 
 @pytest.fixture
-def engines():
+def engines() -> Iterator[tuple[inprocess.Engine, inprocess.Engine]]:
     with inprocess.open_engine(None) as one, inprocess.open_engine(None) as two:
         yield one, two
 
 
-def stored(engine):
+def stored(engine: inprocess.Engine) -> list[bytes | None]:
     """All entities as the bytes that lie in the file."""
     with engine.storage.read() as snapshot:
         return [row[3] for row in snapshot.scan((b"", None), b"", b"\xff", with_entities=True)]
 
 
-def lines_of(engine, **part):
+def lines_of(engine: inprocess.Engine, **part: str) -> list[bytes]:
     return b"".join(json_lines.export(engine.storage, json_lines.Selection(**part))).splitlines(
         keepends=True
     )
 
 
 @given(path=st.lists(elements, min_size=1, max_size=3), entity=entities())
-def test_whatever_is_stored_comes_back_byte_for_byte(engines, make_service, path, entity):
+def test_whatever_is_stored_comes_back_byte_for_byte(
+    engines: tuple[inprocess.Engine, inprocess.Engine],
+    make_service: type[service_calls.Service],
+    path: list[Any],
+    entity: Any,
+) -> None:
     one, two = engines
     for engine in engines:
         engine.reset()
@@ -118,7 +127,7 @@ def test_whatever_is_stored_comes_back_byte_for_byte(engines, make_service, path
     assert stored(two) == stored(one) != []
 
 
-def test_a_line_reads_like_this(near, engine):
+def test_a_line_reads_like_this(near: service_calls.Service, engine: inprocess.Engine) -> None:
     near.put(near.key("A", "x", "T", 5, namespace="n"), a=-0.0, b=math.nan, c=b"\0", d="é")
     line = json.loads(lines_of(engine)[0])
     assert sorted(line) == ["createTime", "entity", "updateTime", "version"]
@@ -136,7 +145,11 @@ def test_a_line_reads_like_this(near, engine):
     }
 
 
-def test_an_import_brings_index_entries_and_writes_over_what_is_there(near, engine, engines):
+def test_an_import_brings_index_entries_and_writes_over_what_is_there(
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    engines: tuple[inprocess.Engine, inprocess.Engine],
+) -> None:
     near.put(near.key("T", 1), a=1, b=2)
     exported = lines_of(engine)
     near.put(near.key("T", 1), a=7, b=7)
@@ -146,7 +159,9 @@ def test_an_import_brings_index_entries_and_writes_over_what_is_there(near, engi
     assert near.names("T", ("a", "=", 7)) == []
 
 
-def test_a_part_is_selected_by_project_database_namespace_and_kind(engine, make_service):
+def test_a_part_is_selected_by_project_database_namespace_and_kind(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> None:
     for project in ("p", "q"):
         for database in ("", "d"):
             service = make_service(inprocess.Channel(engine), project)
@@ -164,7 +179,7 @@ def test_a_part_is_selected_by_project_database_namespace_and_kind(engine, make_
 GOOD = b'{"key": {"partitionId": {"projectId": "test"}, "path": [{"kind": "T", "id": "1"}]}}\n'
 
 
-def bad(**changes):
+def bad(**changes: Any) -> bytes:
     path = {"kind": "T", "id": "1"} | changes.pop("path", {})
     key = {"partitionId": {"projectId": "test"}, "path": [path]}
     return json.dumps({"key": key} | changes).encode()
@@ -181,20 +196,24 @@ def bad(**changes):
      bad(properties={"a": {"stringValue": "\ud800"}}),
      b'{"key": {}, "key": {}}', b'{"key": {"path": [{"kind": "T"}]}}', b"9" * 5000],
 )  # fmt: skip
-def test_a_bad_line_is_named_and_nothing_is_stored(engine, line):
+def test_a_bad_line_is_named_and_nothing_is_stored(engine: inprocess.Engine, line: bytes) -> None:
     with pytest.raises(errors.InvalidArgument, match=r"^some\.jsonl:3: "):
         json_lines.load(engine.storage, [GOOD, b"\n", line], source="some.jsonl")
     assert stored(engine) == []
 
 
-def test_in_batches_what_was_committed_before_the_error_stays_and_it_says_so(engine):
+def test_in_batches_what_was_committed_before_the_error_stays_and_it_says_so(
+    engine: inprocess.Engine,
+) -> None:
     lines = [GOOD.replace(b'"1"', b'"%d"' % number) for number in range(1, 6)] + [b"{"]
     with pytest.raises(errors.InvalidArgument, match=r"^x:6: .*\(4 entities .* are stored"):
         json_lines.load(engine.storage, lines, source="x", batch=2)
     assert len(stored(engine)) == 4
 
 
-def test_a_line_without_an_end_is_not_taken_into_memory(engine, monkeypatch, tmp_path):
+def test_a_line_without_an_end_is_not_taken_into_memory(
+    engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(json_lines, "MAX_LINE", 1000)
     path = tmp_path / "long"
     path.write_bytes(b"{" * 5000)
@@ -202,7 +221,9 @@ def test_a_line_without_an_end_is_not_taken_into_memory(engine, monkeypatch, tmp
         json_lines.load(engine.storage, json_lines.read_lines(file), source="long")
 
 
-def test_the_verbs_move_everything_from_one_file_to_another(tmp_path, make_service, capsys):
+def test_the_verbs_move_everything_from_one_file_to_another(
+    tmp_path: Path, make_service: type[service_calls.Service], capsys: pytest.CaptureFixture[str]
+) -> None:
     one, two, lines = (str(tmp_path / name) for name in ("one", "two", "lines"))
     with inprocess.open_engine(one) as engine:
         service = make_service(inprocess.Channel(engine))
@@ -229,7 +250,9 @@ def test_the_verbs_move_everything_from_one_file_to_another(tmp_path, make_servi
         (["check", "--data", "{}/lines"], "{}/lines"),
     ],
 )
-def test_a_verb_that_cannot_be_done_says_why_in_one_line(tmp_path, capsys, arguments, text):
+def test_a_verb_that_cannot_be_done_says_why_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
     inprocess.open_engine(tmp_path / "data").close()
     (tmp_path / "lines").write_text("{\n")
     assert command_line.main([each.format(tmp_path) for each in arguments]) == 1
@@ -245,14 +268,18 @@ def test_a_verb_that_cannot_be_done_says_why_in_one_line(tmp_path, capsys, argum
      (["--port", "0", "--clock", "slow"], "--clock"),
      (["--port", "0", "--admin-port", "x"], "--admin-port")],
 )  # fmt: skip
-def test_a_bad_flag_is_named(capsys, arguments, flag):
+def test_a_bad_flag_is_named(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], flag: str
+) -> None:
     with pytest.raises(SystemExit) as ended:
         command_line.main(arguments)
     assert ended.value.code == 2
     assert flag in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_backup_restore_compact_and_check_are_verbs(tmp_path, make_service, capsys):
+def test_backup_restore_compact_and_check_are_verbs(
+    tmp_path: Path, make_service: type[service_calls.Service], capsys: pytest.CaptureFixture[str]
+) -> None:
     data, copy = str(tmp_path / "data"), str(tmp_path / "copy")
     with inprocess.open_engine(data) as engine:
         service = make_service(inprocess.Channel(engine))
@@ -269,7 +296,9 @@ def test_backup_restore_compact_and_check_are_verbs(tmp_path, make_service, caps
 
 
 @pytest.mark.slow
-def test_export_and_import_are_programs_whose_memory_stays_flat(tmp_path, make_service):
+def test_export_and_import_are_programs_whose_memory_stays_flat(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     data, lines = tmp_path / "data", tmp_path / "lines"
     padding = json.dumps({"stringValue": "x" * 12_000, "excludeFromIndexes": True}).encode()
     with lines.open("wb") as file:
@@ -291,7 +320,7 @@ def test_export_and_import_are_programs_whose_memory_stays_flat(tmp_path, make_s
     assert max(peaks) < resource_floor() + 30_000
 
 
-def resource_floor():
+def resource_floor() -> int:
     """Return what the imports alone take, in KiB."""
     program = "import resource\nfrom emulator.cli import command_line\n"
     program += "from emulator.import_export import json_lines\n"

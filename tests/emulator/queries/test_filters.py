@@ -1,25 +1,31 @@
 """Claims about filters: OR, !=, NOT_IN, several inequalities, keys beside other properties."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import put_all
 
 
 @pytest.fixture
-def grid(near):
+def grid(near: service_calls.Service) -> service_calls.Service:
     """The entities 11, 12, ... 55: a is the first digit, b the second."""
     put_all(near, *((10 * a + b, {"a": a, "b": b}) for a in range(1, 6) for b in range(1, 6)))
     return near
 
 
-def test_or_finds_what_either_side_finds_once_and_in_key_order(service):
+def test_or_finds_what_either_side_finds_once_and_in_key_order(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (1, {"a": 1}), (2, {"a": 1, "b": 2}), (3, {"b": 2}), (4, {"a": 3, "b": 3}))
     assert service.names("T", ("or", ("a", "=", 1), ("b", "=", 2))) == [1, 2, 3]
     assert service.names("T", ("or", ("a", "=", 3), ("a", "=", 3), ("a", "in", [3, 4]))) == [4]
     assert service.count(service.query("T", ("or", ("a", "=", 1), ("b", "=", 2))), None) == [3]
 
 
-def test_and_and_or_nest_freely(grid):
+def test_and_and_or_nest_freely(grid: service_calls.Service) -> None:
     either = ("or", ("a", "=", 1), ("and", ("a", "=", 2), ("b", "in", [1, 2])))
     assert grid.names("T", either) == [11, 12, 13, 14, 15, 21, 22]
     assert grid.names("T", either, ("or", ("b", "=", 2), ("b", "=", 5))) == [12, 15, 22]
@@ -29,14 +35,18 @@ def test_and_and_or_nest_freely(grid):
     ]
 
 
-def test_an_inequality_in_one_branch_asks_all_results_to_have_the_property(service):
+def test_an_inequality_in_one_branch_asks_all_results_to_have_the_property(
+    service: service_calls.Service,
+) -> None:
     put_all(service, ("nob", {"a": 1}), (1, {"a": 1, "b": 1}), (2, {"b": 3}), (3, {"a": 1, "b": 4}))
     either = ("or", ("a", "=", 1), ("b", ">", 2))
     assert service.names("T", either) == [1, 2, 3]
     assert service.names("T", ("or", ("a", "=", 1), ("b", "=", 3))) == [1, 2, 3, "nob"]
 
 
-def test_at_most_30_disjunctions_are_served(near, refused):
+def test_at_most_30_disjunctions_are_served(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(near, (1, {"a": 1, "b": 1, "x": 1}))
     five = ("or", *(("a", "=", n) for n in range(5)))
     six = ("or", *(("b", "=", n) for n in range(6)))
@@ -51,7 +61,9 @@ def test_at_most_30_disjunctions_are_served(near, refused):
             near.names("T", *filters)
 
 
-def test_all_disjunctions_share_one_ancestor(near, refused):
+def test_all_disjunctions_share_one_ancestor(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for n in (1, 2):
         near.put(near.key("A", n, "T", n), a=n)
     under = ("__key__", "under", near.key("A", 1))
@@ -69,7 +81,9 @@ def test_all_disjunctions_share_one_ancestor(near, refused):
         near.names("T", under, ("or", ("and", under, one), two))
 
 
-def test_not_equal_finds_what_exists_with_another_value(service, unindexed):
+def test_not_equal_finds_what_exists_with_another_value(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     put_all(
         service,
         (1, {"a": 1}), (2, {"a": None}), (3, {"a": "x"}), (4, {}), (5, {"a": unindexed(2)}),
@@ -82,20 +96,24 @@ def test_not_equal_finds_what_exists_with_another_value(service, unindexed):
     assert service.names("T", ("a", "!=", 1), ("a", ">", 0)) == [8, 3]
 
 
-def test_not_in_finds_what_exists_with_none_of_the_values(service):
+def test_not_in_finds_what_exists_with_none_of_the_values(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 8)), (8, {"a": None}), (9, {}))
     assert service.names("T", ("a", "not in", [2, 5, 6, 9, 2])) == [8, 1, 3, 4, 7]
     assert service.names("T", ("a", "not in", [2, 5, None]), order=["-a"]) == [7, 6, 4, 3, 1]
     assert service.names("T", ("a", "not in", [2]), ("a", "<", 4), ("a", ">=", 2)) == [3]
 
 
-def test_one_value_of_an_array_must_meet_all_that_it_must_not_be(near):
+def test_one_value_of_an_array_must_meet_all_that_it_must_not_be(
+    near: service_calls.Service,
+) -> None:
     put_all(near, (1, {"a": [1, 2]}), (2, {"a": [1]}), (3, {"a": [2, 3]}))
     assert near.names("T", ("a", "!=", 1)) == [1, 3]
     assert near.names("T", ("a", "not in", [1, 2])) == [3]
 
 
-def test_not_equal_and_not_in_stand_where_they_may(near, refused):
+def test_not_equal_and_not_in_stand_where_they_may(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     excluded = ("a", "not in", [1])
     for filters in (
         (("a", "!=", 1), ("a", "!=", 2)), (("a", "!=", 1), ("b", "!=", 2)),
@@ -114,7 +132,9 @@ def test_not_equal_and_not_in_stand_where_they_may(near, refused):
     assert near.names("T", ("a", "not in", [1] * 10)) == []
 
 
-def test_inequalities_on_several_properties_are_met_in_the_order_of_their_index(grid, refused):
+def test_inequalities_on_several_properties_are_met_in_the_order_of_their_index(
+    grid: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     both = (("a", ">", 3), ("b", "<", 3))
     assert grid.names("T", *both) == [41, 42, 51, 52]
     assert grid.names("T", *both, order=["-a"]) == [51, 52, 41, 42]
@@ -128,7 +148,9 @@ def test_inequalities_on_several_properties_are_met_in_the_order_of_their_index(
         grid.names("T", *both, ("c", "=", 1))
 
 
-def test_all_inequality_properties_come_before_other_orders(near, refused):
+def test_all_inequality_properties_come_before_other_orders(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     both = (("a", ">", 3), ("b", "<", 3))
     for order in (["c"], ["a", "c"], ["a", "c", "b"], ["c", "a", "b"]):
         with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
@@ -141,7 +163,9 @@ def test_all_inequality_properties_come_before_other_orders(near, refused):
         near.names("T", *((f"p{n}", ">", 1) for n in range(10)))
 
 
-def test_keys_are_compared_beside_orders_and_inequalities(grid, refused):
+def test_keys_are_compared_beside_orders_and_inequalities(
+    grid: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = grid.key
     assert grid.names("T", ("__key__", "=", key("T", 32)), order=["-a"]) == [32]
     assert grid.names("T", ("__key__", "=", key("T", 32)), ("a", ">", 3)) == []
@@ -168,7 +192,9 @@ def test_keys_are_compared_beside_orders_and_inequalities(grid, refused):
             grid.names("T", *filters, order=order)
 
 
-def test_kindless_queries_take_any_filter_on_keys(near, refused):
+def test_kindless_queries_take_any_filter_on_keys(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for path in (("A", 1), ("B", 1), ("B", 2), ("C", 1)):
         near.put(near.key(*path), x=1)
     b1, b2 = near.key("B", 1), near.key("B", 2)
@@ -180,7 +206,7 @@ def test_kindless_queries_take_any_filter_on_keys(near, refused):
         near.names(None, distinct=["x"])
 
 
-def test_orders_on_what_all_branches_fix_are_ignored(near):
+def test_orders_on_what_all_branches_fix_are_ignored(near: service_calls.Service) -> None:
     put_all(near, (1, {"a": [1, 9], "b": 1}), (2, {"a": [1, 5], "b": 2}))
     either = ("or", ("b", "=", 1), ("b", "=", 2))
     assert near.names("T", either, ("a", "=", 1), order=["-a"]) == [1, 2]
@@ -188,7 +214,7 @@ def test_orders_on_what_all_branches_fix_are_ignored(near):
     assert near.names("T", ("or", ("a", "=", 9), ("a", "=", 5)), order=["a"]) == [2, 1]
 
 
-def test_an_array_sorts_by_its_first_value_that_meets_a_branch(near):
+def test_an_array_sorts_by_its_first_value_that_meets_a_branch(near: service_calls.Service) -> None:
     put_all(near, (1, {"a": [1, 9]}), (2, {"a": [4, 5, 6, 7]}), (3, {"a": 5}))
     assert near.names("T", ("a", "in", [9, 5, 6]), order=["a"]) == [2, 3, 1]
     assert near.names("T", ("a", "in", [9, 5, 6]), order=["-a"]) == [1, 2, 3]
@@ -196,7 +222,9 @@ def test_an_array_sorts_by_its_first_value_that_meets_a_branch(near):
     assert near.names("T", ("a", "!=", 1), order=["a"]) == [2, 3, 1]
 
 
-def test_every_missing_index_of_a_disjunction_is_recommended(near, refused):
+def test_every_missing_index_of_a_disjunction_is_recommended(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused(
         "FAILED_PRECONDITION",
         "recommended index is:\n- kind: T\n  properties:\n  - name: x\n  - name: z\n"
@@ -207,7 +235,11 @@ def test_every_missing_index_of_a_disjunction_is_recommended(near, refused):
         near.names("T", ("x", "in", [1, 2]), order=["z", "x"])
 
 
-def test_a_filter_value_is_never_excluded_from_indexes(near, unindexed, refused):
+def test_a_filter_value_is_never_excluded_from_indexes(
+    near: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     for operator, value in (
         ("=", unindexed(1)),
         ("in", unindexed([1])),
@@ -218,7 +250,9 @@ def test_a_filter_value_is_never_excluded_from_indexes(near, unindexed, refused)
             near.names("T", ("a", operator, value))
 
 
-def test_an_array_sorts_by_the_first_of_several_equal_values_and_projects_all(near):
+def test_an_array_sorts_by_the_first_of_several_equal_values_and_projects_all(
+    near: service_calls.Service,
+) -> None:
     put_all(near, (1, {"a": [1, 4, 7]}), (2, {"a": 2}), (3, {"a": [1, 7]}))
     either = ("or", ("and", ("a", "in", [1]), ("a", "in", [4])), ("a", "in", [2]))
     assert near.names("T", either, order=["a"]) == [1, 2]

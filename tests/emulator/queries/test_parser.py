@@ -4,21 +4,26 @@
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
+from emulator import inprocess
 from emulator.execution import automatic_indexes
+from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import put_all
 
 
-def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service):
+def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service: service_calls.Service) -> None:
     put_all(service, *(((name), {}) for name in ("b", "a", 10, 2, "B")))
     assert service.names() == [2, 10, "B", "a", "b"]
     assert service.names("U") == []
 
 
-def test_every_type_has_its_place_in_the_order_of_values(service):
+def test_every_type_has_its_place_in_the_order_of_values(service: service_calls.Service) -> None:
     ordered = [
         None, -5, 3, dt.datetime(1970, 1, 1, microsecond=4), 5, False, True,
         b"a", "", "B", "a", "\uffff", "\U0001f600", -math.inf, -1.5, 0.0, 1.5, math.inf, math.nan,
@@ -36,19 +41,23 @@ def test_every_type_has_its_place_in_the_order_of_values(service):
             assert service.names("T", ("v", "=", value)) == [place + 1]
 
 
-def test_an_integer_does_not_equal_a_double(service):
+def test_an_integer_does_not_equal_a_double(service: service_calls.Service) -> None:
     put_all(service, (1, {"v": 1}), (2, {"v": 1.0}))
     assert service.names("T", ("v", "=", 1)) == [1]
     assert service.names("T", ("v", "=", 1.0)) == [2]
 
 
-def test_ties_are_broken_by_ascending_key_in_both_directions(service):
+def test_ties_are_broken_by_ascending_key_in_both_directions(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (2, {"a": 1}), (1, {"a": 1}), (3, {"a": 0}))
     assert service.names(order=["a"]) == [3, 1, 2]
     assert service.names(order=["-a"]) == [1, 2, 3]
 
 
-def test_only_entities_with_the_indexed_property_are_found(service, unindexed):
+def test_only_entities_with_the_indexed_property_are_found(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     put_all(service, (1, {"a": 1}), (2, {}), (3, {"a": unindexed(1)}), (4, {"a": None}))
     assert service.names("T", ("a", "=", 1)) == [1]
     assert service.names("T", ("a", "=", None)) == [4]
@@ -56,12 +65,12 @@ def test_only_entities_with_the_indexed_property_are_found(service, unindexed):
     assert service.names() == [1, 2, 3, 4]
 
 
-def test_an_empty_array_is_found_as_null(service):
+def test_an_empty_array_is_found_as_null(service: service_calls.Service) -> None:
     put_all(service, (1, {"a": []}), (2, {"a": [1]}))
     assert service.names("T", ("a", "=", None)) == [1]
 
 
-def test_inequalities_bound_the_results(service):
+def test_inequalities_bound_the_results(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 8)))
     assert service.names("T", ("a", ">", 2), ("a", "<=", 5)) == [3, 4, 5]
     assert service.names("T", ("a", ">=", 2), ("a", "<", 5), ("a", ">", 1)) == [2, 3, 4]
@@ -71,17 +80,21 @@ def test_inequalities_bound_the_results(service):
     assert service.names("T", ("a", ">=", 3), ("a", "<=", 3), order=["a"]) == [3]
 
 
-def test_inequalities_on_an_array_must_be_met_by_one_value(service):
+def test_inequalities_on_an_array_must_be_met_by_one_value(service: service_calls.Service) -> None:
     put_all(service, (1, {"a": [1, 9]}), (2, {"a": [1, 5]}))
     assert service.names("T", ("a", ">", 3), ("a", "<", 7)) == [2]
 
 
-def test_equalities_on_an_array_may_be_met_by_different_values(service):
+def test_equalities_on_an_array_may_be_met_by_different_values(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (1, {"a": [1, 9]}), (2, {"a": [1, 5]}))
     assert service.names("T", ("a", "=", 1), ("a", "=", 9)) == [1]
 
 
-def test_an_array_sorts_by_its_smallest_and_greatest_value_and_appears_once(service):
+def test_an_array_sorts_by_its_smallest_and_greatest_value_and_appears_once(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (1, {"a": [4, 5, 6, 7]}), (2, {"a": [1, 9]}), (3, {"a": 5}))
     assert service.names(order=["a"]) == [2, 1, 3]
     assert service.names(order=["-a"]) == [2, 1, 3]
@@ -89,7 +102,9 @@ def test_an_array_sorts_by_its_smallest_and_greatest_value_and_appears_once(serv
     assert service.names("T", ("a", "<", 7), order=["-a"]) == [1, 3, 2]
 
 
-def test_equality_filters_are_joined_without_a_composite_index(service):
+def test_equality_filters_are_joined_without_a_composite_index(
+    service: service_calls.Service,
+) -> None:
     put_all(
         service,
         *((n, {"x": n % 2, "y": n % 3, "z": n % 5}) for n in range(1, 61)),
@@ -100,7 +115,7 @@ def test_equality_filters_are_joined_without_a_composite_index(service):
     assert len(service.results(query)) == 7
 
 
-def test_composite_indexes_serve_orders_behind_equalities(service):
+def test_composite_indexes_serve_orders_behind_equalities(service: service_calls.Service) -> None:
     put_all(service, *((n, {"c": n % 2, "a": -n, "b": n % 3}) for n in range(1, 8)))
     assert service.names("T", ("c", "=", 1), order=["a"]) == [7, 5, 3, 1]
     assert service.names("T", ("c", "=", 1), ("a", "<", -2)) == [7, 5, 3]
@@ -108,14 +123,16 @@ def test_composite_indexes_serve_orders_behind_equalities(service):
     assert service.names(order=["-a", "b"]) == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_two_composite_indexes_join_on_their_common_order(service):
+def test_two_composite_indexes_join_on_their_common_order(service: service_calls.Service) -> None:
     put_all(service, *((n, {"c": n % 2, "tag": [n % 3, "all"], "a": -n}) for n in range(1, 13)))
     query = (("c", "=", 0), ("tag", "=", 1))
     assert service.names("T", *query, order=["a"]) == [10, 4]
     assert service.names("T", *query, ("tag", "=", "all"), order=["a"]) == [10, 4]
 
 
-def test_a_missing_composite_index_is_refused_with_the_index_to_add(service, refused):
+def test_a_missing_composite_index_is_refused_with_the_index_to_add(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused(
         "FAILED_PRECONDITION",
         "no matching index found. recommended index is:\n- kind: T\n  properties:\n  - name: b\n"
@@ -133,8 +150,11 @@ def test_a_missing_composite_index_is_refused_with_the_index_to_add(service, ref
 
 
 def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
-    service, engine, refused, index_yaml
-):
+    service: service_calls.Service,
+    engine: inprocess.Engine,
+    refused: Callable[..., Any],
+    index_yaml: Path,
+) -> None:
     put_all(service, (1, {"a": 1, "b": 2}), (2, {"a": 1, "b": 1}))
     for _ in range(2):
         assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
@@ -148,7 +168,9 @@ def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
     assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
 
 
-def test_a_query_asked_before_in_another_namespace_is_another_query(service):
+def test_a_query_asked_before_in_another_namespace_is_another_query(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (1, {"a": 1}))
     query = service.query("T", order=["a"])
     for _ in range(2):
@@ -156,7 +178,9 @@ def test_a_query_asked_before_in_another_namespace_is_another_query(service):
         assert service.results(query, "other") == []
 
 
-def test_no_more_plans_are_kept_than_a_few_hundred(near, engine):
+def test_no_more_plans_are_kept_than_a_few_hundred(
+    near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     for number in range(600):
         near.names("T", ("a", "=", number))
     long = [(name, "=", name * 1_400) for name in ("a", "b", "c")]
@@ -167,31 +191,37 @@ def test_no_more_plans_are_kept_than_a_few_hundred(near, engine):
     assert max(len(message) for _, message in kept) <= 4096
 
 
-def test_an_order_on_a_property_with_an_equality_is_ignored(service):
+def test_an_order_on_a_property_with_an_equality_is_ignored(service: service_calls.Service) -> None:
     put_all(service, (2, {"a": [1, 5]}), (1, {"a": [1, 7]}))
     assert service.names("T", ("a", "=", 1), order=["-a"]) == [1, 2]
 
 
-def test_the_first_order_must_be_the_inequality_property(service, refused):
+def test_the_first_order_must_be_the_inequality_property(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
         service.names("T", ("a", ">", 1), order=["b", "a"])
 
 
-def test_in_finds_each_result_once_in_key_order_or_in_the_given_order(service):
+def test_in_finds_each_result_once_in_key_order_or_in_the_given_order(
+    service: service_calls.Service,
+) -> None:
     put_all(service, (1, {"a": [2, 3]}), (2, {"a": 1}), (3, {"a": 3}), (4, {"a": 9}))
     assert service.names("T", ("a", "in", [3, 2, 1, 1])) == [1, 2, 3]
     assert service.names("T", ("a", "in", [3, 2, 1]), order=["a"]) == [2, 1, 3]
     assert service.names("T", ("a", "in", [3, 2, 1]), order=["-a"]) == [1, 3, 2]
 
 
-def test_in_joins_with_equalities_and_composite_orders(service):
+def test_in_joins_with_equalities_and_composite_orders(service: service_calls.Service) -> None:
     put_all(service, *((n, {"c": n % 4, "a": -n, "x": n % 2}) for n in range(1, 13)))
     assert service.names("T", ("c", "in", [1, 2]), order=["a"]) == [10, 9, 6, 5, 2, 1]
     assert service.names("T", ("c", "in", [1, 2]), ("x", "=", 1)) == [1, 5, 9]
     assert service.names("T", ("c", "in", [1, 2]), order=["c", "a"]) == [9, 5, 1, 10, 6, 2]
 
 
-def test_in_is_bounded_and_takes_a_non_empty_array(service, refused):
+def test_in_is_bounded_and_takes_a_non_empty_array(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, (7, {"a": 7, "b": 7}))
     assert service.names("T", ("a", "in", list(range(30)))) == [7]
     with refused("INVALID_ARGUMENT", "30"):
@@ -204,7 +234,9 @@ def test_in_is_bounded_and_takes_a_non_empty_array(service, refused):
         service.names("T", ("a", "in", 1))
 
 
-def test_an_ancestor_query_finds_the_entity_and_all_descendants(service):
+def test_an_ancestor_query_finds_the_entity_and_all_descendants(
+    service: service_calls.Service,
+) -> None:
     for path in (("A", 1), ("A", 1, "T", 1), ("A", 1, "B", 1, "T", 2), ("A", 2, "T", 3), ("T", 4)):
         service.put(service.key(*path), a=path[-1], x=1)
     under = ("__key__", "under", service.key("A", 1))
@@ -219,7 +251,9 @@ def test_an_ancestor_query_finds_the_entity_and_all_descendants(service):
     assert service.names("T", ("__key__", "under", service.key("A", 9))) == []
 
 
-def test_an_ancestor_must_be_one_complete_key_of_the_partition(service, refused):
+def test_an_ancestor_must_be_one_complete_key_of_the_partition(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "duplicate ancestor"):
         under = ("__key__", "under", service.key("A", 1))
         service.names("T", under, under)
@@ -230,7 +264,9 @@ def test_an_ancestor_must_be_one_complete_key_of_the_partition(service, refused)
         service.names("T", ("a", "under", service.key("A", 1)))
 
 
-def test_key_filters_compare_keys(service, refused):
+def test_key_filters_compare_keys(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, *((n, {"x": n % 2}) for n in range(1, 7)))
     key = service.key
     assert service.names("T", ("__key__", ">", key("T", 2)), ("__key__", "<=", key("T", 4))) == [
@@ -251,14 +287,16 @@ def test_key_filters_compare_keys(service, refused):
         service.names("T", ("__key__", ">", key("T", 1, namespace="other")))
 
 
-def test_a_descending_key_order_needs_and_uses_its_index(service):
+def test_a_descending_key_order_needs_and_uses_its_index(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n % 2}) for n in range(1, 6)))
     assert service.names(order=["-__key__"]) == [5, 4, 3, 2, 1]
     assert service.names(order=["a", "-__key__"]) == [4, 2, 5, 3, 1]
     assert service.names(order=["__key__"]) == [1, 2, 3, 4, 5]
 
 
-def test_kindless_queries_walk_all_kinds_in_key_order(service, refused):
+def test_kindless_queries_walk_all_kinds_in_key_order(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for path in (("B", 1), ("A", 2), ("A", 1, "Z", 1)):
         service.put(service.key(*path))
     kinds = [r.entity.key.path[-1].kind for r in service.results(service.query(None))]
@@ -273,7 +311,9 @@ def test_kindless_queries_walk_all_kinds_in_key_order(service, refused):
         service.names(None, order=["-__key__"])
 
 
-def test_embedded_entities_are_found_by_dotted_names(service, unindexed):
+def test_embedded_entities_are_found_by_dotted_names(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     put_all(
         service,
         (1, {"o": {"x": 1, "in": {"y": "deep"}}}),
@@ -287,7 +327,9 @@ def test_embedded_entities_are_found_by_dotted_names(service, unindexed):
     assert service.names(order=["o"]) == []
 
 
-def test_namespaces_databases_and_projects_are_apart(service, make_service):
+def test_namespaces_databases_and_projects_are_apart(
+    service: service_calls.Service, make_service: type[service_calls.Service]
+) -> None:
     service.put(service.key("T", 1), a=1)
     service.put(service.key("T", 2, namespace="n"), a=1)
     named = make_service(service.channel)
@@ -302,14 +344,16 @@ def test_namespaces_databases_and_projects_are_apart(service, make_service):
     assert service.get(service.key("T", 3)) is None
 
 
-def test_count_answers_aliases_and_limits(service, refused):
+def test_count_answers_aliases_and_limits(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     query = service.query("T", ("a", ">", 3))
     assert service.count(query, None, 5, None) == [7, 5, 7]
     assert service.count(service.query(order=["a"], offset=2, limit=4), None) == [4]
     assert service.count(service.query("T", ("a", "<", 0)), None) == [0]
 
-    def run(*aggregations):
+    def run(*aggregations: dict[str, Any]) -> Any:
         nested = {"nested_query": query, "aggregations": aggregations}
         return service.call("RunAggregationQuery", aggregation_query=nested).batch
 
@@ -328,7 +372,7 @@ def test_count_answers_aliases_and_limits(service, refused):
         service.count(query, -1)
 
 
-def test_an_update_removes_what_the_old_value_found(service):
+def test_an_update_removes_what_the_old_value_found(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), a=1)
     service.put(service.key("T", 1), a=[2, 3])
     assert service.names("T", ("a", "=", 1)) == []
@@ -339,7 +383,9 @@ def test_an_update_removes_what_the_old_value_found(service):
     assert service.names(order=["-a"]) == []
 
 
-def test_what_is_not_built_is_refused_by_name(service, refused):
+def test_what_is_not_built_is_refused_by_name(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     asked = [
         service.query(),
     ]
@@ -353,7 +399,9 @@ def test_what_is_not_built_is_refused_by_name(service, refused):
         service.call("RunAggregationQuery", gql_query={})
 
 
-def test_malformed_queries_are_refused(service, refused):
+def test_malformed_queries_are_refused(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     several = service.query()
     several.kind.add(name="U")
     unset = service.query("T", ("a", "=", 1))
@@ -379,22 +427,26 @@ def test_malformed_queries_are_refused(service, refused):
             service.results(query)
 
 
-def test_statistics_kinds_are_empty(service):
+def test_statistics_kinds_are_empty(service: service_calls.Service) -> None:
     assert service.names("__Stat_Total__") == []
 
 
 @pytest.mark.parametrize("project", ["", "no spaces", "x" * 101])
-def test_a_request_must_name_a_project(service, project, refused):
+def test_a_request_must_name_a_project(
+    service: service_calls.Service, project: str, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         service.call("RunQuery", project_id=project, query=service.query())
 
 
-def test_the_default_database_has_no_name(service, refused):
+def test_the_default_database_has_no_name(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         service.call("RunQuery", database_id="(default)", query=service.query())
 
 
-def test_an_unknown_method_is_unimplemented(channel):
+def test_an_unknown_method_is_unimplemented(channel: grpc.Channel | inprocess.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary("/google.datastore.v1.Datastore/Nothing")(b"")
+        channel.unary_unary("/google.datastore.v1.Datastore/Nothing")(b"")  # type: ignore[arg-type]
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED

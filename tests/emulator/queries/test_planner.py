@@ -1,16 +1,22 @@
 """Claims about plans: which index serves a query, and which one is recommended."""
 
+from typing import Any
+
 import pytest
 
 from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
-from emulator.queries import filters, parser, planner, query_cursors
+from emulator.queries import filters, parser, planner, query_cursors, query_plan
 
 HERE = keys.Partition("p")
 OPERATORS = {"<": 1, ">": 3, ">=": 4, "=": 5, "in": 6}
 
 
-def query(*filters, order=(), projection=()):
+def query(
+    *filters: tuple[Any, ...],
+    order: list[str] | tuple[()] = (),
+    projection: list[str] | tuple[()] = (),
+) -> parser.Query:
     made = protobufs.Query(kind=[{"name": "K"}])
     if filters:
         made.filter.composite_filter.op = 1
@@ -30,18 +36,18 @@ def query(*filters, order=(), projection=()):
     return parser.parse(made, HERE)
 
 
-def index(*names):
+def index(*names: str) -> indexes.Index:
     return indexes.Index("K", tuple((name.lstrip("-"), name.startswith("-")) for name in names))
 
 
-def scans(plan):
+def scans(plan: query_plan.Plan) -> list[list[list[str]]]:
     return [
         [[name for name, _ in scan.index.properties] for scan in branch.scans]
         for branch in plan.branches
     ]
 
 
-def test_one_index_that_meets_everything_is_preferred_to_a_join():
+def test_one_index_that_meets_everything_is_preferred_to_a_join() -> None:
     asked = query(("a", "=", 1), ("b", "=", 2), order=["c"])
     both, left, right = index("a", "b", "c"), index("a", "c"), index("b", "c")
     assert scans(planner.plan(asked, [left, right, both])) == [[["a", "b", "c"]]]
@@ -53,45 +59,45 @@ def test_one_index_that_meets_everything_is_preferred_to_a_join():
     )
 
 
-def test_a_descending_column_may_hold_an_equality():
+def test_a_descending_column_may_hold_an_equality() -> None:
     asked = query(("a", "=", 1), order=["c"])
     assert scans(planner.plan(asked, [index("-a", "c")])) == [[["a", "c"]]]
 
 
-def test_two_values_of_one_property_are_two_scans():
+def test_two_values_of_one_property_are_two_scans() -> None:
     asked = query(("a", "=", 1), ("a", "=", 2), order=["c"])
     assert scans(planner.plan(asked, [index("a", "c")])) == [[["a", "c"], ["a", "c"]]]
 
 
-def test_in_is_a_union_of_branches_and_one_value_is_one_branch():
+def test_in_is_a_union_of_branches_and_one_value_is_one_branch() -> None:
     assert len(planner.plan(query(("a", "in", [1, 2, 3])), []).branches) == 3
     assert len(planner.plan(query(("a", "in", [1, 1])), []).branches) == 1
 
 
-def test_filters_that_contradict_each_other_scan_nothing():
+def test_filters_that_contradict_each_other_scan_nothing() -> None:
     plan = planner.plan(query(("a", ">", 5), ("a", "<", 3)), [])
     assert [branch.segments for branch in plan.branches] == [()]
 
 
-def test_a_filter_that_nothing_meets_asks_for_its_index_all_the_same():
+def test_a_filter_that_nothing_meets_asks_for_its_index_all_the_same() -> None:
     asked = query(("a", "in", [1]), ("b", ">", 5), ("b", "<", 3))
     with pytest.raises(errors.MissingIndex):
         planner.plan(asked, [])
     assert scans(planner.plan(asked, [index("a", "b")])) == [[["a", "b"]]]
 
 
-def test_an_equal_value_inside_a_range_meets_it():
+def test_an_equal_value_inside_a_range_meets_it() -> None:
     assert scans(planner.plan(query(("a", "=", 5), ("a", ">", 3)), [])) == [[["a"]]]
     with pytest.raises(errors.MissingIndex):
         planner.plan(query(("a", "=", 1), ("a", ">", 3)), [])
 
 
-def test_a_projection_takes_the_order_of_its_index():
+def test_a_projection_takes_the_order_of_its_index() -> None:
     asked = query(projection=["a", "b"])
     assert planner.plan(asked, [index("b", "-a")]).columns == (("b", False), ("a", True))
 
 
-def test_constants_are_put_into_positions_and_taken_out_again():
+def test_constants_are_put_into_positions_and_taken_out_again() -> None:
     asked = query(("b", "in", [1, 2]), order=["a", "-b", "c"])
     plan = planner.plan(asked, [index("b", "a", "c")])
     suffix = b"\x31" + b"\x30" + b"\x10key"
@@ -105,7 +111,7 @@ def test_constants_are_put_into_positions_and_taken_out_again():
     assert plan.suffix_from(second, positions[0], past=True) == b"\x31\xff"
 
 
-def test_bounds_lie_between_two_cursors():
+def test_bounds_lie_between_two_cursors() -> None:
     plan = planner.plan(query(order=["a"]), [])
     branch = plan.branches[0]
     start, end = query_cursors.Position(b"\x31a"), query_cursors.Position(b"\x31c", is_before=True)
@@ -114,7 +120,7 @@ def test_bounds_lie_between_two_cursors():
     assert plan.segments(branch, query_cursors.Position(b"\xff"), None) == ()
 
 
-def test_ranges_keep_the_narrower_bound():
+def test_ranges_keep_the_narrower_bound() -> None:
     whole = filters.Range()
     low = whole.narrowed(4, b"c").narrowed(3, b"c").narrowed(4, b"b").narrowed(4, b"c")
     assert (low.low, low.is_low_open) == (b"c", True)

@@ -1,17 +1,22 @@
 """Claims about cursors: positions that survive changes, and refusals of what is none."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def ten(service):
+def ten(service: service_calls.Service) -> service_calls.Service:
     service.commit(
         *({"upsert": service.entity(service.key("T", n), a=n, x=1)} for n in range(1, 11))
     )
     return service
 
 
-def names(results):
+def names(results: Any) -> list[int]:
     return [each.entity.key.path[-1].id for each in results]
 
 
@@ -29,7 +34,9 @@ def names(results):
         {"filters": [("x", "in", [1, 2]), ("a", ">", 3)], "needs": "tag"},
     ],
 )
-def test_every_cursor_resumes_right_behind_its_result(ten, asked):
+def test_every_cursor_resumes_right_behind_its_result(
+    ten: service_calls.Service, asked: dict[str, Any]
+) -> None:
     asked = dict(asked)
     filters = asked.pop("filters", [])
     if asked.pop("needs", None):
@@ -42,7 +49,9 @@ def test_every_cursor_resumes_right_behind_its_result(ten, asked):
         assert names(before.entity_results) == names(everything)[: place + 1]
 
 
-def test_a_cursor_survives_inserts_before_it_and_the_deletion_of_its_entity(ten):
+def test_a_cursor_survives_inserts_before_it_and_the_deletion_of_its_entity(
+    ten: service_calls.Service,
+) -> None:
     cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
     ten.put(ten.key("T", 100), a=0)
     ten.delete(ten.key("T", 5))
@@ -50,13 +59,13 @@ def test_a_cursor_survives_inserts_before_it_and_the_deletion_of_its_entity(ten)
     assert names(resumed.entity_results) == [6, 7, 8, 9, 10]
 
 
-def test_an_offset_counts_from_the_start_cursor(ten):
+def test_an_offset_counts_from_the_start_cursor(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
     resumed = ten.batch(ten.query(order=["a"], start_cursor=cursor, offset=2, limit=2))
     assert names(resumed.entity_results) == [8, 9]
 
 
-def test_the_end_cursor_of_nothing_is_where_the_query_began(ten):
+def test_the_end_cursor_of_nothing_is_where_the_query_began(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).end_cursor
     empty = ten.batch(ten.query(order=["a"], start_cursor=cursor))
     assert empty.end_cursor == cursor
@@ -66,7 +75,9 @@ def test_the_end_cursor_of_nothing_is_where_the_query_began(ten):
     assert len(ten.batch(ten.query(order=["a"], start_cursor=start)).entity_results) == 11
 
 
-def test_a_cursor_is_for_its_own_query(ten, refused):
+def test_a_cursor_is_for_its_own_query(
+    ten: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     cursor = ten.batch(ten.query(order=["a"])).end_cursor
     for other in (
         ten.query(start_cursor=cursor),
@@ -81,8 +92,10 @@ def test_a_cursor_is_for_its_own_query(ten, refused):
         ten.batch(ten.query(order=["a"], start_cursor=cursor), namespace="other")
 
 
-def test_a_cursor_is_for_the_same_ancestor_projection_and_values(ten, refused):
-    def under(number):
+def test_a_cursor_is_for_the_same_ancestor_projection_and_values(
+    ten: service_calls.Service, refused: Callable[..., Any]
+) -> None:
+    def under(number: int) -> tuple[str, str, Any]:
         return ("__key__", "under", ten.key("T", number))
 
     for own, other in (
@@ -98,7 +111,7 @@ def test_a_cursor_is_for_the_same_ancestor_projection_and_values(ten, refused):
             ten.batch(ten.query("T", *other[0], start_cursor=cursor, **other[1]))
 
 
-def test_limit_offset_and_end_may_change_from_page_to_page(ten):
+def test_limit_offset_and_end_may_change_from_page_to_page(ten: service_calls.Service) -> None:
     pages = ten.batch(ten.query(order=["a"], limit=2, offset=1))
     asked = {"order": ["a"], "start_cursor": pages.end_cursor}
     end = ten.batch(ten.query(order=["a"])).entity_results[7].cursor
@@ -111,7 +124,7 @@ def test_limit_offset_and_end_may_change_from_page_to_page(ten):
     ]
 
 
-def test_an_update_elsewhere_leaves_a_position_where_it_is(ten):
+def test_an_update_elsewhere_leaves_a_position_where_it_is(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
     ten.put(ten.key("T", 1), a=99)
     ten.put(ten.key("T", 9), a=0)
@@ -119,7 +132,9 @@ def test_an_update_elsewhere_leaves_a_position_where_it_is(ten):
     assert names(resumed.entity_results) == [6, 7, 8, 10, 1]
 
 
-def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(service):
+def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(
+    service: service_calls.Service,
+) -> None:
     for number in (1, 2, 3):
         service.put(service.key("T", number), a=[number, number + 10])
     found, cursor = [], b""
@@ -132,12 +147,16 @@ def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(service):
 
 
 @pytest.mark.parametrize("junk", [b"x", b"\x01\x00short", b"\x02\x00" + b"x" * 20, b"\x01\x07" * 9])
-def test_junk_is_no_cursor(ten, junk, refused):
+def test_junk_is_no_cursor(
+    ten: service_calls.Service, junk: bytes, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         ten.batch(ten.query(start_cursor=junk))
 
 
-def test_a_torn_position_is_refused(ten, refused):
+def test_a_torn_position_is_refused(
+    ten: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for order in (["a"], ["-a"], [], ["-__key__"]):
         cursor = ten.batch(ten.query(order=order)).entity_results[4].cursor
         for cut in range(11, len(cursor)):
@@ -146,7 +165,9 @@ def test_a_torn_position_is_refused(ten, refused):
                     ten.batch(ten.query(order=order, **{torn: cursor[:cut]}))
 
 
-def test_a_reversed_query_with_a_final_key_order_takes_the_cursor(ten):
+def test_a_reversed_query_with_a_final_key_order_takes_the_cursor(
+    ten: service_calls.Service,
+) -> None:
     forward = ten.batch(ten.query(order=["__key__"]))
     cursor = forward.entity_results[4].cursor
     back = ten.batch(ten.query(order=["-__key__"], start_cursor=cursor))

@@ -1,5 +1,8 @@
 """Claims about variants: the plan of one is what the planner makes of it, whatever the values."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +31,12 @@ COMPOSITES = st.lists(
 )
 
 
-def asked(equals, order=(), projection=(), limit=None):
+def asked(
+    equals: dict[str, Any],
+    order: list[tuple[str, bool]] | tuple[()] = (),
+    projection: list[str] | tuple[()] = (),
+    limit: int | None = None,
+) -> Any:
     made = protobufs.Query(kind=[{"name": "K"}])
     if len(equals) > 1:
         made.filter.composite_filter.op = 1
@@ -47,7 +55,7 @@ def asked(equals, order=(), projection=(), limit=None):
 
 
 @st.composite
-def pairs(draw):
+def pairs(draw: Callable[..., Any]) -> tuple[Any, ...]:
     """Two queries that differ in values, perhaps with an index that serves them among others."""
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     order = draw(st.lists(COLUMNS, max_size=2, unique_by=lambda column: column[0]))
@@ -57,13 +65,13 @@ def pairs(draw):
     if draw(st.booleans()):
         fixed = [(name, draw(st.booleans())) for name in names]
         rest = [*order, *((name, False) for name in projection)]
-        columns = {name: (name, goes_down) for name, goes_down in (*rest, *fixed)}
-        columns = [*fixed, *(each for each in columns.values() if each[0] not in names)]
+        named = {name: (name, goes_down) for name, goes_down in (*rest, *fixed)}
+        columns = [*fixed, *(each for each in named.values() if each[0] not in names)]
         composites.append(indexes.Index("K", tuple(columns)))
     return *made, composites
 
 
-def planned(message, composites):
+def planned(message: Any, composites: list[indexes.Index]) -> Any:
     try:
         return planner.plan(parser.parse(message, HERE), composites)
     except (errors.InvalidArgument, errors.MissingIndex, errors.Unimplemented) as refused:
@@ -71,7 +79,7 @@ def planned(message, composites):
 
 
 @given(pairs())
-def test_the_plan_of_a_variant_is_what_the_planner_makes_of_it(case):
+def test_the_plan_of_a_variant_is_what_the_planner_makes_of_it(case: tuple[Any, ...]) -> None:
     one, other, composites = case
     first, second = query_shapes.read(one, HERE), query_shapes.read(other, HERE)
     assert first.shape == second.shape
@@ -83,7 +91,7 @@ def test_the_plan_of_a_variant_is_what_the_planner_makes_of_it(case):
 
 
 @given(pairs())
-def test_taking_a_query_apart_leaves_it_as_it_is(case):
+def test_taking_a_query_apart_leaves_it_as_it_is(case: tuple[Any, ...]) -> None:
     before = case[0].SerializeToString(deterministic=True)
     query_shapes.read(case[0], HERE)
     assert case[0].SerializeToString(deterministic=True) == before
@@ -93,7 +101,7 @@ def test_taking_a_query_apart_leaves_it_as_it_is(case):
     "more",
     [{"order": [("b", True)]}, {"projection": ["b"]}, {"limit": 2}, {"order": [("b", False)]}],
 )
-def test_whatever_else_a_query_says_is_part_of_its_shape(more):
+def test_whatever_else_a_query_says_is_part_of_its_shape(more: dict[str, Any]) -> None:
     one = {"a": {"integer_value": 1}}
     assert (
         query_shapes.read(asked(one), HERE).shape
@@ -101,57 +109,57 @@ def test_whatever_else_a_query_says_is_part_of_its_shape(more):
     )
 
 
-def _or(made):
+def _or(made: Any) -> None:
     made.filter.composite_filter.op = 2
 
 
-def _twice(made):
+def _twice(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.property.name = "b"
 
 
-def _greater(made):
+def _greater(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.op = 3
 
 
-def _key(made):
+def _key(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.property.name = "__key__"
 
 
-def _nameless(made):
+def _nameless(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.property.name = ""
 
 
-def _unindexed(made):
+def _unindexed(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.value.exclude_from_indexes = True
 
 
-def _valueless(made):
+def _valueless(made: Any) -> None:
     made.filter.composite_filter.filters[0].property_filter.ClearField("value")
 
 
-def _listed(made):
+def _listed(made: Any) -> None:
     value = made.filter.composite_filter.filters[0].property_filter.value
     value.array_value.values.add(integer_value=1)
 
 
-def _referring(made):
+def _referring(made: Any) -> None:
     value = made.filter.composite_filter.filters[0].property_filter.value
     value.key_value.path.add(kind="K", id=1)
 
 
-def _nested(made):
+def _nested(made: Any) -> None:
     made.filter.composite_filter.filters[0].composite_filter.op = 1
 
 
-def _empty(made):
+def _empty(made: Any) -> None:
     made.filter.composite_filter.ClearField("filters")
 
 
-def _kindless(made):
+def _kindless(made: Any) -> None:
     made.ClearField("kind")
 
 
-def _unfiltered(made):
+def _unfiltered(made: Any) -> None:
     made.ClearField("filter")
 
 
@@ -162,7 +170,7 @@ def _unfiltered(made):
         *(_nested, _empty, _kindless, _unfiltered),
     ],
 )
-def test_what_differs_in_more_than_values_has_no_shape(change):
+def test_what_differs_in_more_than_values_has_no_shape(change: Callable[..., Any]) -> None:
     made = asked({"a": {"integer_value": 1}, "b": {"integer_value": 2}})
     assert query_shapes.read(made, HERE) is not None
     change(made)

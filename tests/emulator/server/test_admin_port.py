@@ -1,30 +1,40 @@
 """Claims about the admin port: what it does, and that only programs on this machine reach it."""
 
 import http.client
+import io
 import json
 import socket
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import clock, inprocess
 from emulator.server import admin_port, http_server
+from tests.emulator.support import service_calls
 
-ENTITY = {"key": {"path": [{"kind": "T", "id": "1"}]}, "properties": {"a": {"integerValue": "1"}}}
+ENTITY: dict[str, Any] = {
+    "key": {"path": [{"kind": "T", "id": "1"}]},
+    "properties": {"a": {"integerValue": "1"}},
+}
 
 
 @pytest.fixture
-def stopped():
+def stopped() -> threading.Event:
     return threading.Event()
 
 
 @pytest.fixture
-def movable():
+def movable() -> clock.Clock:
     return clock.Clock(1_700_000_000.0)
 
 
 @pytest.fixture(params=["optimistic", "pessimistic"])
-def engine(index_yaml, movable, request):
+def engine(
+    index_yaml: Path, movable: clock.Clock, request: pytest.FixtureRequest
+) -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(
         None, indexes=index_yaml, clock=movable, concurrency=request.param
     ) as opened:
@@ -32,15 +42,17 @@ def engine(index_yaml, movable, request):
 
 
 @pytest.fixture
-def running(engine, movable, stopped):
+def running(
+    engine: inprocess.Engine, movable: clock.Clock, stopped: threading.Event
+) -> Iterator[http_server.HttpServer]:
     running = http_server.start(admin_port.AdminPort(engine, stopped.set, movable).answer, 0)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def ask(running):
-    def ask(method, path, body=None, **headers):
+def ask(running: http_server.HttpServer) -> Callable[..., Any]:
+    def ask(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         connection.request(method, path, body, named, encode_chunked=hasattr(body, "__next__"))
@@ -53,16 +65,20 @@ def ask(running):
 
 
 @pytest.fixture
-def service(engine, make_service):
+def service(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> service_calls.Service:
     return make_service(inprocess.Channel(engine))
 
 
-def test_health_says_ok(ask):
+def test_health_says_ok(ask: Callable[..., Any]) -> None:
     assert ask("GET", "/") == (200, "Ok\n")
     assert ask("HEAD", "/") == (200, "")
 
 
-def test_reset_removes_everything_and_ends_transactions(ask, service, refused):
+def test_reset_removes_everything_and_ends_transactions(
+    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     service.put(service.key("T", 1), a=1, b=2)
     service.put(service.key("T", 1, namespace="n"), a=1)
     open_one = service.begin()
@@ -76,7 +92,12 @@ def test_reset_removes_everything_and_ends_transactions(ask, service, refused):
     assert service.names(order=["a", "b"]) == [2]
 
 
-def test_reset_of_a_part_leaves_the_rest(ask, service, make_service, engine):
+def test_reset_of_a_part_leaves_the_rest(
+    ask: Callable[..., Any],
+    service: service_calls.Service,
+    make_service: type[service_calls.Service],
+    engine: inprocess.Engine,
+) -> None:
     other = make_service(inprocess.Channel(engine), "other")
     for each in (service, other):
         for namespace in ("", "n", "m"):
@@ -90,20 +111,26 @@ def test_reset_of_a_part_leaves_the_rest(ask, service, make_service, engine):
     assert service.names(namespace="m") == other.names(namespace="n") == [1]
 
 
-def test_ids_are_not_given_out_again_after_a_reset(ask, service):
+def test_ids_are_not_given_out_again_after_a_reset(
+    ask: Callable[..., Any], service: service_calls.Service
+) -> None:
     first = {service.put(service.key("T")).mutation_results[0].key.path[0].id for _ in range(9)}
     ask("POST", "/reset")
     later = {service.put(service.key("T")).mutation_results[0].key.path[0].id for _ in range(9)}
     assert len(first | later) == 18
 
 
-def test_a_reset_that_names_an_unknown_part_removes_nothing(ask, service):
+def test_a_reset_that_names_an_unknown_part_removes_nothing(
+    ask: Callable[..., Any], service: service_calls.Service
+) -> None:
     service.put(service.key("T", 1), a=1)
     assert ask("POST", "/reset?nmespace=n") == (400, "/reset knows no parameter nmespace.\n")
     assert service.names() == [1]
 
 
-def test_an_engine_in_another_process_follows_a_reset(tmp_path, make_service):
+def test_an_engine_in_another_process_follows_a_reset(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     with inprocess.open_engine(tmp_path / "d") as one, inprocess.open_engine(tmp_path / "d") as two:
         here, there = (make_service(inprocess.Channel(each)) for each in (one, two))
         for service in (here, there):
@@ -116,12 +143,14 @@ def test_an_engine_in_another_process_follows_a_reset(tmp_path, make_service):
         assert there.names("U", ("z", "=", 1)) == [1]
 
 
-def test_shutdown_answers_and_then_ends(ask, stopped):
+def test_shutdown_answers_and_then_ends(ask: Callable[..., Any], stopped: threading.Event) -> None:
     assert ask("POST", "/shutdown", b"", content_type="application/x-www-form-urlencoded")[0] == 200
     assert stopped.wait(20)
 
 
-def test_the_clock_moves_on_when_told(ask, service, refused):
+def test_the_clock_moves_on_when_told(
+    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     open_one = service.begin()
     assert json.loads(ask("GET", "/clock")[1]) == {"now": 1_700_000_000.0, "is_manual": True}
     status, content = ask("POST", "/clock", '{"advance": 61.5}')
@@ -134,18 +163,20 @@ def test_the_clock_moves_on_when_told(ask, service, refused):
     "body", ["", "[]", "{}", '{"advance": "1"}', '{"advance": 1, "x": 2}', '{"advance": -1}',
              '{"advance": Infinity}', '{"advance": 1e999}', '{"advance": NaN}', "[" * 100_000]
 )  # fmt: skip
-def test_a_clock_does_not_follow_nonsense(ask, movable, body):
+def test_a_clock_does_not_follow_nonsense(
+    ask: Callable[..., Any], movable: clock.Clock, body: str
+) -> None:
     assert ask("POST", "/clock", body)[0] == 400
     assert movable() == 1_700_000_000.0
 
 
-def test_a_clock_that_runs_by_itself_is_not_moved(engine):
+def test_a_clock_that_runs_by_itself_is_not_moved(engine: inprocess.Engine) -> None:
     plain = admin_port.AdminPort(engine, lambda: None)
     with pytest.raises(http_server.BadRequest, match="--clock manual"):
-        plain.answer(http_server.Request("POST", "/clock", {}, "", None))
+        plain.answer(http_server.Request("POST", "/clock", {}, "", io.BytesIO()))
 
 
-def test_the_indexes_are_shown_as_an_index_yaml(ask, index_yaml):
+def test_the_indexes_are_shown_as_an_index_yaml(ask: Callable[..., Any], index_yaml: Path) -> None:
     status, text = ask("GET", "/indexes")
     assert status == 200
     assert text.startswith("indexes:\n- kind: T\n")
@@ -157,7 +188,9 @@ def test_the_indexes_are_shown_as_an_index_yaml(ask, index_yaml):
     [("GET", "/nothing", 404), ("GET", "/reset", 405), ("POST", "/", 405), ("PUT", "/clock", 405),
      ("POST", "/v1/nothing", 404), ("POST", "/v1/projects/p:nothing", 404)],
 )  # fmt: skip
-def test_other_paths_and_methods_are_refused(ask, method, path, status):
+def test_other_paths_and_methods_are_refused(
+    ask: Callable[..., Any], method: str, path: str, status: int
+) -> None:
     assert ask(method, path, "{}")[0] == status
 
 
@@ -168,23 +201,33 @@ def test_other_paths_and_methods_are_refused(ask, method, path, status):
      {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
      {"Host": "evil.example"}, {"Host": "localhost.evil.example:80"}, {"Host": "127.0.0.1.x"}],
 )  # fmt: skip
-def test_pages_from_elsewhere_change_nothing(ask, service, stopped, path, headers):
+def test_pages_from_elsewhere_change_nothing(
+    ask: Callable[..., Any],
+    service: service_calls.Service,
+    stopped: threading.Event,
+    path: str,
+    headers: dict[str, str],
+) -> None:
     service.put(service.key("T", 1), a=1)
     assert ask("POST", path, "{}", **headers)[0] == 403
     assert (service.names(), stopped.is_set()) == ([1], False)
 
 
-def test_a_name_that_resolves_here_reads_nothing(ask):
+def test_a_name_that_resolves_here_reads_nothing(ask: Callable[..., Any]) -> None:
     assert ask("GET", "/", Host="evil.example")[0] == 403
 
 
-def test_our_own_pages_and_both_loopback_names_are_let_in(ask, running):
+def test_our_own_pages_and_both_loopback_names_are_let_in(
+    ask: Callable[..., Any], running: http_server.HttpServer
+) -> None:
     for host in ("localhost", "127.0.0.1", "[::1]"):
         named = f"{host}:{running.port}"
         assert ask("POST", "/reset", "", Host=named, Origin=f"http://{named}")[0] == 200
 
 
-def test_answers_carry_the_headers_that_keep_other_pages_out(running):
+def test_answers_carry_the_headers_that_keep_other_pages_out(
+    running: http_server.HttpServer,
+) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
     connection.request("GET", "/")
     headers = connection.getresponse().headers
@@ -195,7 +238,7 @@ def test_answers_carry_the_headers_that_keep_other_pages_out(running):
     assert "Access-Control-Allow-Origin" not in headers
 
 
-def raw(running, content):
+def raw(running: http_server.HttpServer, content: bytes) -> bytes:
     """Send bytes and return all that comes back until the connection closes."""
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall(content)
@@ -208,14 +251,18 @@ def raw(running, content):
     [b"Content-Length: 2\r\nContent-Length: 3", b"Content-Length: x", b"Content-Length: -1",
      b"Content-Length: 2\r\nTransfer-Encoding: chunked", b"Transfer-Encoding: gzip"],
 )  # fmt: skip
-def test_a_body_of_unclear_length_ends_the_connection(running, headers):
+def test_a_body_of_unclear_length_ends_the_connection(
+    running: http_server.HttpServer, headers: bytes
+) -> None:
     request = b"POST /reset HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n{}"
     got = raw(running, request + b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert got.startswith(b"HTTP/1.1 400")
     assert got.count(b"HTTP/1.1") == 1
 
 
-def test_one_connection_carries_many_requests_with_and_without_chunks(running, movable):
+def test_one_connection_carries_many_requests_with_and_without_chunks(
+    running: http_server.HttpServer, movable: clock.Clock
+) -> None:
     head = b"POST /clock HTTP/1.1\r\nHost: localhost\r\n"
     plain = head + b"Content-Length: 14\r\n\r\n" + b'{"advance": 1}'
     chunked = (
@@ -228,31 +275,33 @@ def test_one_connection_carries_many_requests_with_and_without_chunks(running, m
 
 
 @pytest.mark.parametrize("chunks", [b"x\r\n", b"5\r\nab", b"5\r\n{}", b"-1\r\n", b""])
-def test_broken_chunks_are_refused(running, movable, chunks):
+def test_broken_chunks_are_refused(
+    running: http_server.HttpServer, movable: clock.Clock, chunks: bytes
+) -> None:
     head = b"POST /clock HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     assert raw(running, head + chunks).startswith(b"HTTP/1.1 400")
     assert movable() == 1_700_000_000.0
 
 
-def test_a_body_that_is_too_large_is_refused_and_answered(ask):
+def test_a_body_that_is_too_large_is_refused_and_answered(ask: Callable[..., Any]) -> None:
     assert ask("POST", "/clock", b" " * 3_000_000)[0] == 413
 
 
-def test_a_taken_port_is_an_os_error(running):
+def test_a_taken_port_is_an_os_error(running: http_server.HttpServer) -> None:
     with pytest.raises(OSError, match="cannot be had"):
-        http_server.start(lambda _: None, running.port)
+        http_server.start(lambda _: http_server.Response(b""), running.port)
 
 
-def test_a_fault_of_a_handler_is_answered_and_logged(caplog):
-    running = http_server.start(lambda _: 1 / 0, 0)
+def test_a_fault_of_a_handler_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    running = http_server.start(lambda _: 1 / 0, 0)  # type: ignore[arg-type,return-value]
     got = raw(running, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
     running.stop()
     assert got.startswith(b"HTTP/1.1 500")
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog):
-    def parts():
+def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog: pytest.LogCaptureFixture) -> None:
+    def parts() -> Iterator[bytes]:
         yield b"some"
         raise ValueError
 
@@ -262,7 +311,9 @@ def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog):
     assert got.endswith(b"4\r\nsome\r\n")
 
 
-def test_export_and_import_go_through_the_admin_port(ask, service):
+def test_export_and_import_go_through_the_admin_port(
+    ask: Callable[..., Any], service: service_calls.Service
+) -> None:
     for number in range(3):
         service.put(service.key("T", number + 1), a=number, b=1)
     status, lines = ask("GET", "/export?project=test&kind=T")
@@ -275,7 +326,9 @@ def test_export_and_import_go_through_the_admin_port(ask, service):
         ask("POST", "/reset")
 
 
-def test_a_bad_import_is_named_and_stores_nothing(ask, service):
+def test_a_bad_import_is_named_and_stores_nothing(
+    ask: Callable[..., Any], service: service_calls.Service
+) -> None:
     good = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
     status, content = ask("POST", "/import", f"{good}\n{{\n")
     assert status == 400
@@ -284,7 +337,9 @@ def test_a_bad_import_is_named_and_stores_nothing(ask, service):
     assert ask("POST", "/import?batch=0", good)[0] == 400
 
 
-def test_faults_are_put_seen_and_taken_away(ask, service, refused):
+def test_faults_are_put_seen_and_taken_away(
+    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     plan = '{"rules": [{"rpc": "Lookup", "status": "INTERNAL"}]}'
     assert json.loads(ask("PUT", "/faults", plan)[1]) == {"is_installed": True, "injected": []}
     with refused("INTERNAL"):
@@ -295,7 +350,7 @@ def test_faults_are_put_seen_and_taken_away(ask, service, refused):
     assert service.get(service.key("T", 1)) is None
 
 
-def test_a_dropped_answer_ends_the_http_connection_too(ask):
+def test_a_dropped_answer_ends_the_http_connection_too(ask: Callable[..., Any]) -> None:
     ask("PUT", "/faults", '{"rules": [{"rpc": "Lookup", "drop": true}]}')
     with pytest.raises(http.client.RemoteDisconnected):
         ask("POST", "/v1/projects/test:lookup", "{}", Content_Type="application/json")
@@ -303,8 +358,8 @@ def test_a_dropped_answer_ends_the_http_connection_too(ask):
 
 @pytest.mark.parametrize("announced", ["Content-Length: {}", "Transfer-Encoding: chunked"])
 def test_an_upload_that_breaks_off_stores_nothing_and_keeps_nobody_waiting(
-    running, service, announced
-):
+    running: http_server.HttpServer, service: service_calls.Service, announced: str
+) -> None:
     line = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
     head = f"POST /import HTTP/1.1\r\nHost: localhost\r\n{announced.format(len(line) + 9)}\r\n\r\n"
     body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"

@@ -3,19 +3,30 @@
 import http.client
 import json
 import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from emulator import inprocess
 from emulator.admin_api import admin_service
 from emulator.server import admin_port, http_server
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def ask(engine, tmp_path):
+def ask(engine: inprocess.Engine, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     api = admin_service.AdminService(engine, tmp_path / "exports")
     running = http_server.start(admin_port.AdminPort(engine, lambda: None, api=api).answer, 0)
 
-    def ask(method, path, body=None, content_type="application/json", **parameters):
+    def ask(
+        method: str,
+        path: str,
+        body: bytes | dict[str, Any] | None = None,
+        content_type: str = "application/json",
+        **parameters: Any,
+    ) -> tuple[Any, ...]:
         connection = http.client.HTTPConnection("localhost", running.port, timeout=60)
         query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
         given = json.dumps(body) if isinstance(body, (dict, list)) else body
@@ -31,14 +42,14 @@ def ask(engine, tmp_path):
     running.stop()
 
 
-def refused(answer):
+def refused(answer: tuple[int, Any]) -> tuple[int, str]:
     status, content = answer
     assert content["error"]["code"] == status
     assert content["error"]["message"]
     return status, content["error"]["status"]
 
 
-def test_indexes_are_listed_by_page_and_got(ask):
+def test_indexes_are_listed_by_page_and_got(ask: Callable[..., Any]) -> None:
     first = ask("GET", "test/indexes", pageSize=4)[1]
     second = ask("GET", "test/indexes", page_size=4, pageToken=first["nextPageToken"])[1]
     assert [len(each["indexes"]) for each in (first, second)] == [4, 3]
@@ -49,12 +60,14 @@ def test_indexes_are_listed_by_page_and_got(ask):
     assert ask("GET", "test/indexes", filter="state=CREATING") == (200, {})
 
 
-def test_enums_are_numbers_for_clients_that_ask_for_them(ask):
+def test_enums_are_numbers_for_clients_that_ask_for_them(ask: Callable[..., Any]) -> None:
     found = ask("GET", "test/indexes", **{"$alt": "json;enum-encoding=int"})[1]
     assert {each["state"] for each in found["indexes"]} == {2}
 
 
-def test_entities_are_exported_and_imported(ask, near):
+def test_entities_are_exported_and_imported(
+    ask: Callable[..., Any], near: service_calls.Service
+) -> None:
     near.put(near.key("T", 1), a=1)
     body = {
         "outputUrlPrefix": "gs://bucket",
@@ -107,7 +120,14 @@ def test_entities_are_exported_and_imported(ask, near):
         ("GET", "test/operations", None, {"name": "projects/other"}, (200, None)),
     ],
 )  # fmt: skip
-def test_refusals_are_statuses(ask, method, path, body, parameters, found):
+def test_refusals_are_statuses(
+    ask: Callable[..., Any],
+    method: str,
+    path: str,
+    body: bytes | dict[str, str] | None,
+    parameters: dict[str, Any],
+    found: tuple[Any, ...],
+) -> None:
     answer = ask(method, path, body, **parameters)
     if found[1] is None:
         assert answer[0] == 200
@@ -115,12 +135,12 @@ def test_refusals_are_statuses(ask, method, path, body, parameters, found):
         assert refused(answer) == found
 
 
-def test_a_body_in_another_coding_is_refused(ask):
+def test_a_body_in_another_coding_is_refused(ask: Callable[..., Any]) -> None:
     answer = ask("POST", "test:export", b"x", content_type="application/x-protobuf")
     assert refused(answer) == (400, "INVALID_ARGUMENT")
 
 
-def test_an_admin_port_without_exports_answers_about_indexes(engine):
+def test_an_admin_port_without_exports_answers_about_indexes(engine: inprocess.Engine) -> None:
     running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
     connection = http.client.HTTPConnection("localhost", running.port, timeout=60)
     found = []

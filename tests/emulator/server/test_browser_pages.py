@@ -2,40 +2,47 @@
 
 import datetime as dt
 import html
+import io
 import re
 import urllib.parse
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from emulator import inprocess
 from emulator.server import admin_port, http_server
+from tests.emulator.support import service_calls
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00\u202e"
 
 
 @pytest.fixture
-def look(engine):
+def look(engine: inprocess.Engine) -> Callable[..., Any]:
     answers = admin_port.AdminPort(engine, lambda: None)
 
-    def look(path, **query):
+    def look(path: str, **query: str) -> str:
         parts = urllib.parse.urlsplit(html.unescape(path))
         given = dict(urllib.parse.parse_qsl(parts.query)) | query
-        response = answers.answer(http_server.Request("GET", parts.path, given, "", None))
+        response = answers.answer(http_server.Request("GET", parts.path, given, "", io.BytesIO()))
         assert response.content_type.startswith("text/html")
         return response.content.decode()
 
     return look
 
 
-def plain(page):
+def plain(page: str) -> str:
     """The page's text without its marks."""
     return html.unescape(re.sub(r"<[^>]*>", "", page.partition("<body>")[2]))
 
 
-def links(page, to):
+def links(page: str, to: str) -> list[str]:
     return [html.unescape(each) for each in re.findall(rf'href="({to}[^"]*)"', page)]
 
 
-def test_kinds_are_counted_by_partition(look, near):
+def test_kinds_are_counted_by_partition(
+    look: Callable[..., Any], near: service_calls.Service
+) -> None:
     for number in range(3):
         near.put(near.key("T", number + 1), a=1, b=2)
     near.put(near.key("U", "x", namespace="n"), a=1)
@@ -49,13 +56,15 @@ def test_kinds_are_counted_by_partition(look, near):
     assert "database d" not in plain(look("/ui"))
 
 
-def test_an_empty_store_says_so(look):
+def test_an_empty_store_says_so(look: Callable[..., Any]) -> None:
     assert "No entities yet" in plain(look("/ui"))
     assert "No entities here" in plain(look("/ui/kind", project="test", kind="T"))
     assert "None." in plain(look("/ui/indexes"))
 
 
-def test_entities_of_a_kind_come_in_pages_until_all_were_shown(look, near):
+def test_entities_of_a_kind_come_in_pages_until_all_were_shown(
+    look: Callable[..., Any], near: service_calls.Service
+) -> None:
     wanted = {f"T {number + 1}" for number in range(120)}
     near.commit(*({"upsert": near.entity(near.key("T", number + 1))} for number in range(120)))
     shown = []
@@ -67,7 +76,9 @@ def test_entities_of_a_kind_come_in_pages_until_all_were_shown(look, near):
     assert (len(shown), set(shown)) == (120, wanted)
 
 
-def test_an_entity_shows_every_property_and_its_index_entries(look, near, unindexed):
+def test_an_entity_shows_every_property_and_its_index_entries(
+    look: Callable[..., Any], near: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     near.put(
         near.key("A", "x", "T", 5),
         a=[3, 1], b=None, c=1.5, text=unindexed("long" * 100), blob=b"\x01\xff", point=(1.5, -2.0),
@@ -84,7 +95,9 @@ def test_an_entity_shows_every_property_and_its_index_entries(look, near, uninde
     assert "no such entity" in plain(missing)
 
 
-def test_hostile_names_and_values_are_only_text(look, near):
+def test_hostile_names_and_values_are_only_text(
+    look: Callable[..., Any], near: service_calls.Service
+) -> None:
     near.put(near.key(HOSTILE, HOSTILE), **{HOSTILE: HOSTILE})
     pages = [look("/ui"), look("/ui/indexes")]
     pages.append(look(links(pages[0], "/ui/kind")[0]))
@@ -96,7 +109,7 @@ def test_hostile_names_and_values_are_only_text(look, near):
         assert "<script>alert(1)</script>\"'&\\u0000\\u202e" in plain(page)
 
 
-def test_indexes_show_their_sizes(look, near):
+def test_indexes_show_their_sizes(look: Callable[..., Any], near: service_calls.Service) -> None:
     for number in range(3):
         near.put(near.key("T", number + 1), a=1, b=2)
     text = plain(look("/ui/indexes"))
@@ -110,7 +123,9 @@ def test_indexes_show_their_sizes(look, near):
     [("/ui/nothing", 404), ("/ui/entity", 400), ("/ui/entity?key=*", 400),
      ("/ui/entity?key=AAAA", 400), ("/ui/kind?after=%C3%A9", 400), ("/ui/kind?after=__8%3D", None)],
 )  # fmt: skip
-def test_places_that_are_not_ours_are_refused(look, path, status):
+def test_places_that_are_not_ours_are_refused(
+    look: Callable[..., Any], path: str, status: int | None
+) -> None:
     if status is None:
         assert "No entities here" in plain(look(path))
         return
@@ -119,8 +134,8 @@ def test_places_that_are_not_ours_are_refused(look, path, status):
     assert caught.value.status == status
 
 
-def test_the_pages_take_no_posts(engine):
+def test_the_pages_take_no_posts(engine: inprocess.Engine) -> None:
     with pytest.raises(http_server.BadRequest, match="for reading"):
         admin_port.AdminPort(engine, lambda: None).answer(
-            http_server.Request("POST", "/ui", {}, "", None)
+            http_server.Request("POST", "/ui", {}, "", io.BytesIO())
         )

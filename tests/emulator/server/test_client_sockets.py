@@ -7,11 +7,11 @@ from pathlib import Path
 from emulator.server import client_sockets
 
 
-def descriptors():
+def descriptors() -> set[str]:
     return {each.name for each in Path("/dev/fd").iterdir()}
 
 
-def test_only_the_connection_of_the_peer_ends():
+def test_only_the_connection_of_the_peer_ends() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         clients = [socket.create_connection(server.getsockname()) for _ in range(2)]
         accepted = [server.accept()[0] for _ in clients]
@@ -23,7 +23,7 @@ def test_only_the_connection_of_the_peer_ends():
             each.close()
 
 
-def test_no_descriptor_is_left_behind(tmp_path):
+def test_no_descriptor_is_left_behind(tmp_path: Path) -> None:
     """A copy of a pipe's end would keep its reader from ending."""
     reader, writer = os.pipe()
     with (tmp_path / "file").open("w"):

@@ -7,6 +7,9 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -14,10 +17,11 @@ import pytest
 from emulator import inprocess, testing
 from emulator.cli import command_line
 from emulator.server import grpc_server
+from tests.emulator.support import service_calls
 
 
 @contextlib.contextmanager
-def start(*arguments):
+def start(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
     child = subprocess.Popen(
         [sys.executable, "-m", "emulator", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -33,7 +37,9 @@ def start(*arguments):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service, number):
+def test_the_program_prints_its_address_answers_and_stops(
+    tmp_path: Path, make_service: type[service_calls.Service], number: Any
+) -> None:
     with start("--port", 0, "--data", tmp_path / "data") as child:
         first, second = child.stdout.readline(), child.stdout.readline()
         assert first.startswith("export DATASTORE_EMULATOR_HOST=localhost:")
@@ -49,7 +55,9 @@ def test_the_program_prints_its_address_answers_and_stops(tmp_path, make_service
         assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
+def test_a_bad_index_yaml_ends_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "index.yaml"
     arguments = ["--port", "0", "--in-memory", "--indexes", str(bad)]
     assert command_line.main([*arguments, "--strict-indexes"]) == 1
@@ -60,7 +68,9 @@ def test_a_bad_index_yaml_ends_the_program(tmp_path, capsys):
     assert f"{bad} is not an index.yaml" in wrong
 
 
-def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
+def test_a_server_starts_with_a_fault_plan(
+    tmp_path: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"rules": [{"rpc": "Commit", "call": 1, "status": "ABORTED"}]}')
     with start("--port", 0, "--in-memory", "--faults", plan) as child:
@@ -72,15 +82,19 @@ def test_a_server_starts_with_a_fault_plan(tmp_path, make_service, refused):
             service.put(service.key("T", 1), a=1)
 
 
-def test_a_bad_fault_plan_ends_the_program(tmp_path, capsys):
+def test_a_bad_fault_plan_ends_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "plan.json"
     bad.write_text('{"rules": [{}]}')
     assert command_line.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
     assert "rules[0] has none of" in capsys.readouterr().err
 
 
-def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
-    def refuse(*_):
+def test_a_taken_port_ends_the_program(
+    engine: inprocess.Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
         raise OSError("localhost:1 cannot be had")
 
     monkeypatch.setattr(grpc_server, "start", refuse)
@@ -88,14 +102,14 @@ def test_a_taken_port_ends_the_program(engine, capsys, monkeypatch):
     assert "cannot be had" in capsys.readouterr().err
 
 
-def test_a_taken_address_is_an_os_error(engine):
+def test_a_taken_address_is_an_os_error(engine: inprocess.Engine) -> None:
     running = grpc_server.start(engine, "localhost", 0)
     with pytest.raises(OSError, match="cannot be had"):
         grpc_server.start(engine, "localhost", running.port)
     running.stop()
 
 
-def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine):
+def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine: inprocess.Engine) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(OSError, match=r"127\.0\.0\.1 is taken"),
@@ -103,7 +117,9 @@ def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine):
         grpc_server.start(engine, "localhost", other.getsockname()[1])
 
 
-def test_a_server_without_an_engine_opens_its_own(tmp_path, index_yaml, make_service):
+def test_a_server_without_an_engine_opens_its_own(
+    tmp_path: Path, index_yaml: Path, make_service: type[service_calls.Service]
+) -> None:
     with (
         testing.running_server(path=tmp_path / "data", indexes=index_yaml) as address,
         grpc.insecure_channel(address) as channel,
@@ -113,7 +129,9 @@ def test_a_server_without_an_engine_opens_its_own(tmp_path, index_yaml, make_ser
         assert service.names(order=["a", "b"]) == [1]
 
 
-def test_sixty_open_transactions_do_not_block_a_commit(make_service):
+def test_sixty_open_transactions_do_not_block_a_commit(
+    make_service: type[service_calls.Service],
+) -> None:
     with testing.running_server() as address, grpc.insecure_channel(address) as channel:
         service = make_service(channel)
         begun = [service.begin() for _ in range(60)]
@@ -123,7 +141,9 @@ def test_sixty_open_transactions_do_not_block_a_commit(make_service):
         assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_a_stopped_server_leaves_no_threads(engine, make_service):
+def test_a_stopped_server_leaves_no_threads(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> None:
     before = set(threading.enumerate())
     with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
         make_service(channel).put(make_service(channel).key("T", 1))
@@ -135,10 +155,10 @@ def test_a_stopped_server_leaves_no_threads(engine, make_service):
 
 
 @pytest.mark.parametrize("host", ["::1", "[::1]", "127.8.9.10", "localhost"])
-def test_a_loopback_address_is_reached_from_this_machine_only(host):
+def test_a_loopback_address_is_reached_from_this_machine_only(host: str) -> None:
     assert grpc_server.is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["::", "[::]", "192.0.2.1", "", "no.such.host.invalid"])
-def test_any_other_address_counts_as_reached_from_elsewhere(host):
+def test_any_other_address_counts_as_reached_from_elsewhere(host: str) -> None:
     assert not grpc_server.is_loopback(host)

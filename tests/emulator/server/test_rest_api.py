@@ -5,24 +5,31 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from emulator import inprocess, protobufs
 from emulator.fault_injection import fault_plans
 from emulator.server import admin_port, http_server, rest_api
+from tests.emulator.support import service_calls
 
 
 @pytest.fixture
-def running(engine):
+def running(engine: inprocess.Engine) -> Iterator[http_server.HttpServer]:
     running = http_server.start(admin_port.AdminPort(engine, lambda: None).answer, 0)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def post(running):
-    def post(method, body, content_type="application/json; charset=utf-8"):
+def post(running: http_server.HttpServer) -> Callable[..., Any]:
+    def post(
+        method: str,
+        body: bytes | dict[str, Any],
+        content_type: str = "application/json; charset=utf-8",
+    ) -> tuple[int, bytes]:
         connection = http.client.HTTPConnection("localhost", running.port, timeout=20)
         given = body if isinstance(body, bytes) else json.dumps(body)
         connection.request(
@@ -52,7 +59,7 @@ VALUES = {
 }
 
 
-def test_json_stores_and_gives_back_every_type(post):
+def test_json_stores_and_gives_back_every_type(post: Callable[..., Any]) -> None:
     mutation = {"upsert": {"key": KEY, "properties": VALUES}}
     status, content = post("commit", {"mode": "NON_TRANSACTIONAL", "mutations": [mutation]})
     assert (status, len(json.loads(content)["mutationResults"])) == (200, 1)
@@ -62,7 +69,7 @@ def test_json_stores_and_gives_back_every_type(post):
     assert json.dumps(found["properties"], sort_keys=True) == json.dumps(VALUES, sort_keys=True)
 
 
-def test_the_key_may_be_projected_with_a_property(post):
+def test_the_key_may_be_projected_with_a_property(post: Callable[..., Any]) -> None:
     mutation = {"upsert": {"key": KEY, "properties": {"a": {"integerValue": "7"}}}}
     post("commit", {"mode": "NON_TRANSACTIONAL", "mutations": [mutation]})
     named = [{"property": {"name": name}} for name in ("__key__", "a")]
@@ -73,7 +80,7 @@ def test_the_key_may_be_projected_with_a_property(post):
     assert entity == {"key": KEY, "properties": {"a": {"integerValue": "7", "meaning": 18}}}
 
 
-def test_all_eight_methods_answer(post):
+def test_all_eight_methods_answer(post: Callable[..., Any]) -> None:
     begun = json.loads(post("beginTransaction", {})[1])["transaction"]
     query = {"query": {"kind": [{"name": "T"}]}, "readOptions": {"transaction": begun}}
     assert json.loads(post("runQuery", query)[1])["batch"]["moreResults"] == "NO_MORE_RESULTS"
@@ -111,7 +118,14 @@ def test_all_eight_methods_answer(post):
         ("lokup", {}, rest_api.JSON, 404, "NOT_FOUND"),
     ],
 )
-def test_refusals_are_statuses(post, method, body, content_type, status, name):
+def test_refusals_are_statuses(
+    post: Callable[..., Any],
+    method: str,
+    body: bytes | dict[str, Any],
+    content_type: str,
+    status: int,
+    name: str | None,
+) -> None:
     got, content = post(method, body, content_type)
     assert got == status
     if name is not None:
@@ -120,8 +134,8 @@ def test_refusals_are_statuses(post, method, body, content_type, status, name):
         assert error["message"]
 
 
-def test_conflicting_writes_have_the_documented_statuses(post):
-    def commit(operation):
+def test_conflicting_writes_have_the_documented_statuses(post: Callable[..., Any]) -> None:
+    def commit(operation: str) -> int:
         mutation = {operation: {"key": KEY}}
         return post("commit", {"mode": "NON_TRANSACTIONAL", "mutations": [mutation]})[0]
 
@@ -161,7 +175,7 @@ print("done")
 """
 
 
-def test_google_cloud_datastore_works_over_http(running):
+def test_google_cloud_datastore_works_over_http(running: http_server.HttpServer) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", CLIENT],
         env={
@@ -174,7 +188,9 @@ def test_google_cloud_datastore_works_over_http(running):
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
 
 
-def test_protobuf_is_answered_in_protobuf(post, make_service, engine):
+def test_protobuf_is_answered_in_protobuf(
+    post: Callable[..., Any], make_service: type[service_calls.Service], engine: inprocess.Engine
+) -> None:
     service = make_service(inprocess.Channel(engine))
     service.put(service.key("T", 5), a=1)
     request = protobufs.LookupRequest()
@@ -200,7 +216,9 @@ def test_protobuf_is_answered_in_protobuf(post, make_service, engine):
         ("UNAVAILABLE", 503),
     ],
 )
-def test_every_status_has_its_http_status(engine, post, name, status):
+def test_every_status_has_its_http_status(
+    engine: inprocess.Engine, post: Callable[..., Any], name: str, status: int
+) -> None:
     engine.install_faults(fault_plans.Plan.parse({"rules": [{"every": 1, "status": name}]}))
     got, content = post("lookup", {})
     assert (got, json.loads(content)["error"]["status"]) == (status, name)

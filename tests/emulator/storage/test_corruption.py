@@ -7,6 +7,8 @@ every index row with its entity.
 
 import os
 import shutil
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -28,14 +30,14 @@ CLEAR = {"FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 class Sound:
     """Two copies of a file with everything in it: closed, and with its last commits in the log."""
 
-    def __init__(self, closed, data, log):
+    def __init__(self, closed: bytes, data: bytes, log: bytes) -> None:
         self.closed = closed
         self.data = data
         self.log = log
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory):
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     path = tmp_path_factory.mktemp("sound") / "data"
     with ledger_writer.open_engine(path) as engine:
         worker = ledger_writer.worker(engine, "w")
@@ -49,7 +51,7 @@ def sound(tmp_path_factory):
     return Sound(path.read_bytes(), data, log)
 
 
-def ask(path):
+def ask(path: Path) -> dict[str, Any]:
     """Open a file and ask for all of it. Return the answers, or the statuses in their place."""
     try:
         engine = ledger_writer.open_engine(path)
@@ -57,7 +59,7 @@ def ask(path):
         return {"opening": refusal.status}
     with engine:
         worker = ledger_writer.worker(engine, "w")
-        questions = {
+        questions: dict[str, Any] = {
             "Counter": worker.count,
             "Left by n": lambda: list(
                 map(ledger_writer.number_of, worker.found("Left", order="n"))
@@ -69,7 +71,7 @@ def ask(path):
         return {name: answer(question) for name, question in questions.items()}
 
 
-def answer(question):
+def answer(question: Any) -> Any:
     try:
         return question()
     except grpc.RpcError as error:
@@ -78,17 +80,17 @@ def answer(question):
         return "bytes that are no message"
 
 
-def truth(worker_commits):
-    worker = ledger_writer.Worker(None, "w")
+def truth(worker_commits: int) -> dict[str, Any]:
+    worker = ledger_writer.Worker(None, "w")  # type: ignore[arg-type]
     expected = worker.expected(worker_commits)
     return {"Counter": worker_commits, "Left by n": expected["Left"][::-1]} | expected
 
 
-def is_clear(found):
+def is_clear(found: dict[str, Any]) -> bool:
     return {each for each in found.values() if isinstance(each, str)} <= CLEAR
 
 
-def write(path):
+def write(path: Path) -> dict[str, Any]:
     """Commit and allocate; return the statuses."""
     try:
         engine = inprocess.open_engine(path)
@@ -100,7 +102,7 @@ def write(path):
         return {name: answer(call) for name, call in calls.items()}
 
 
-def place(folder, data, log=b""):
+def place(folder: Path, data: bytes, log: bytes = b"") -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     (folder / "data").write_bytes(data)
@@ -114,7 +116,7 @@ FLIPS = st.lists(
 )
 
 
-def flip(content, flips):
+def flip(content: bytes, flips: list[tuple[float, int]]) -> bytes:
     made = bytearray(content)
     for where, mask in flips:
         made[int(where * len(made))] ^= mask
@@ -123,7 +125,9 @@ def flip(content, flips):
 
 @settings(max_examples=10 * ROUNDS)
 @given(flips=FLIPS)
-def test_flipped_bytes_are_refused_harmless_or_known_to_the_inspection(sound, tmp_path, flips):
+def test_flipped_bytes_are_refused_harmless_or_known_to_the_inspection(
+    sound: Sound, tmp_path: Path, flips: list[tuple[float, int]]
+) -> None:
     path = place(tmp_path / "flipped", flip(sound.closed, flips))
     found = ask(path)
     if found == truth(COMMITS) or (is_clear(found) and "opening" in found):
@@ -134,14 +138,16 @@ def test_flipped_bytes_are_refused_harmless_or_known_to_the_inspection(sound, tm
     assert is_clear(write(path)) or is_known(path)
 
 
-def is_known(path):
+def is_known(path: Path) -> bool:
     return inspection.check(path).wrong > 0
 
 
 @settings(max_examples=5 * ROUNDS)
 @given(kept=st.floats(0, 1, exclude_max=True))
 @example(kept=0.984375)  # half of the last page
-def test_a_file_without_its_end_is_refused_or_right(sound, tmp_path, kept):
+def test_a_file_without_its_end_is_refused_or_right(
+    sound: Sound, tmp_path: Path, kept: float
+) -> None:
     # An empty file is a new one, and so, to SQLite, is a single byte.
     path = place(tmp_path / "cut", sound.closed[: 2 + int(kept * (len(sound.closed) - 2))])
     found, right = ask(path), truth(COMMITS)
@@ -151,7 +157,9 @@ def test_a_file_without_its_end_is_refused_or_right(sound, tmp_path, kept):
 
 @settings(max_examples=5 * ROUNDS)
 @given(flips=FLIPS, kept=st.floats(0, 1))
-def test_a_damaged_log_ends_at_a_commit(sound, tmp_path, flips, kept):
+def test_a_damaged_log_ends_at_a_commit(
+    sound: Sound, tmp_path: Path, flips: list[tuple[float, int]], kept: float
+) -> None:
     log = flip(sound.log, flips)[: int(kept * len(sound.log))]
     path = place(tmp_path / "log", sound.data, log)
     found = ask(path)

@@ -6,12 +6,15 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import errors, inprocess
 from emulator.storage import data_file
+from tests.emulator.support import service_calls
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
@@ -68,7 +71,7 @@ for number in range(40):
 
 
 @pytest.fixture
-def old(tmp_path):
+def old(tmp_path: Path) -> Path:
     """A file of format 1."""
     path = tmp_path / "data"
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -76,17 +79,19 @@ def old(tmp_path):
     return path
 
 
-def opened(path, make_service, **options):
+def opened(
+    path: Path, make_service: type[service_calls.Service], **options: Any
+) -> tuple[inprocess.Engine, service_calls.Service]:
     engine = inprocess.open_engine(path, **options)
     return engine, make_service(inprocess.Channel(engine))
 
 
-def asked(path, statement):
+def asked(path: Path, statement: str) -> list[Any]:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         return connection.execute(statement).fetchall()
 
 
-def tables(path):
+def tables(path: Path) -> dict[str, list[str]]:
     found = asked(
         path,
         "SELECT tables.name, columns.name FROM sqlite_master AS tables "
@@ -98,14 +103,16 @@ def tables(path):
     return columns
 
 
-def test_the_tables_are_these(tmp_path):
+def test_the_tables_are_these(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
     assert tables(tmp_path / "data") == FORMAT_2
     assert asked(tmp_path / "data", "PRAGMA user_version") == [(2,)]
     assert asked(tmp_path / "data", "PRAGMA application_id") == [(0x46744453,)]
 
 
-def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(old, make_service, refused):
+def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(
+    old: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     engine, service = opened(old, make_service, clock=lambda: 1_800_000_020.0)
     with engine:
         assert service.get(service.key("T", 1)) == {"a": 3, "b": "y", "text": "longer"}
@@ -123,7 +130,9 @@ def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(old, make_service
     assert asked(old, "PRAGMA user_version") == [(2,)]
 
 
-def test_an_upgraded_file_gives_out_no_id_again(old, make_service):
+def test_an_upgraded_file_gives_out_no_id_again(
+    old: Path, make_service: type[service_calls.Service]
+) -> None:
     before = asked(old, "SELECT next_id, seed FROM state")
     engine, service = opened(old, make_service)
     with engine:
@@ -132,7 +141,9 @@ def test_an_upgraded_file_gives_out_no_id_again(old, make_service):
     assert asked(old, "SELECT count(*) FROM reserved") == [(1,)]
 
 
-def test_an_upgrade_that_is_killed_leaves_the_old_file(old, make_service):
+def test_an_upgrade_that_is_killed_leaves_the_old_file(
+    old: Path, make_service: type[service_calls.Service]
+) -> None:
     child = subprocess.run(
         [sys.executable, "-c", UPGRADE_KILLED_BEFORE_ITS_COMMIT, str(old)],
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
@@ -146,7 +157,9 @@ def test_an_upgrade_that_is_killed_leaves_the_old_file(old, make_service):
         assert service.get(service.key("T", "two")) == {"a": [1, 2], "b": None}
 
 
-def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old, make_service):
+def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
+    old: Path, make_service: type[service_calls.Service]
+) -> None:
     program = "import sys; from emulator import inprocess; inprocess.open_engine(sys.argv[1])"
     children = [
         subprocess.Popen(
@@ -162,17 +175,19 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(old, make_servi
         assert service.names(order=["a"]) == ["two", 1]
 
 
-def before_a_statement(monkeypatch, statement, number, act):
+def before_a_statement(
+    monkeypatch: pytest.MonkeyPatch, statement: str, number: int, act: Callable[..., Any]
+) -> list[Any]:
     """Act once, before the file's connections run a statement for the nth time."""
     connect, seen = data_file.connect, []
 
-    def run(text):
+    def run(text: str) -> None:
         if text == statement:
             seen.append(text)
             if len(seen) == number:
                 act()
 
-    def traced(*arguments, **options):
+    def traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **options)
         connection.set_trace_callback(run)
         return connection
@@ -181,7 +196,7 @@ def before_a_statement(monkeypatch, statement, number, act):
     return seen
 
 
-def test_processes_that_make_a_file_at_once_all_have_it(tmp_path):
+def test_processes_that_make_a_file_at_once_all_have_it(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MAKING, str(tmp_path / "data")],
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
@@ -191,7 +206,9 @@ def test_processes_that_make_a_file_at_once_all_have_it(tmp_path):
     assert tables(tmp_path / "data39") == FORMAT_2
 
 
-def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(tmp_path, monkeypatch):
+def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "data"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -203,7 +220,9 @@ def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(tmp_path, monkeypatc
     assert asked(path, "PRAGMA journal_mode") == [("wal",)]
 
 
-def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(tmp_path, monkeypatch):
+def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.05)
     path = tmp_path / "data"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -213,7 +232,9 @@ def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(tmp_path, 
     inprocess.open_engine(path).close()
 
 
-def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(tmp_path, monkeypatch):
+def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "data"
     assert asked(path, "PRAGMA journal_mode = WAL") == [("wal",)]
     before_a_statement(
@@ -223,13 +244,13 @@ def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(tmp_path, 
     assert tables(path) == FORMAT_2
 
 
-def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old):
+def test_an_engine_of_format_1_cannot_write_on_after_an_upgrade(old: Path) -> None:
     inprocess.open_engine(old).close()
     with pytest.raises(sqlite3.OperationalError, match="no such table: state"):
         asked(old, "SELECT version, next_id, seed, generation FROM state")
 
 
-def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path):
+def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
     asked(tmp_path / "data", "PRAGMA user_version = 3")
     with pytest.raises(errors.FailedPrecondition, match=r"data has format 3.*newer engine"):
@@ -237,7 +258,7 @@ def test_a_file_of_a_newer_format_is_refused_and_left_alone(tmp_path):
     assert asked(tmp_path / "data", "PRAGMA user_version") == [(3,)]
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path):
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
     asked(tmp_path / "data", "CREATE TABLE other (x)")
     before = (tmp_path / "data").read_bytes()
     with pytest.raises(errors.FailedPrecondition, match="another program"):
@@ -245,7 +266,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path):
     assert (tmp_path / "data").read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path):
+def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(b"no data file at all" * 1_000)
     with pytest.raises(errors.Damaged, match=str(file)):
@@ -253,7 +274,9 @@ def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path):
     assert file.read_bytes() == b"no data file at all" * 1_000
 
 
-def test_a_truncated_file_is_refused(tmp_path, make_service):
+def test_a_truncated_file_is_refused(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     file = tmp_path / "data"
     engine, service = opened(file, make_service)
     for n in range(1, 20):
@@ -264,7 +287,7 @@ def test_a_truncated_file_is_refused(tmp_path, make_service):
         inprocess.open_engine(file)
 
 
-def test_a_file_that_lost_its_state_is_refused(tmp_path):
+def test_a_file_that_lost_its_state_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     inprocess.open_engine(file).close()
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
@@ -273,12 +296,14 @@ def test_a_file_that_lost_its_state_is_refused(tmp_path):
         inprocess.open_engine(file)
 
 
-def test_a_folder_that_is_not_there_is_refused_by_its_name(tmp_path):
+def test_a_folder_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="missing"):
         inprocess.open_engine(tmp_path / "missing" / "data")
 
 
-def test_a_file_that_another_program_keeps_is_unavailable(tmp_path, monkeypatch):
+def test_a_file_that_another_program_keeps_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.01)
     inprocess.open_engine(tmp_path / "data").close()
     with contextlib.closing(sqlite3.connect(tmp_path / "data", isolation_level=None)) as other:
@@ -289,7 +314,7 @@ def test_a_file_that_another_program_keeps_is_unavailable(tmp_path, monkeypatch)
     inprocess.open_engine(tmp_path / "data").close()
 
 
-def test_a_commit_is_durable_unless_that_is_given_up(tmp_path):
+def test_a_commit_is_durable_unless_that_is_given_up(tmp_path: Path) -> None:
     modes = {}
     for durability in ("durable", "fast"):
         with inprocess.open_engine(tmp_path / durability, durability=durability) as engine:

@@ -5,6 +5,9 @@ import random
 import resource
 import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -12,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from emulator import errors, inprocess
 from emulator.storage import inspection
+from tests.emulator.support import service_calls
 
 # What a damaged file may answer. Clients retry INTERNAL and UNKNOWN, which would hide it.
 TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
@@ -19,7 +23,9 @@ HONEST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE}
 
 
 @pytest.fixture
-def opened(tmp_path, make_service):
+def opened(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> Iterator[tuple[inprocess.Engine, service_calls.Service, Path]]:
     folder = tmp_path / "folder"
     folder.mkdir()
     engine = inprocess.open_engine(folder / "data")
@@ -28,7 +34,7 @@ def opened(tmp_path, make_service):
 
 
 @contextlib.contextmanager
-def no_file_may_grow_beyond(size):
+def no_file_may_grow_beyond(size: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -38,8 +44,10 @@ def no_file_may_grow_beyond(size):
 
 
 def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
-    opened, refused, unindexed
-):
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+    refused: Callable[..., Any],
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     _, service, folder = opened
     service.put(service.key("T", 1), a=1)
     with no_file_may_grow_beyond((folder / "data-wal").stat().st_size):
@@ -52,7 +60,11 @@ def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
     assert service.names(order=["a"]) == [1, 2]
 
 
-def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(opened, refused, unindexed):
+def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+    refused: Callable[..., Any],
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
     engine._storage._connections.turn.connection.execute("PRAGMA max_page_count = 1")
@@ -63,7 +75,9 @@ def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(opened, refu
     assert service.names(order=["a"]) == [1, 2]
 
 
-def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(opened, refused):
+def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path], refused: Callable[..., Any]
+) -> None:
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
     engine._storage._connections.turn.connection.execute("PRAGMA query_only = 1")
@@ -73,7 +87,9 @@ def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(opened, refu
     assert service.names(order=["a"]) == [1, 2]
 
 
-def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(opened, refused):
+def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path], refused: Callable[..., Any]
+) -> None:
     engine, service, folder = opened
     service.put(service.key("T", 1), a=1)
     connections = engine._storage._connections
@@ -88,7 +104,11 @@ def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(opened, refused
     assert service.get(service.key("T", 1)) == {"a": 2}
 
 
-def test_no_snapshot_is_lost_to_faults(opened, refused, monkeypatch):
+def test_no_snapshot_is_lost_to_faults(
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
+    refused: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     engine, service, folder = opened
     connections = engine._storage._connections
     while connections.idle:
@@ -103,7 +123,7 @@ def test_no_snapshot_is_lost_to_faults(opened, refused, monkeypatch):
 
 
 @pytest.fixture
-def filled(tmp_path, make_service):
+def filled(tmp_path: Path, make_service: type[service_calls.Service]) -> Path:
     """A file of 300 entities and what they are."""
     path = tmp_path / "data"
     engine = inprocess.open_engine(path)
@@ -113,7 +133,9 @@ def filled(tmp_path, make_service):
     return path
 
 
-def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(filled, make_service, refused):
+def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(
+    filled: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("UPDATE entities SET crc = crc + 1 WHERE id = 7")
     engine = inprocess.open_engine(filled)
@@ -129,7 +151,9 @@ def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(filled, mak
         assert service.get(service.key("T", 8)) == {"a": 8}
 
 
-def test_an_index_entry_of_nothing_is_damage(filled, make_service, refused):
+def test_an_index_entry_of_nothing_is_damage(
+    filled: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("UPDATE index_entries SET is_multiple = 1, entity_id = entity_id + 999")
     engine = inprocess.open_engine(filled)
@@ -138,7 +162,9 @@ def test_an_index_entry_of_nothing_is_damage(filled, make_service, refused):
         service.results(service.query("T", order=["a"], keys_only=True))
 
 
-def answers(service, call):
+def answers(
+    service: service_calls.Service, call: Callable[..., Any]
+) -> grpc.StatusCode | str | None:
     """Return what a call of a damaged file answers, if it is refused."""
     try:
         call(service)
@@ -160,7 +186,9 @@ CALLS = [
 ]
 
 
-def found_by(path, make_service, calls):
+def found_by(
+    path: Path, make_service: type[service_calls.Service], calls: list[Callable[..., Any]]
+) -> set[Any]:
     """Return what calls of a damaged file answer; none if it is not even opened."""
     with contextlib.ExitStack() as stack:
         try:
@@ -172,7 +200,9 @@ def found_by(path, make_service, calls):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_damage_anywhere_is_answered_honestly(filled, make_service, seed):
+def test_damage_anywhere_is_answered_honestly(
+    filled: Path, make_service: type[service_calls.Service], seed: int
+) -> None:
     chance = random.Random(seed)
     content = bytearray(filled.read_bytes())
     for _ in range(20):
@@ -183,7 +213,7 @@ def test_damage_anywhere_is_answered_honestly(filled, make_service, seed):
     assert found_by(filled, make_service, CALLS + gets) <= {None, "unreadable", *HONEST}
 
 
-def columns_of(path):
+def columns_of(path: Path) -> list[tuple[str, str, set[str]]]:
     with contextlib.closing(sqlite3.connect(path)) as connection:
         declared = connection.execute(
             "SELECT stored.name, columns.name, lower(columns.type) FROM sqlite_master AS stored, "
@@ -196,7 +226,7 @@ def columns_of(path):
 
 
 @contextlib.contextmanager
-def null_is_allowed(path):
+def null_is_allowed(path: Path) -> Iterator[None]:
     """A flipped byte asks for no constraint: take them out of the file's schema for a moment."""
 
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -206,7 +236,7 @@ def null_is_allowed(path):
     rewrite(path, texts)
 
 
-def rewrite(path, texts):
+def rewrite(path: Path, texts: dict[str, str]) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("PRAGMA writable_schema = ON")
@@ -216,7 +246,7 @@ def rewrite(path, texts):
         )
 
 
-def take(path, table, column, value):
+def take(path: Path, table: str, column: str, value: Any) -> bool:
     """Store a value in the last rows of a column; False if the file's own shape forbids it."""
     last = f"SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"  # noqa: S608
     change = f"UPDATE {table} SET {column} = ? WHERE {column} = ({last})"  # noqa: S608
@@ -232,8 +262,8 @@ def take(path, table, column, value):
 
 @pytest.mark.parametrize("value", [None, 7, 1.5, "text", b"bytes"], ids=repr)
 def test_a_value_of_another_type_is_a_problem_to_the_inspection_and_answered_honestly(
-    tmp_path, make_service, index_yaml, value
-):
+    tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path, value: Any
+) -> None:
     filled = tmp_path / "few"
     with inprocess.open_engine(filled, indexes=index_yaml) as engine:
         service = make_service(inprocess.Channel(engine))

@@ -5,6 +5,7 @@ each test runs; without it they are few enough for every run.
 """
 
 import contextlib
+import io
 import json
 import os
 import queue
@@ -13,6 +14,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -28,7 +32,7 @@ PATIENCE = programs.PATIENCE
 
 
 @contextlib.contextmanager
-def process(*arguments):
+def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
     """Start a program of this project; it is dead when the block ends."""
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
@@ -40,14 +44,23 @@ def process(*arguments):
             child.kill()
 
 
-def note(acknowledged, lines):
+def note(
+    acknowledged: ledger_writer.Acknowledged, lines: Iterator[Any] | io.TextIOWrapper | list[str]
+) -> None:
     """Note what a writer was told. A line that the kill cut in two says nothing."""
     for line in lines:
         if line.endswith("\n") and line != "opened\n":
             acknowledged.add(line)
 
 
-def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
+def write_until_killed(
+    path: Path,
+    acknowledged: ledger_writer.Acknowledged,
+    *,
+    lines: int,
+    pause: float = 0.0,
+    plan: Any = None,
+) -> int:
     """Run a writer, read so many lines, kill it if it has not died; return how it ended."""
     plans = [] if plan is None else [json.dumps(plan)]
     with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
@@ -59,7 +72,7 @@ def write_until_killed(path, acknowledged, *, lines, pause=0.0, plan=None):
     return child.returncode
 
 
-def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path):
+def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path: Path) -> None:
     chance = random.Random(20261121)
     acknowledged = ledger_writer.Acknowledged()
     for number in range(ROUNDS):
@@ -72,7 +85,9 @@ def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
-def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, point):
+def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
+    tmp_path: Path, point: str
+) -> None:
     acknowledged = ledger_writer.Acknowledged()
     for number in range(max(1, ROUNDS // 6)):
         before = acknowledged.commits
@@ -110,13 +125,15 @@ ledger_writer.main()
 
 @pytest.mark.parametrize("name", ["data", "data-wal"])
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(tmp_path, kind, name):
+def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(
+    tmp_path: Path, kind: str, name: str
+) -> None:
     fault_vfs.require()
     acknowledged = ledger_writer.Acknowledged()
     for number in range(max(1, ROUNDS // 6)):
         nth = (13 if kind == "write" else 5) + 3 * number
         with process("-c", KILLED_BELOW, tmp_path / "data", "w", kind, name, nth) as child:
-            note(acknowledged, child.stdout)
+            note(acknowledged, child.stdout or [])
         assert child.returncode == -signal.SIGKILL
         counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
         assert counts["w"] <= acknowledged.commits + 1
@@ -126,15 +143,21 @@ def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(tmp_path, 
 class Client(threading.Thread):
     """Writes through a server until the server is gone."""
 
-    def __init__(self, address, name, acknowledged, progress):
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        acknowledged: ledger_writer.Acknowledged,
+        progress: queue.Queue[Any],
+    ) -> None:
         super().__init__(daemon=True)
         self.address = address
         self.name = name
         self.acknowledged = acknowledged
         self.progress = progress
-        self.unexpected = None
+        self.unexpected: Exception | None = None
 
-    def run(self):
+    def run(self) -> None:
         with grpc.insecure_channel(self.address) as channel:
             worker = ledger_writer.Worker(channel, self.name)
             try:
@@ -145,7 +168,7 @@ class Client(threading.Thread):
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     self.unexpected = error
 
-    def step(self, worker):
+    def step(self, worker: ledger_writer.Worker) -> None:
         try:
             self.acknowledged.add(worker.step())
         except grpc.RpcError as error:
@@ -153,7 +176,7 @@ class Client(threading.Thread):
                 raise
 
 
-def test_a_server_killed_under_four_clients_loses_nothing(tmp_path):
+def test_a_server_killed_under_four_clients_loses_nothing(tmp_path: Path) -> None:
     chance = random.Random(1121)
     acknowledged = {name: ledger_writer.Acknowledged() for name in "abcd"}
     for number in range(max(2, ROUNDS // 2)):

@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,9 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_every_operation_on_the_disk_may_fail(tmp_path, result):
+def test_every_operation_on_the_disk_may_fail(tmp_path: Path, result: int) -> None:
     fault_vfs.require()
-    program = [sys.executable, "-m", "tests.emulator.support.failing_disk_writer", tmp_path]
+    program = [sys.executable, "-m", "tests.emulator.support.failing_disk_writer", str(tmp_path)]
     ended = subprocess.run(
         [*program, str(result), RESULTS[result]],
         cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=programs.PATIENCE,
@@ -30,7 +31,9 @@ def test_every_operation_on_the_disk_may_fail(tmp_path, result):
     assert commits > 20
 
 
-def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(tmp_path):
+def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(
+    tmp_path: Path,
+) -> None:
     optional_tools.mounts()
     writer = "tests.emulator.support.small_disk_writer"
     ended = subprocess.run(

@@ -5,12 +5,15 @@ import os
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import errors, inprocess
 from emulator.storage import data_file, file_store, row_reader
+from tests.emulator.support import service_calls
 
 COUNTER = """
 import sys
@@ -42,7 +45,7 @@ print("done")
 """
 
 
-def start(program, *arguments):
+def start(program: str, *arguments: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -51,12 +54,16 @@ def start(program, *arguments):
     )
 
 
-def opened(path, make_service, **options):
+def opened(
+    path: Path | None, make_service: type[service_calls.Service], **options: Any
+) -> tuple[inprocess.Engine, service_calls.Service]:
     engine = inprocess.open_engine(path, **options)
     return engine, make_service(inprocess.Channel(engine))
 
 
-def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
+def test_a_closed_and_reopened_file_holds_everything(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", 1), a=1)
     first = service.call("AllocateIds", keys=[service.key("T")]).keys[0]
@@ -68,8 +75,11 @@ def test_a_closed_and_reopened_file_holds_everything(tmp_path, make_service):
 
 
 def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
-    tmp_path, make_service, index_yaml, refused
-):
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    index_yaml: Path,
+    refused: Callable[..., Any],
+) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     for n in range(1, 4):
         service.put(service.key("T", n), c=1, a=-n)
@@ -94,8 +104,8 @@ def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
 
 
 def test_an_open_engine_follows_indexes_that_another_one_defines(
-    tmp_path, make_service, index_yaml
-):
+    tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
+) -> None:
     first, early = opened(tmp_path / "data", make_service)
     early.put(early.key("T", 1), c=1, a=1)
     second, late = opened(tmp_path / "data", make_service, indexes=index_yaml)
@@ -107,8 +117,11 @@ def test_an_open_engine_follows_indexes_that_another_one_defines(
 
 
 def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
-    tmp_path, make_service, index_yaml, refused
-):
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    index_yaml: Path,
+    refused: Callable[..., Any],
+) -> None:
     first, early = opened(tmp_path / "data", make_service, indexes=index_yaml)
     early.put(early.key("T", 1), c=1, a=1)
     assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
@@ -120,7 +133,7 @@ def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
     second.close()
 
 
-def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path):
+def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path: Path) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         store, key = engine.storage, b"a key"
         for _ in range(file_store.MAX_SNAPSHOTS + 1):
@@ -133,8 +146,10 @@ def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path):
             assert store.glance(key).version > before == snapshot.version
 
 
-def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, monkeypatch):
-    def fail(_connection, _key):
+def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_connection: sqlite3.Connection, _key: bytes) -> None:
         raise errors.Damaged("not as it was written")
 
     with inprocess.open_engine(tmp_path / "data") as engine:
@@ -149,14 +164,14 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(tmp_path, m
 
 
 def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
-    tmp_path, make_service, monkeypatch
-):
+    tmp_path: Path, make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, writing = opened(tmp_path / "data", make_service)
     writing.put(writing.key("T", 1), a=1)
     asked = []
 
     class Connection(sqlite3.Connection):
-        def execute(self, statement, *arguments):
+        def execute(self, statement: str, /, *arguments: Any) -> sqlite3.Cursor:
             asked.append("FROM indexes" in statement)
             return super().execute(statement, *arguments)
 
@@ -177,7 +192,9 @@ def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
         assert reading.names("U", ("a", "=", 1)) == ["U"]
 
 
-def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yaml):
+def test_an_open_snapshot_outlives_a_new_index(
+    tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
+) -> None:
     first, early = opened(tmp_path / "data", make_service)
     early.put(early.key("T", 1), a=1)
     transaction = early.begin(read_only={})
@@ -190,7 +207,9 @@ def test_an_open_snapshot_outlives_a_new_index(tmp_path, make_service, index_yam
     second.close()
 
 
-def test_an_engine_in_memory_leaves_nothing_behind(tmp_path, monkeypatch, make_service):
+def test_an_engine_in_memory_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_service: type[service_calls.Service]
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     engine, service = opened(None, make_service)
     service.put(service.key("T", 1))
@@ -199,7 +218,9 @@ def test_an_engine_in_memory_leaves_nothing_behind(tmp_path, monkeypatch, make_s
     assert not list(tmp_path.iterdir())
 
 
-def test_a_closed_engine_is_unavailable(make_service, refused):
+def test_a_closed_engine_is_unavailable(
+    make_service: type[service_calls.Service], refused: Callable[..., Any]
+) -> None:
     engine, service = opened(None, make_service)
     transaction = service.begin()
     service.get(service.key("T", 1), transaction=transaction)
@@ -213,8 +234,11 @@ def test_a_closed_engine_is_unavailable(make_service, refused):
 
 
 def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
-    tmp_path, make_service, monkeypatch, refused
-):
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    monkeypatch: pytest.MonkeyPatch,
+    refused: Callable[..., Any],
+) -> None:
     monkeypatch.setattr(data_file, "BUSY_SECONDS", 0.01)
     engine, service = opened(tmp_path / "data", make_service)
     other = sqlite3.connect(tmp_path / "data", isolation_level=None)
@@ -228,7 +252,12 @@ def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
     other.close()
 
 
-def test_a_full_disk_is_resource_exhausted(tmp_path, make_service, refused, unindexed):
+def test_a_full_disk_is_resource_exhausted(
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", 1))
     writer = engine._storage._connections.turn.connection
@@ -237,7 +266,12 @@ def test_a_full_disk_is_resource_exhausted(tmp_path, make_service, refused, unin
         service.put(service.key("T", 1), a=unindexed("x" * 100_000))
 
 
-def test_other_faults_of_the_file_are_permanent_and_logged(tmp_path, make_service, refused, caplog):
+def test_other_faults_of_the_file_are_permanent_and_logged(
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     with sqlite3.connect(tmp_path / "data") as connection:
         connection.execute("DROP TABLE reserved")
@@ -247,7 +281,9 @@ def test_other_faults_of_the_file_are_permanent_and_logged(tmp_path, make_servic
     assert "ReserveIds failed" in caplog.text
 
 
-def test_more_connections_than_are_kept_are_closed(make_service, monkeypatch):
+def test_more_connections_than_are_kept_are_closed(
+    make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(file_store, "_MAX_IDLE", 1)
     engine, service = opened(None, make_service)
     with engine:
@@ -259,7 +295,9 @@ def test_more_connections_than_are_kept_are_closed(make_service, monkeypatch):
         assert len(engine._storage._connections.idle) == 1
 
 
-def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
+def test_a_forked_child_uses_connections_of_its_own(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
     transaction = service.begin()
@@ -281,8 +319,8 @@ def test_a_forked_child_uses_connections_of_its_own(tmp_path, make_service):
 
 
 def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
-    tmp_path, make_service
-):
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     """The last process to close a file removes its log; a living child must count as one."""
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
@@ -314,7 +352,9 @@ def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
 
 
 @pytest.mark.slow
-def test_two_processes_increment_one_counter_and_lose_nothing(tmp_path, make_service):
+def test_two_processes_increment_one_counter_and_lose_nothing(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     inprocess.open_engine(tmp_path / "data").close()
     children = [start(COUNTER, tmp_path / "data", 40) for _ in range(2)]
     assert [child.communicate(timeout=60)[0] for child in children] == ["done\n"] * 2

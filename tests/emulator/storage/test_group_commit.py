@@ -2,7 +2,10 @@
 
 import sqlite3
 import threading
+from collections.abc import Iterator
 from concurrent import futures
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -11,8 +14,7 @@ from emulator import inprocess
 from emulator.encoding import keys
 from emulator.fault_injection import fault_plans
 from emulator.storage import group_commit, row_writer
-from tests.emulator.conftest import Clock
-from tests.emulator.support import ledger_writer, shared_commits
+from tests.emulator.support import ledger_writer, service_calls, shared_commits, shifted_clock
 from tests.emulator.support.service_calls import Service
 from tests.emulator.support.shared_commits import Held, turn_of
 from tests.support import programs
@@ -20,28 +22,34 @@ from tests.support import programs
 PATIENCE = programs.PATIENCE
 
 
-def status(future):
+def status(future: futures.Future[Any]) -> str:
     """The name of the status that a call in another thread was answered with."""
-    error = future.exception(PATIENCE)
+    error: Any = future.exception(PATIENCE)
     return "OK" if error is None else error.code().name
 
 
 @pytest.fixture
-def watch(monkeypatch):
+def watch(monkeypatch: pytest.MonkeyPatch) -> shared_commits.Watch:
     made = shared_commits.Watch()
     monkeypatch.setattr(sqlite3, "connect", made.connect)
     return made
 
 
 @pytest.fixture
-def patient_groups(monkeypatch):
+def patient_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine ends no group before the test does."""
     monkeypatch.setattr(group_commit, "LONGEST", 300.0)
     monkeypatch.setattr(group_commit, "_NAP", 30.0)
 
 
 @pytest.fixture(params=["optimistic", "pessimistic"])
-def opened(tmp_path, index_yaml, watch, patient_groups, request):
+def opened(
+    tmp_path: Path,
+    index_yaml: Path,
+    watch: shared_commits.Watch,
+    patient_groups: None,
+    request: pytest.FixtureRequest,
+) -> Iterator[tuple[inprocess.Engine, service_calls.Service]]:
     options = {"indexes": index_yaml, "concurrency": request.param}
     with inprocess.open_engine(tmp_path / "data", **options) as engine:
         service = Service(inprocess.Channel(engine))
@@ -50,7 +58,12 @@ def opened(tmp_path, index_yaml, watch, patient_groups, request):
         yield engine, service
 
 
-def put_in_group(engine, service, threads, *names):
+def put_in_group(
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    threads: futures.ThreadPoolExecutor,
+    *names: str,
+) -> tuple[shared_commits.Held, list[futures.Future[Any]]]:
     """Put entities, all in one group; returns the holder of the turn and the other commits."""
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
@@ -58,7 +71,11 @@ def put_in_group(engine, service, threads, *names):
     return held, puts
 
 
-def test_commits_that_wait_for_the_turn_share_one_commit(opened, watch, threads):
+def test_commits_that_wait_for_the_turn_share_one_commit(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     held, puts = put_in_group(engine, service, threads, "a", "b", "c")
     versions = {put.result(PATIENCE).mutation_results[0].version for put in puts}
@@ -69,18 +86,24 @@ def test_commits_that_wait_for_the_turn_share_one_commit(opened, watch, threads)
     assert service.names("T", order=["a"]) == ["held", "a", "b", "c"]
 
 
-def test_alone_a_commit_pays_for_no_group(opened, watch):
+def test_alone_a_commit_pays_for_no_group(
+    opened: tuple[inprocess.Engine, service_calls.Service], watch: shared_commits.Watch
+) -> None:
     _, service = opened
     service.put(service.key("T", 1), a=1)
     assert watch.statements == ["BEGIN IMMEDIATE", "COMMIT"]
 
 
-def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(opened, watch, threads):
+def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     locks = engine._transactions._locks
-    seen = []
+    seen: list[Any] = []
 
-    def look():
+    def look() -> None:
         seen.append(service.names("T"))
         if locks is not None:
             holders = locks._peers.table.holders.values()
@@ -112,12 +135,16 @@ def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(opened, watch,
     ],
 )
 def test_a_commit_that_fails_is_told_to_all_and_leaves_nothing(
-    opened, watch, threads, code, wanted
-):
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+    code: int,
+    wanted: str,
+) -> None:
     engine, service = opened
     before = engine.meter.total(), dict(engine.storage._connections.definitions.ids)
 
-    def fail():
+    def fail() -> None:
         raise shared_commits.fault(code)
 
     watch.at_commit = fail
@@ -140,13 +167,17 @@ def test_a_commit_that_fails_is_told_to_all_and_leaves_nothing(
     assert ledger_writer.index_faults(engine.storage.path) == []
 
 
-def test_a_transaction_whose_group_failed_is_still_open_and_commits_again(opened, watch, threads):
+def test_a_transaction_whose_group_failed_is_still_open_and_commits_again(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     key = service.key("T", "one")
     transaction = service.begin()
     assert service.get(key, transaction=transaction) is None
 
-    def fail():
+    def fail() -> None:
         raise shared_commits.fault()
 
     watch.at_commit = fail
@@ -161,11 +192,16 @@ def test_a_transaction_whose_group_failed_is_still_open_and_commits_again(opened
     assert service.get(key) == {"a": 1}
 
 
-def test_a_fault_of_sqlite_in_one_part_fails_its_group(opened, watch, threads, monkeypatch):
+def test_a_fault_of_sqlite_in_one_part_fails_its_group(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
 
-    def fail(_):
+    def fail(_: row_writer.Writer) -> None:
         raise shared_commits.fault(sqlite3.SQLITE_IOERR)
 
     monkeypatch.setattr(row_writer.Writer, "save_state", fail)
@@ -182,7 +218,11 @@ def test_a_fault_of_sqlite_in_one_part_fails_its_group(opened, watch, threads, m
     assert service.names("T", order=["a"]) == ["b"]
 
 
-def test_a_part_that_is_refused_takes_back_itself_alone(opened, watch, threads):
+def test_a_part_that_is_refused_takes_back_itself_alone(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     there = service.entity(service.key("T", "there"), a=0)
     held = Held(engine, threads, there)
@@ -198,11 +238,15 @@ def test_a_part_that_is_refused_takes_back_itself_alone(opened, watch, threads):
     assert ledger_writer.index_faults(engine.storage.path) == []
 
 
-def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(opened, watch, threads):
+def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     there = service.entity(service.key("T", "there"), a=0)
 
-    def fail():
+    def fail() -> None:
         raise shared_commits.fault()
 
     watch.at_commit = fail
@@ -214,7 +258,11 @@ def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(opened, watc
     assert held.done.exception(PATIENCE)
 
 
-def test_the_first_part_may_fail_and_the_others_are_stored(opened, watch, threads):
+def test_the_first_part_may_fail_and_the_others_are_stored(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0), fails=True)
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "ab"]
@@ -227,7 +275,11 @@ def test_the_first_part_may_fail_and_the_others_are_stored(opened, watch, thread
 
 
 @pytest.mark.parametrize("point", ["commit.mutation", "commit.indexes", "commit.before"])
-def test_a_fault_at_a_point_strikes_one_part_of_a_group(opened, threads, point):
+def test_a_fault_at_a_point_strikes_one_part_of_a_group(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    threads: futures.ThreadPoolExecutor,
+    point: str,
+) -> None:
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     engine.install_faults(
@@ -242,7 +294,9 @@ def test_a_fault_at_a_point_strikes_one_part_of_a_group(opened, threads, point):
     assert service.names("T") == [*stored, "held"]
 
 
-def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(opened, threads):
+def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
+    opened: tuple[inprocess.Engine, service_calls.Service], threads: futures.ThreadPoolExecutor
+) -> None:
     engine, service = opened
     key = service.key("T", "one")
     service.put(key, a=1)
@@ -257,12 +311,14 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     assert service.get(key) == {"a": 10}
 
 
-def test_counting_in_groups_loses_nothing(opened, threads):
+def test_counting_in_groups_loses_nothing(
+    opened: tuple[inprocess.Engine, service_calls.Service], threads: futures.ThreadPoolExecutor
+) -> None:
     _, service = opened
     key = service.key("T", "counter")
     service.put(key, a=0)
 
-    def count():
+    def count() -> None:
         while True:
             transaction = service.begin()
             try:
@@ -282,7 +338,9 @@ def test_counting_in_groups_loses_nothing(opened, threads):
     assert len(set(service.names("Own"))) == 48
 
 
-def test_ids_that_a_group_gave_out_are_never_the_same(opened, threads):
+def test_ids_that_a_group_gave_out_are_never_the_same(
+    opened: tuple[inprocess.Engine, service_calls.Service], threads: futures.ThreadPoolExecutor
+) -> None:
     engine, service = opened
     held = Held(engine, threads)
     asked = [threads.submit(service.call, "AllocateIds", keys=[service.key("T")]) for _ in "abc"]
@@ -292,8 +350,10 @@ def test_ids_that_a_group_gave_out_are_never_the_same(opened, threads):
 
 
 def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
-    opened, watch, threads
-):
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     load = threads.submit(engine.load, [service.entity(service.key("T", 1), a=1)], "test")
@@ -312,7 +372,14 @@ def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
 
 
 @pytest.mark.parametrize(("most", "commits"), [(1, 5), (2, 3), (5, 1)])
-def test_a_group_takes_in_no_more_than_it_may(opened, watch, threads, monkeypatch, most, commits):
+def test_a_group_takes_in_no_more_than_it_may(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    commits: int,
+) -> None:
     monkeypatch.setattr(group_commit, "MOST", most)
     held, puts = put_in_group(*opened, threads, *"abcd")
     for each in (held.done, *puts):
@@ -320,7 +387,12 @@ def test_a_group_takes_in_no_more_than_it_may(opened, watch, threads, monkeypatc
     assert watch.commits == commits
 
 
-def test_a_group_takes_nobody_in_when_its_time_is_over(opened, watch, threads, monkeypatch):
+def test_a_group_takes_nobody_in_when_its_time_is_over(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    threads: futures.ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(group_commit, "LONGEST", 0.0)
     held, puts = put_in_group(*opened, threads, *"abcd")
     for each in (held.done, *puts):
@@ -332,12 +404,19 @@ class TestWithSomebodyWhoNeverComes:
     """A thread that was to take the turn is gone, say interrupted: a group is left open."""
 
     @pytest.fixture
-    def opened(self, opened):
+    def opened(
+        self, opened: tuple[inprocess.Engine, service_calls.Service]
+    ) -> tuple[inprocess.Engine, service_calls.Service]:
         engine, service = opened
         turn_of(engine)._awaited += 1
         return engine, service
 
-    def test_a_group_ends_all_the_same(self, opened, watch, monkeypatch):
+    def test_a_group_ends_all_the_same(
+        self,
+        opened: tuple[inprocess.Engine, service_calls.Service],
+        watch: shared_commits.Watch,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
         monkeypatch.setattr(group_commit, "_NAP", 0.1)
         _, service = opened
         service.put(service.key("T", 1), a=1)
@@ -345,7 +424,11 @@ class TestWithSomebodyWhoNeverComes:
         assert service.names("T") == [1]
 
     @pytest.fixture
-    def left_open(self, opened, threads):
+    def left_open(
+        self,
+        opened: tuple[inprocess.Engine, service_calls.Service],
+        threads: futures.ThreadPoolExecutor,
+    ) -> futures.Future[Any]:
         """A put whose group nobody ends."""
         engine, service = opened
         put = threads.submit(service.put, service.key("T", 1), a=1)
@@ -353,7 +436,9 @@ class TestWithSomebodyWhoNeverComes:
         programs.wait_until(lambda: turn._group and turn._group.parts and not turn._lock.locked())
         return put
 
-    def test_closing_commits_what_is_under_way(self, opened, left_open):
+    def test_closing_commits_what_is_under_way(
+        self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
+    ) -> None:
         engine, _ = opened
         engine.storage.close()
         left_open.result(PATIENCE)
@@ -361,7 +446,9 @@ class TestWithSomebodyWhoNeverComes:
             service = Service(inprocess.Channel(again))
             assert service.names("T") == [1]
 
-    def test_a_read_of_a_moment_sees_what_was_under_way_before_it(self, opened, left_open):
+    def test_a_read_of_a_moment_sees_what_was_under_way_before_it(
+        self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
+    ) -> None:
         engine, service = opened
         moment = engine.storage._now() + 1
         with engine.storage.read() as before:
@@ -375,9 +462,11 @@ class TestWithSomebodyWhoNeverComes:
         assert later.mutation_results[0].version > moment
 
 
-def test_the_log_is_not_emptied_in_the_middle_of_a_group(tmp_path, index_yaml, patient_groups):
-    clock = Clock()
-    options = {"history": 0, "clock": clock, "indexes": index_yaml}
+def test_the_log_is_not_emptied_in_the_middle_of_a_group(
+    tmp_path: Path, index_yaml: Path, patient_groups: None
+) -> None:
+    clock = shifted_clock.ShiftedClock()
+    options: dict[str, Any] = {"history": 0, "clock": clock, "indexes": index_yaml}
     with inprocess.open_engine(tmp_path / "data", **options) as engine:
         service = Service(inprocess.Channel(engine))
         service.put(service.key("T", 1), a=1)
@@ -391,11 +480,15 @@ def test_the_log_is_not_emptied_in_the_middle_of_a_group(tmp_path, index_yaml, p
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-def test_an_interrupt_at_the_commit_is_told_as_what_became_of_it(opened, watch, is_after):
+def test_an_interrupt_at_the_commit_is_told_as_what_became_of_it(
+    opened: tuple[inprocess.Engine, service_calls.Service],
+    watch: shared_commits.Watch,
+    is_after: bool,
+) -> None:
     engine, service = opened
     turn = turn_of(engine)
 
-    def interrupt():
+    def interrupt() -> None:
         if is_after:
             sqlite3.Connection.execute(turn.connection, "COMMIT")
         raise KeyboardInterrupt
@@ -415,11 +508,13 @@ def test_an_interrupt_at_the_commit_is_told_as_what_became_of_it(opened, watch, 
     service.put(service.key("T", 1), a=1)
 
 
-def test_a_crowd_of_threads_is_stored_whole(tmp_path, threads):
+def test_a_crowd_of_threads_is_stored_whole(
+    tmp_path: Path, threads: futures.ThreadPoolExecutor
+) -> None:
     acknowledged = {f"w{number}": ledger_writer.Acknowledged() for number in range(6)}
     start = threading.Barrier(len(acknowledged))
 
-    def work(name):
+    def work(name: str) -> list[str]:
         worker = ledger_writer.worker(engine, name)
         start.wait(PATIENCE)
         return [worker.step() for _ in range(10)]

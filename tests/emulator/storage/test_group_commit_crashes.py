@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,14 @@ PATIENCE = programs.PATIENCE
 class Run:
     """A crowd of writers in a process, and what it has said."""
 
-    def __init__(self, path, acknowledged, *, plan="", struck=("", "", 0)):
+    def __init__(
+        self,
+        path: Path,
+        acknowledged: dict[str, ledger_writer.Acknowledged],
+        *,
+        plan: str = "",
+        struck: tuple[str, str, int] = ("", "", 0),
+    ) -> None:
         self.acknowledged = acknowledged
         self.groups = []
         command = [
@@ -44,7 +52,7 @@ class Run:
             list(map(str, command)), cwd=programs.ROOT, stdout=subprocess.PIPE, text=True
         )
 
-    def read(self, lines=None):
+    def read(self, lines: int | None = None) -> None:
         """Read so many lines of acknowledgements, or until the end."""
         while lines is None or lines > 0:
             line = self.process.stdout.readline()
@@ -57,7 +65,7 @@ class Run:
                 self.acknowledged[name].add(line)
                 lines = None if lines is None else lines - 1
 
-    def end(self):
+    def end(self) -> int:
         """Read the rest and return how it ended."""
         watchdog = threading.Timer(PATIENCE, self.process.kill)
         watchdog.start()
@@ -69,12 +77,12 @@ class Run:
 
 
 @pytest.fixture
-def acknowledged():
+def acknowledged() -> dict[str, ledger_writer.Acknowledged]:
     fault_vfs.require()
     return {name: ledger_writer.Acknowledged() for name in concurrent_writers.NAMES}
 
 
-def check(path, acknowledged):
+def check(path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]) -> None:
     """Check the file; each worker may have stored one commit that it was not told of."""
     counts = ledger_writer.check_file(path, acknowledged)
     for name, count in counts.items():
@@ -82,7 +90,9 @@ def check(path, acknowledged):
         acknowledged[name].commits = count
 
 
-def test_a_crowd_killed_at_random_moments_loses_nothing(tmp_path, acknowledged):
+def test_a_crowd_killed_at_random_moments_loses_nothing(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
+) -> None:
     chance = random.Random(20261121)
     groups = []
     for _ in range(max(2, ROUNDS // 2)):
@@ -97,7 +107,9 @@ def test_a_crowd_killed_at_random_moments_loses_nothing(tmp_path, acknowledged):
 
 
 @pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
-def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, acknowledged, point):
+def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], point: str
+) -> None:
     for number in range(max(1, ROUNDS // 6)):
         plan = {"rules": [{"point": point, "call": 90 + 13 * number, "kill": True}]}
         run = Run(tmp_path / "data", acknowledged, plan=json.dumps(plan))
@@ -109,8 +121,8 @@ def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(tmp_path, a
 @pytest.mark.parametrize("name", ["data", "data-wal"])
 @pytest.mark.parametrize("kind", ["write", "sync"])
 def test_a_crowd_killed_between_operations_on_the_disk_loses_nothing(
-    tmp_path, acknowledged, kind, name
-):
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], kind: str, name: str
+) -> None:
     for number in range(max(1, ROUNDS // 6)):
         nth = {"data-wal": {"write": 403, "sync": 24}, "data": {"write": 33, "sync": 5}}[name][kind]
         run = Run(tmp_path / "data", acknowledged, struck=(kind, name, nth + 7 * number))
@@ -119,7 +131,9 @@ def test_a_crowd_killed_between_operations_on_the_disk_loses_nothing(
         check(tmp_path / "data", acknowledged)
 
 
-def test_commits_that_are_refused_one_by_one_leave_their_groups_whole(tmp_path, acknowledged):
+def test_commits_that_are_refused_one_by_one_leave_their_groups_whole(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
+) -> None:
     rules = [
         {"point": "commit.before", "probability": 0.2, "status": "INTERNAL"},
         {"point": "commit.indexes", "probability": 0.02, "status": "INTERNAL"},
@@ -179,7 +193,9 @@ ledger_writer.say(len(refused), max(groups))
     ("result", "status"),
     [(sqlite3.SQLITE_FULL, "RESOURCE_EXHAUSTED"), (sqlite3.SQLITE_IOERR_FSYNC, "UNAVAILABLE")],
 )
-def test_a_disk_that_fails_now_and_then_fails_whole_groups(tmp_path, acknowledged, result, status):
+def test_a_disk_that_fails_now_and_then_fails_whole_groups(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], result: int, status: str
+) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", FAILING, tmp_path / "data", str(result), status],
         cwd=programs.ROOT, check=False, capture_output=True, text=True, timeout=PATIENCE,
@@ -217,7 +233,9 @@ target.write_bytes(pickle.dumps(recording))
 """
 
 
-def test_a_power_loss_loses_nothing_that_a_crowd_was_told(tmp_path, acknowledged):
+def test_a_power_loss_loses_nothing_that_a_crowd_was_told(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
+) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", RECORDING, tmp_path / "data", tmp_path / "recording"],
         cwd=programs.ROOT, check=True, capture_output=True, text=True, timeout=PATIENCE,
@@ -231,7 +249,9 @@ def test_a_power_loss_loses_nothing_that_a_crowd_was_told(tmp_path, acknowledged
     assert [fault for fault in faults if fault] == []
 
 
-def test_a_process_alone_has_its_turn_beside_a_crowd_in_another(tmp_path, acknowledged):
+def test_a_process_alone_has_its_turn_beside_a_crowd_in_another(
+    tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
+) -> None:
     run = Run(tmp_path / "data", acknowledged)
     run.read(8)
     with ledger_writer.open_engine(tmp_path / "data") as engine:

@@ -1,12 +1,17 @@
 """Reads of the past: what may be asked, and that it is answered as it was."""
 
 import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator import inprocess
+from emulator import inprocess, protobufs
+from emulator.storage import file_store
+from tests.emulator.support import service_calls, shifted_clock
 
 COMPOSITES = """
 indexes:
@@ -22,15 +27,15 @@ indexes:
 """
 
 
-def micros(timestamp):
+def micros(timestamp: protobufs.Timestamp) -> int:
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
 
 
-def at(moment):
+def at(moment: int) -> dict[str, Any]:
     return {"read_time": {"seconds": moment // 1_000_000, "nanos": moment % 1_000_000 * 1000}}
 
 
-def put(service, key, /, **properties):
+def put(service: service_calls.Service, key: Any, /, **properties: Any) -> int:
     """Put an entity and return the moment of it."""
     return micros(service.put(key, **properties).mutation_results[0].update_time)
 
@@ -38,23 +43,25 @@ def put(service, key, /, **properties):
 class Still:
     """A clock that stands still until it is moved."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.now = 1_800_000_000.0
 
-    def __call__(self):
+    def __call__(self) -> float:
         return self.now
 
 
 @pytest.fixture
-def still():
+def still() -> Still:
     return Still()
 
 
 @pytest.fixture
-def opened(still, tmp_path, make_service):
+def opened(
+    still: Still, tmp_path: Path, make_service: type[service_calls.Service]
+) -> Iterator[Callable[..., Any]]:
     engines = []
 
-    def open_engine(**options):
+    def open_engine(**options: Any) -> service_calls.Service:
         engine = inprocess.open_engine(tmp_path / "data", clock=still, durability="fast", **options)
         engines.append(engine)
         return make_service(inprocess.Channel(engine))
@@ -64,7 +71,7 @@ def opened(still, tmp_path, make_service):
         engine.close()
 
 
-def test_a_lookup_of_the_past_finds_what_was_there(service):
+def test_a_lookup_of_the_past_finds_what_was_there(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     first = put(service, key, a=1)
     second = put(service, key, a=2)
@@ -76,7 +83,9 @@ def test_a_lookup_of_the_past_finds_what_was_there(service):
     assert service.get(key) is None
 
 
-def test_an_entity_of_the_past_has_the_version_and_times_it_had(service):
+def test_an_entity_of_the_past_has_the_version_and_times_it_had(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", 1)
     first = put(service, key, a=1)
     second = put(service, key, a=2)
@@ -88,8 +97,11 @@ def test_an_entity_of_the_past_has_the_version_and_times_it_had(service):
     assert micros(answer.read_time) == answer.missing[0].version == second
 
 
-def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(service):
+def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(
+    service: service_calls.Service,
+) -> None:
     keys = [service.key("T", n) for n in (1, 2, 3)]
+    moment = 0
     for n, key in enumerate(keys):
         moment = put(service, key, a=n, tag=["x", "y"])
     service.delete(keys[0])
@@ -107,7 +119,9 @@ def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(service):
     assert micros(batch.read_time) == batch.snapshot_version == moment
 
 
-def test_a_read_only_transaction_may_be_of_the_past(service, refused):
+def test_a_read_only_transaction_may_be_of_the_past(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", 1)
     moment = put(service, key, a=1)
     service.put(key, a=2)
@@ -124,7 +138,9 @@ def test_a_read_only_transaction_may_be_of_the_past(service, refused):
     service.rollback(answer.transaction)
 
 
-def test_what_cannot_be_read_is_an_invalid_argument(service, clock, refused):
+def test_what_cannot_be_read_is_an_invalid_argument(
+    service: service_calls.Service, clock: shifted_clock.ShiftedClock, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", 1)
     moment = put(service, key, a=1)
     for read_time in (
@@ -148,20 +164,26 @@ def test_what_cannot_be_read_is_an_invalid_argument(service, clock, refused):
         service.get(key, **at(moment))
 
 
-def test_nothing_older_than_the_file_can_be_read(opened, still, refused):
+def test_nothing_older_than_the_file_can_be_read(
+    opened: Callable[..., Any], still: Still, refused: Callable[..., Any]
+) -> None:
     service = opened()
     with refused("INVALID_ARGUMENT", "history of this data file"):
         service.get(service.key("T", 1), **at(int(still.now * 1e6) - 1))
 
 
-def test_without_history_read_time_is_not_implemented(opened, refused):
+def test_without_history_read_time_is_not_implemented(
+    opened: Callable[..., Any], refused: Callable[..., Any]
+) -> None:
     service = opened(history=0)
     moment = put(service, service.key("T", 1), a=1)
     with refused("UNIMPLEMENTED", "read_time"):
         service.get(service.key("T", 1), **at(moment))
 
 
-def test_changes_made_without_history_are_not_read_as_if_it_was_kept(opened, refused):
+def test_changes_made_without_history_are_not_read_as_if_it_was_kept(
+    opened: Callable[..., Any], refused: Callable[..., Any]
+) -> None:
     without, service = opened(history=0), opened()
     key = service.key("T", 1)
     before = put(service, key, a=1)
@@ -173,7 +195,9 @@ def test_changes_made_without_history_are_not_read_as_if_it_was_kept(opened, ref
     assert service.get(key, **at(after)) == {"a": 3}
 
 
-def test_a_moment_that_was_read_stays_as_it_was_read(opened, still):
+def test_a_moment_that_was_read_stays_as_it_was_read(
+    opened: Callable[..., Any], still: Still
+) -> None:
     service = opened()
     key = service.key("T", 1)
     now = int(still.now * 1e6)
@@ -184,7 +208,9 @@ def test_a_moment_that_was_read_stays_as_it_was_read(opened, still):
     assert service.get(key) == {"a": 1}
 
 
-def test_a_commit_under_way_is_waited_for(tmp_path, make_service):
+def test_a_commit_under_way_is_waited_for(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     engine = inprocess.open_engine(tmp_path / "data")
     service = make_service(inprocess.Channel(engine))
     key = service.key("T", 1)
@@ -197,8 +223,11 @@ def test_a_commit_under_way_is_waited_for(tmp_path, make_service):
         assert service.get(key, **at(began)) == {"a": 1}
 
 
-def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(opened):
+def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(
+    opened: Callable[..., Any],
+) -> None:
     service = opened()
+    moment = 0
     for n in range(1, 9):
         moment = put(service, service.key("T", n), a=n % 3, tag=["x", "y"])
     queries = [
@@ -215,7 +244,9 @@ def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(opened):
             assert service.results(query, transaction=transaction) == wanted
 
 
-def test_history_is_forgotten_after_its_time_in_small_steps(opened, still):
+def test_history_is_forgotten_after_its_time_in_small_steps(
+    opened: Callable[..., Any], still: Still
+) -> None:
     service = opened(history=100)
     store = service.channel._engine._storage
     for n in range(50):
@@ -230,19 +261,21 @@ def test_history_is_forgotten_after_its_time_in_small_steps(opened, still):
     assert sizes[-1] == 0
 
 
-def kept(store):
+def kept(store: file_store.FileStore) -> int:
     with store.read() as snapshot:
         return snapshot._connection.execute("SELECT count(*) FROM history").fetchone()[0]
 
 
-def test_new_entities_cost_no_history(opened):
+def test_new_entities_cost_no_history(opened: Callable[..., Any]) -> None:
     service = opened()
     for n in range(1, 5):
         service.put(service.key("T", n), a=n)
     assert kept(service.channel._engine._storage) == 0
 
 
-def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(opened):
+def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(
+    opened: Callable[..., Any],
+) -> None:
     service = opened()
     key = service.key("T", 1)
     moment = put(service, key, a=1)
@@ -254,7 +287,9 @@ def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(opened):
     assert service.names("T", ("a", "=", 3)) == [1]
 
 
-def test_an_index_that_is_new_reads_the_past_too(opened, index_yaml):
+def test_an_index_that_is_new_reads_the_past_too(
+    opened: Callable[..., Any], index_yaml: Path
+) -> None:
     early = opened()
     early.put(early.key("T", 3), c=1, a=0)
     moment = put(early, early.key("T", 1), c=1, a=1)
@@ -269,7 +304,9 @@ def test_an_index_that_is_new_reads_the_past_too(opened, index_yaml):
     ]
 
 
-def test_an_index_that_holds_nothing_now_reads_the_past_too(opened, index_yaml):
+def test_an_index_that_holds_nothing_now_reads_the_past_too(
+    opened: Callable[..., Any], index_yaml: Path
+) -> None:
     early = opened()
     moment = put(early, early.key("T", 1), c=1, a=1)
     early.delete(early.key("T", 1))
@@ -289,7 +326,7 @@ CHANGES = st.lists(
 )
 
 
-def everything(service, **options):
+def everything(service: service_calls.Service, **options: Any) -> tuple[Any, ...]:
     """Return the answers to a bit of everything."""
     asked = [
         service.query(None),
@@ -320,7 +357,11 @@ def everything(service, **options):
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(history=st.lists(CHANGES, min_size=2, max_size=8))
-def test_every_moment_is_read_as_it_was(tmp_path_factory, make_service, history):
+def test_every_moment_is_read_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory,
+    make_service: type[service_calls.Service],
+    history: list[Any],
+) -> None:
     folder = tmp_path_factory.mktemp("past")
     (folder / "index.yaml").write_text(COMPOSITES)
     clock = Still()

@@ -8,12 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import errors, inprocess
 from emulator.storage import inspection, maintenance
+from tests.emulator.support import service_calls
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
@@ -35,13 +38,15 @@ exec(sys.argv[2])
 """
 
 
-def opened(path, make_service, **options):
+def opened(
+    path: Path, make_service: type[service_calls.Service], **options: Any
+) -> tuple[inprocess.Engine, service_calls.Service]:
     engine = inprocess.open_engine(path, **options)
     return engine, make_service(inprocess.Channel(engine))
 
 
 @pytest.fixture
-def filled(tmp_path, make_service, index_yaml):
+def filled(tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path) -> Path:
     """A file of 30 entities, some of them changed and deleted."""
     path = tmp_path / "data"
     engine, service = opened(path, make_service, indexes=index_yaml, durability="fast")
@@ -54,19 +59,19 @@ def filled(tmp_path, make_service, index_yaml):
     return path
 
 
-def changed(path, *statements):
+def changed(path: Path, *statements: str) -> None:
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
 
 
-def entities(path, make_service):
+def entities(path: Path, make_service: type[service_calls.Service]) -> list[Any]:
     engine, service = opened(path, make_service, durability="fast")
     with engine:
         return service.names("T", order=["a"])
 
 
-def killed_at(step, call):
+def killed_at(step: int, call: str) -> bool:
     child = subprocess.run(
         [sys.executable, "-c", KILLED, str(step), call],
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
@@ -76,7 +81,9 @@ def killed_at(step, call):
     return child.returncode != 0
 
 
-def test_a_backup_is_a_whole_file_by_itself(filled, tmp_path, make_service):
+def test_a_backup_is_a_whole_file_by_itself(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     copied = maintenance.backup(filled, tmp_path / "copy")
     assert copied.entities == 30
     assert copied.size == (tmp_path / "copy").stat().st_size
@@ -84,12 +91,14 @@ def test_a_backup_is_a_whole_file_by_itself(filled, tmp_path, make_service):
     assert entities(tmp_path / "copy", make_service) == entities(filled, make_service)
 
 
-def test_a_backup_of_a_file_that_is_written_to_is_of_one_moment(tmp_path, make_service):
+def test_a_backup_of_a_file_that_is_written_to_is_of_one_moment(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     engine, service = opened(tmp_path / "data", make_service, durability="fast")
     service.put(service.key("T", 1_000), a=0)
     stop = threading.Event()
 
-    def write():
+    def write() -> None:
         n = 0
         while not stop.is_set():
             n += 1
@@ -112,14 +121,14 @@ def test_a_backup_of_a_file_that_is_written_to_is_of_one_moment(tmp_path, make_s
         assert not inspection.check(tmp_path / f"copy{number}").wrong
 
 
-def test_a_backup_overwrites_nothing(filled, tmp_path):
+def test_a_backup_overwrites_nothing(filled: Path, tmp_path: Path) -> None:
     (tmp_path / "copy").write_text("mine")
     with pytest.raises(errors.AlreadyExists, match="copy"):
         maintenance.backup(filled, tmp_path / "copy")
     assert (tmp_path / "copy").read_text() == "mine"
 
 
-def test_what_is_no_data_file_is_not_backed_up(tmp_path):
+def test_what_is_no_data_file_is_not_backed_up(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
         maintenance.backup(tmp_path / "missing", tmp_path / "copy")
     changed(tmp_path / "other", "CREATE TABLE other (x)")
@@ -134,14 +143,14 @@ def test_what_is_no_data_file_is_not_backed_up(tmp_path):
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "empty", "other"]
 
 
-def test_a_damaged_file_is_not_backed_up(filled, tmp_path):
+def test_a_damaged_file_is_not_backed_up(filled: Path, tmp_path: Path) -> None:
     damage_pages(filled)
     with pytest.raises(errors.Damaged):
         maintenance.backup(filled, tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 
 
-def damage_pages(path):
+def damage_pages(path: Path) -> None:
     """Overwrite the second half of every page but the first."""
     content = bytearray(path.read_bytes())
     for start in range(4096, len(content), 4096):
@@ -149,7 +158,9 @@ def damage_pages(path):
     path.write_bytes(content)
 
 
-def test_a_restored_backup_holds_what_it_held(filled, tmp_path, make_service):
+def test_a_restored_backup_holds_what_it_held(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     now = 4_000_000_000_000_000
     maintenance.restore(tmp_path / "copy", tmp_path / "new", now=now)
@@ -157,7 +168,9 @@ def test_a_restored_backup_holds_what_it_held(filled, tmp_path, make_service):
     assert not inspection.check(tmp_path / "new").wrong
 
 
-def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(tmp_path, make_service):
+def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
     engine, service = opened(tmp_path / "data", make_service, clock=clock)
     wanted = [service.key("T")] * 300
@@ -177,8 +190,11 @@ def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(tmp_
 
 
 def test_a_restored_file_does_not_show_the_moments_that_were_lost(
-    filled, tmp_path, make_service, refused
-):
+    filled: Path,
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     now = 4_000_000_000_000_000
     maintenance.restore(tmp_path / "copy", filled, now=now, replace=True)
@@ -187,7 +203,9 @@ def test_a_restored_file_does_not_show_the_moments_that_were_lost(
         service.get(service.key("T", 1), read_time={"seconds": now // 1_000_000 - 1})
 
 
-def test_a_backup_of_format_1_is_restored_as_format_2(tmp_path, make_service):
+def test_a_backup_of_format_1_is_restored_as_format_2(
+    tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:
         connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
     maintenance.backup(tmp_path / "old", tmp_path / "copy")
@@ -195,7 +213,9 @@ def test_a_backup_of_format_1_is_restored_as_format_2(tmp_path, make_service):
     assert entities(tmp_path / "data", make_service) == ["two", 1]
 
 
-def test_a_restore_overwrites_only_what_it_is_told_to(filled, tmp_path, make_service):
+def test_a_restore_overwrites_only_what_it_is_told_to(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     engine, service = opened(filled, make_service)
     with engine:
@@ -207,7 +227,9 @@ def test_a_restore_overwrites_only_what_it_is_told_to(filled, tmp_path, make_ser
     assert 99 not in entities(filled, make_service)
 
 
-def test_a_file_in_use_is_not_replaced(filled, tmp_path, make_service):
+def test_a_file_in_use_is_not_replaced(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     engine, service = opened(filled, make_service)
     with engine:
@@ -217,14 +239,18 @@ def test_a_file_in_use_is_not_replaced(filled, tmp_path, make_service):
     assert 99 in entities(filled, make_service)
 
 
-def test_a_damaged_file_is_replaced(filled, tmp_path, make_service):
+def test_a_damaged_file_is_replaced(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     filled.write_bytes(b"rubbish" * 1000)
     maintenance.restore(tmp_path / "copy", filled, now=1, replace=True)
     assert len(entities(filled, make_service)) == 30
 
 
-def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(filled, tmp_path, make_service):
+def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     engine, service = opened(filled, make_service)
     service.put(service.key("T", 99), a=1)
@@ -237,7 +263,11 @@ def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(filled, tmp_p
     assert not inspection.check(filled).wrong
 
 
-def test_compaction_gives_back_the_room_of_what_was_deleted(tmp_path, make_service, unindexed):
+def test_compaction_gives_back_the_room_of_what_was_deleted(
+    tmp_path: Path,
+    make_service: type[service_calls.Service],
+    unindexed: type[service_calls.Unindexed],
+) -> None:
     clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
     engine, service = opened(tmp_path / "data", make_service, clock=clock, durability="fast")
     for n in range(1, 200):
@@ -253,7 +283,7 @@ def test_compaction_gives_back_the_room_of_what_was_deleted(tmp_path, make_servi
     assert not inspection.check(tmp_path / "data").wrong
 
 
-def test_there_must_be_something_to_compact_or_check(tmp_path):
+def test_there_must_be_something_to_compact_or_check(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
         maintenance.compact(tmp_path / "missing", now=1)
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
@@ -262,7 +292,9 @@ def test_there_must_be_something_to_compact_or_check(tmp_path):
 
 
 @pytest.mark.parametrize("step", range(1, 6))
-def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(filled, tmp_path, step):
+def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(
+    filled: Path, tmp_path: Path, step: int
+) -> None:
     call = f"maintenance.backup({str(filled)!r}, {str(tmp_path / 'copy')!r})"
     was_killed = killed_at(step, call)
     if was_killed and not (tmp_path / "copy").exists():
@@ -273,8 +305,8 @@ def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(filled, tmp_path,
 
 @pytest.mark.parametrize("step", range(1, 9))
 def test_a_restore_that_is_killed_leaves_the_old_file_or_the_new_one(
-    filled, tmp_path, make_service, step
-):
+    filled: Path, tmp_path: Path, make_service: type[service_calls.Service], step: int
+) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     engine, service = opened(filled, make_service)
     with engine:
@@ -286,7 +318,9 @@ def test_a_restore_that_is_killed_leaves_the_old_file_or_the_new_one(
     assert report.wrong == 0
 
 
-def test_a_sound_file_has_no_problems_while_it_is_written_to(filled, make_service):
+def test_a_sound_file_has_no_problems_while_it_is_written_to(
+    filled: Path, make_service: type[service_calls.Service]
+) -> None:
     engine, service = opened(filled, make_service)
     with engine:
         service.put(service.key("T", 1), a=5)
@@ -314,19 +348,21 @@ def test_a_sound_file_has_no_problems_while_it_is_written_to(filled, make_servic
         ("UPDATE history SET proto = X'ff' WHERE id = 1", "revision 1 cannot be read"),
     ],
 )
-def test_the_check_finds_what_is_wrong(filled, damage, problem):
+def test_the_check_finds_what_is_wrong(filled: Path, damage: str, problem: str) -> None:
     changed(filled, damage)
     report = inspection.check(filled)
     assert report.wrong
     assert problem in str(report)
 
 
-def test_the_check_finds_damaged_pages(filled):
+def test_the_check_finds_damaged_pages(filled: Path) -> None:
     damage_pages(filled)
     assert inspection.check(filled).wrong
 
 
-def test_the_check_lists_only_so_many_problems(filled, monkeypatch):
+def test_the_check_lists_only_so_many_problems(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(inspection, "MAX_LISTED", 2)
     changed(filled, "UPDATE entities SET crc = 1")
     report = inspection.check(filled)
@@ -334,7 +370,7 @@ def test_the_check_lists_only_so_many_problems(filled, monkeypatch):
     assert len(report.problems) == 2
 
 
-def test_a_file_of_an_old_format_is_not_checked(tmp_path):
+def test_a_file_of_an_old_format_is_not_checked(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:
         connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
     with pytest.raises(errors.FailedPrecondition, match="format"):

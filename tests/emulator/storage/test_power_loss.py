@@ -10,6 +10,9 @@ import pickle
 import random
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +25,11 @@ LOSSES = 15 * int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 
 
 @pytest.fixture(scope="module")
-def record(tmp_path_factory):
+def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     """A function that records a writer with a setting of synchronous; none is the engine's own."""
     fault_vfs.require()
 
-    def run(synchronous=""):
+    def run(synchronous: str = "") -> list[fault_vfs.Operation]:
         folder = tmp_path_factory.mktemp("recorded")
         program = [sys.executable, "-m", "tests.emulator.support.power_loss_disk"]
         subprocess.run(
@@ -38,7 +41,9 @@ def record(tmp_path_factory):
     return run
 
 
-def test_a_power_loss_at_any_moment_loses_nothing_that_was_acknowledged(record, tmp_path):
+def test_a_power_loss_at_any_moment_loses_nothing_that_was_acknowledged(
+    record: Callable[..., Any], tmp_path: Path
+) -> None:
     recording = record()
     kinds = {operation.kind for operation in recording}
     assert kinds == {
@@ -52,7 +57,9 @@ def test_a_power_loss_at_any_moment_loses_nothing_that_was_acknowledged(record, 
 
 
 @pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
-def test_with_fewer_syncs_the_model_would_lose_commits(record, tmp_path, synchronous):
+def test_with_fewer_syncs_the_model_would_lose_commits(
+    record: Callable[..., Any], tmp_path: Path, synchronous: str
+) -> None:
     recording = record(synchronous)
     for seed in range(1_000):
         if fault := power_loss_disk.lose_power(recording, tmp_path / str(seed), seed):
@@ -61,8 +68,8 @@ def test_with_fewer_syncs_the_model_would_lose_commits(record, tmp_path, synchro
     pytest.fail("no power loss shows what is missing")
 
 
-def test_a_disk_keeps_what_was_synced_and_only_perhaps_the_rest():
-    def write(offset, data):
+def test_a_disk_keeps_what_was_synced_and_only_perhaps_the_rest() -> None:
+    def write(offset: int, data: bytes) -> fault_vfs.Operation:
         return fault_vfs.Operation("write", "f", offset, data)
 
     disk = power_loss_disk.Disk()

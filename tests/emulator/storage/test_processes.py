@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,14 +57,14 @@ with inprocess.open_engine(sys.argv[1]) as engine:
 """
 
 
-def start(*arguments):
+def start(*arguments: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=programs.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
 
 
-def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path):
+def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path: Path) -> None:
     with ledger_writer.open_engine(tmp_path / "data"):
         pass
     children = [start("-c", COUNTING, tmp_path / "data", name, 15) for name in "abc"]
@@ -79,7 +81,7 @@ def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path
     assert ledger_writer.check_file(tmp_path / "data", acknowledged) == dict.fromkeys("abc", 15)
 
 
-def test_a_process_reads_at_once_what_another_has_committed(tmp_path):
+def test_a_process_reads_at_once_what_another_has_committed(tmp_path: Path) -> None:
     with ledger_writer.open_engine(tmp_path / "data") as engine:
         worker = ledger_writer.worker(engine, "w")
         with start("-c", READING, tmp_path / "data") as child:
@@ -94,7 +96,7 @@ def test_a_process_reads_at_once_what_another_has_committed(tmp_path):
             child.stdin.close()
 
 
-def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path):
+def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path: Path) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         worker = ledger_writer.worker(engine, "w")
         worker.commit()
@@ -122,7 +124,9 @@ def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path):
 
 
 @pytest.mark.parametrize("point", ["commit.mutation", "commit.before", "commit.after"])
-def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(tmp_path, point):
+def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(
+    tmp_path: Path, point: str
+) -> None:
     plan = {"rules": [{"point": point, "call": 11, "kill": True}]}
     acknowledged = {"dies": ledger_writer.Acknowledged(), "lives": ledger_writer.Acknowledged()}
     program = ["-m", "tests.emulator.support.ledger_writer", tmp_path / "data"]
@@ -146,7 +150,7 @@ def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(tmp_path, poin
         assert acknowledged[name].commits <= count <= acknowledged[name].commits + 1
 
 
-def collect(child, acknowledged):
+def collect(child: subprocess.Popen[str], acknowledged: ledger_writer.Acknowledged) -> None:
     for line in child.stdout:
         if line.endswith("\n"):
             acknowledged.add(line)

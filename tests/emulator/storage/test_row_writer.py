@@ -6,6 +6,9 @@ a file whose entities were written over and over.
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,13 +37,13 @@ inner = st.dictionaries(st.sampled_from("xy"), maybe_unindexed, max_size=2)
 
 
 @st.composite
-def contents(draw):
+def contents(draw: Callable[..., Any]) -> dict[str, Any]:
     """Properties of an entity, perhaps an embedded one among them."""
     return draw(fields) | ({"n": draw(inner)} if draw(st.booleans()) else {})
 
 
 @st.composite
-def definitions(draw):
+def definitions(draw: Callable[..., Any]) -> tuple[Any, ...]:
     """Composite indexes of the kind T."""
     made = st.builds(
         lambda named, has_ancestor, is_last: indexes.Index(
@@ -54,7 +57,7 @@ def definitions(draw):
     return tuple(dict.fromkeys(each for each in found if not each.is_builtin))
 
 
-SERVICE = service_calls.Service(None)
+SERVICE = service_calls.Service(None)  # type: ignore[arg-type]
 KEYS = (
     SERVICE.key("T", "one"),
     SERVICE.key("P", 1, "T", "two"),
@@ -63,7 +66,9 @@ KEYS = (
 
 
 @given(st.sampled_from(KEYS), contents(), contents(), definitions())
-def test_what_differs_turns_the_rows_before_into_the_rows_afresh(key, old, new, composites):
+def test_what_differs_turns_the_rows_before_into_the_rows_afresh(
+    key: Any, old: dict[str, Any], new: dict[str, Any], composites: tuple[Any, ...]
+) -> None:
     path = keys.encode_path(key)
     entities = [SERVICE.entity(key, **each) for each in (old, new)]
     before, after = (indexes.membership(each, HERE, path, composites) for each in entities)
@@ -79,7 +84,9 @@ def test_what_differs_turns_the_rows_before_into_the_rows_afresh(key, old, new, 
 
 
 @given(st.sampled_from(KEYS), contents(), definitions())
-def test_who_has_few_entries_is_far_within_the_limits(key, content, composites):
+def test_who_has_few_entries_is_far_within_the_limits(
+    key: Any, content: dict[str, Any], composites: tuple[Any, ...]
+) -> None:
     path, entity = keys.encode_path(key), SERVICE.entity(key, **content)
     if indexes.are_few(path, indexes.indexed_values(entity, HERE), composites):
         found = indexes.membership(entity, HERE, path, composites)
@@ -91,7 +98,7 @@ def test_who_has_few_entries_is_far_within_the_limits(key, content, composites):
 
 
 @pytest.mark.parametrize("width", [1, 20])
-def test_who_has_long_entries_is_counted(width):
+def test_who_has_long_entries_is_counted(width: int) -> None:
     path = keys.encode_path(KEYS[2])
     indexed = {name: [b"v" * 1_500] for name in NAMES}
     wide = tuple((name, False) for name in NAMES) * width
@@ -101,7 +108,7 @@ def test_who_has_long_entries_is_counted(width):
     assert indexes.are_few(path, indexed, composites) == is_within == (width == 1)
 
 
-def rows(engine):
+def rows(engine: inprocess.Engine) -> list[tuple[bytes | int, ...]]:
     """The index rows of a file, by entity: but for versions, and for ids of indexes."""
     with contextlib.closing(sqlite3.connect(engine.storage.path)) as connection:
         return sorted(
@@ -112,13 +119,13 @@ def rows(engine):
         )
 
 
-def test_rows_after_updates_are_those_of_entities_written_once(index_yaml):
+def test_rows_after_updates_are_those_of_entities_written_once(index_yaml: Path) -> None:
     updated = inprocess.open_engine(None, indexes=index_yaml)
     fresh = inprocess.open_engine(None, indexes=index_yaml)
 
     @given(st.lists(st.tuples(st.sampled_from(KEYS), contents()), min_size=2, max_size=6))
     @settings(max_examples=60)
-    def law(writes):
+    def law(writes: list[Any]) -> None:
         last = {key.SerializeToString(): (key, content) for key, content in writes}
         for engine, several in ((updated, writes), (fresh, last.values())):
             engine.reset()
@@ -131,7 +138,9 @@ def test_rows_after_updates_are_those_of_entities_written_once(index_yaml):
         law()
 
 
-def test_a_change_without_an_index_touches_no_row_of_one(near, engine):
+def test_a_change_without_an_index_touches_no_row_of_one(
+    near: service_calls.Service, engine: inprocess.Engine
+) -> None:
     key = near.key("T", 1)
     near.put(key, a=1, b=2, text=service_calls.Unindexed("before"))
     with engine.storage.read() as snapshot:
@@ -149,7 +158,9 @@ def test_a_change_without_an_index_touches_no_row_of_one(near, engine):
     assert answer.index_updates == len(composites_of(engine, "b")) * 2 + 4
 
 
-def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(near, engine, refused):
+def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(
+    near: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+) -> None:
     # New indexes may make too big what was stored before; nobody looked at it then.
     key, some = near.key("T", 1), list(range(100))
     near.put(key, p=some, q=some, text=service_calls.Unindexed("within"))
@@ -162,7 +173,7 @@ def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(near, en
     near.delete(key)
 
 
-def composites_of(engine, name):
+def composites_of(engine: inprocess.Engine, name: str) -> list[indexes.Index]:
     """The composite indexes that name a property, of which an entity with a and b is in."""
     with engine.storage.read() as snapshot:
         return [

@@ -5,6 +5,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +27,7 @@ test_write_ahead_log.change_in_threads(*sys.argv[1:])
 """
 
 
-def change(service, name):
+def change(service: service_calls.Service, name: str) -> None:
     """Change entities of one's own, each in a transaction that has read it."""
     for n in range(ROUNDS):
         key = service.key("T", f"{name}-{n % 4}")
@@ -37,7 +40,7 @@ def change(service, name):
         )
 
 
-def change_in_threads(path, name):
+def change_in_threads(path: Path, name: str) -> None:
     """Run transactions on several threads, each committed and none waiting for long."""
     write_ahead_log.LARGE = LARGE
     with inprocess.open_engine(path, concurrency="pessimistic") as engine:
@@ -55,35 +58,37 @@ def change_in_threads(path, name):
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
 @pytest.fixture
-def engine(path):
+def engine(path: Path) -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(path, concurrency="pessimistic") as opened:
         yield opened
 
 
 @pytest.fixture
-def service(engine):
+def service(engine: inprocess.Engine) -> service_calls.Service:
     return service_calls.Service(inprocess.Channel(engine))
 
 
 @pytest.fixture
-def log(path):
+def log(path: Path) -> write_ahead_log.WriteAheadLog:
     return write_ahead_log.WriteAheadLog(str(path), connect(path))
 
 
-def connect(path):
+def connect(path: Path) -> Callable[..., Any]:
     return lambda wait: sqlite3.connect(path, timeout=wait, isolation_level=None)
 
 
-def log_size(path):
+def log_size(path: Path) -> int:
     return path.with_name("data-wal").stat().st_size
 
 
-def test_the_log_stays_small_while_transactions_of_two_processes_overlap(path, engine):
+def test_the_log_stays_small_while_transactions_of_two_processes_overlap(
+    path: Path, engine: inprocess.Engine
+) -> None:
     largest = 0
     programs_running = [
         subprocess.Popen([sys.executable, "-c", PROCESS, path, name], cwd=programs.ROOT)
@@ -97,20 +102,25 @@ def test_the_log_stays_small_while_transactions_of_two_processes_overlap(path, e
     assert LARGE <= largest < 4 * LARGE
 
 
-def test_who_begins_waits_until_the_log_is_emptied(engine, service, log, monkeypatch):
+def test_who_begins_waits_until_the_log_is_emptied(
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    log: write_ahead_log.WriteAheadLog,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     service.put(service.key("T", 1), a=1)
     events = []
     asked = threading.Event()
     is_emptied = write_ahead_log._is_emptied
 
-    def attempt(connection):
+    def attempt(connection: sqlite3.Connection) -> bool:
         asked.set()
         found = is_emptied(connection)
         if found:
             events.append("emptied")
         return found
 
-    def begin():
+    def begin() -> None:
         service.get(service.key("T", 1))
         events.append("began")
 
@@ -128,7 +138,9 @@ def test_who_begins_waits_until_the_log_is_emptied(engine, service, log, monkeyp
     assert events == ["emptied", "began"]
 
 
-def test_who_has_begun_does_not_wait(service, log):
+def test_who_has_begun_does_not_wait(
+    service: service_calls.Service, log: write_ahead_log.WriteAheadLog
+) -> None:
     key = service.key("T", 1)
     began = service.begin()
     with log._asking(write_ahead_log.PAUSE):
@@ -138,13 +150,17 @@ def test_who_has_begun_does_not_wait(service, log):
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 3600.0])
-def test_a_pause_that_was_left_over_holds_nobody(service, log, seconds):
+def test_a_pause_that_was_left_over_holds_nobody(
+    service: service_calls.Service, log: write_ahead_log.WriteAheadLog, seconds: float
+) -> None:
     with log._asking(seconds):
         assert not log._left()
         service.put(service.key("T", 1), a=1)
 
 
-def test_emptying_gives_up_and_lets_everybody_go_on(engine, service, log):
+def test_emptying_gives_up_and_lets_everybody_go_on(
+    engine: inprocess.Engine, service: service_calls.Service, log: write_ahead_log.WriteAheadLog
+) -> None:
     service.put(service.key("T", 1), a=1)
     with engine.storage.read():
         assert not log.empty(0.05)
@@ -154,11 +170,14 @@ def test_emptying_gives_up_and_lets_everybody_go_on(engine, service, log):
 
 
 def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
-    path, engine, service, monkeypatch
-):
+    path: Path,
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tries = []
 
-    def fail(_wait):
+    def fail(_wait: float) -> sqlite3.Connection:
         tries.append(None)
         raise sqlite3.OperationalError("disk I/O error")
 
@@ -174,13 +193,20 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
         assert len(tries) == 2
 
 
-def test_where_nobody_can_be_asked_the_log_is_emptied_all_the_same(path, engine, service, log):
+def test_where_nobody_can_be_asked_the_log_is_emptied_all_the_same(
+    path: Path,
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    log: write_ahead_log.WriteAheadLog,
+) -> None:
     path.with_name("data-pause").mkdir()
     service.put(service.key("T", 1), a=1)
     assert log.empty()
 
 
-def test_compaction_empties_the_log_while_others_commit(path, engine):
+def test_compaction_empties_the_log_while_others_commit(
+    path: Path, engine: inprocess.Engine
+) -> None:
     thread = threading.Thread(target=change_in_threads, args=(path, "a"))
     thread.start()
     compacted = maintenance.compact(path, now=1)
@@ -188,7 +214,12 @@ def test_compaction_empties_the_log_while_others_commit(path, engine):
     assert compacted.is_log_empty
 
 
-def test_compaction_says_that_the_log_is_in_use(path, engine, service, monkeypatch):
+def test_compaction_says_that_the_log_is_in_use(
+    path: Path,
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.1)
     service.put(service.key("T", 1), a=1)
     with engine.storage.read():

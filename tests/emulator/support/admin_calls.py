@@ -1,5 +1,9 @@
 """The Datastore Admin API called in one line each, in this process."""
 
+from pathlib import Path
+from typing import Any
+
+from emulator import inprocess
 from emulator.admin_api import admin_protobufs, admin_service
 
 PATIENCE = 60  # seconds
@@ -8,39 +12,39 @@ PATIENCE = 60  # seconds
 class Admin:
     """Calls the methods with fields, and waits for operations."""
 
-    def __init__(self, engine, folder=None):
+    def __init__(self, engine: inprocess.Engine, folder: Path | None = None) -> None:
         self.api = admin_service.AdminService(engine, folder)
 
-    def call(self, method, **fields):
+    def call(self, method: str, **fields: Any) -> Any:
         return self.api.call(method, self.api.request(method)(**fields))
 
-    def export(self, prefix="gs://bucket", project="test", **fields):
+    def export(self, prefix: str = "gs://bucket", project: str = "test", **fields: Any) -> Any:
         return self.call("ExportEntities", project_id=project, output_url_prefix=prefix, **fields)
 
-    def load(self, url, project="test", **fields):
+    def load(self, url: str, project: str = "test", **fields: Any) -> Any:
         return self.call("ImportEntities", project_id=project, input_url=url, **fields)
 
-    def ended(self, operation):
+    def ended(self, operation: Any) -> Any:
         """Wait for the end of an operation."""
         found = self.call("WaitOperation", name=operation.name, timeout={"seconds": PATIENCE})
         assert found.done
         return found
 
-    def exported(self, *arguments, **fields):
+    def exported(self, *arguments: str, **fields: Any) -> str:
         """Export and return the URL."""
         response = admin_protobufs.ExportEntitiesResponse()
         operation = self.ended(self.export(*arguments, **fields))
         assert operation.response.Unpack(response), operation.error
         return response.output_url
 
-    def loaded(self, *arguments, **fields):
+    def loaded(self, *arguments: str, **fields: Any) -> int:
         """Import; returns how many entities were read."""
         operation = self.ended(self.load(*arguments, **fields))
         assert operation.HasField("response"), operation.error
         return metadata(operation).progress_entities.work_completed
 
 
-def metadata(operation):
+def metadata(operation: Any) -> Any:
     """Return the metadata of an operation."""
     for kind in (
         admin_protobufs.ExportEntitiesMetadata,

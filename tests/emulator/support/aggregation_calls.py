@@ -1,11 +1,19 @@
 """Aggregation queries in one line each: COUNT, SUM and AVG over what a test has put."""
 
+from typing import Any
 
-def over(name, operator="sum", alias=""):
+from tests.emulator.support import service_calls
+
+
+def over(
+    name: str, operator: str = "sum", alias: str = ""
+) -> dict[str, dict[str, dict[str, str]] | str]:
     return {operator: {"property": {"name": name}}, "alias": alias}
 
 
-def batch(service, query, *asked, **options):
+def batch(
+    service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
+) -> Any:
     return service.call(
         "RunAggregationQuery",
         aggregation_query={"nested_query": query, "aggregations": asked},
@@ -13,7 +21,9 @@ def batch(service, query, *asked, **options):
     ).batch
 
 
-def run(service, query, *asked, **options):
+def run(
+    service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
+) -> dict[str, Any]:
     """Run aggregations and return each answer by its alias."""
     (result,) = batch(service, query, *asked, **options).aggregation_results
     return {
@@ -22,13 +32,15 @@ def run(service, query, *asked, **options):
     }
 
 
-def one(service, query, *asked, **options):
+def one(
+    service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
+) -> list[Any]:
     """Run aggregations without aliases and return their answers in order."""
     found = run(service, query, *asked, **options)
     return [found[f"property_{number + 1}"] for number in range(len(asked))]
 
 
-def put_all(service, *properties):
+def put_all(service: service_calls.Service, *properties: dict[str, Any]) -> None:
     """Store entities T:1, T:2 ... with these properties."""
     service.commit(
         *(

@@ -39,7 +39,7 @@ def tell_of_groups(tell: Callable[[int], object]) -> None:
         tell(len(group.parts))
         usual(turn, group)
 
-    group_commit.Turn._has_happened = told  # type: ignore[method-assign]
+    group_commit.Turn._has_happened = told  # type: ignore[assignment]
 
 
 def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:

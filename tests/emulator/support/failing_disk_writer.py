@@ -46,6 +46,7 @@ class Disk:
 
 def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -> int:
     """Run with each operation failing. Return how many there were."""
+    number = 0
     for is_lasting in (False, True):
         for number in range(1 + disk.result % STRIDE, MOST, STRIDE):
             disk.fail(number, is_lasting=is_lasting)

@@ -145,7 +145,7 @@ class Shim:
                 self._watch(Operation("sync folder"))
             fsync(descriptor)
 
-        os.fsync = sync
+        os.fsync = sync  # type: ignore[assignment]
 
     def _open(self, _: object, name: int | None, file: int, flags: int, flags_out: object) -> int:
         opened = ctypes.cast(file, ctypes.POINTER(_File)).contents
@@ -173,9 +173,9 @@ class Shim:
             return self._patched[address]
         made = self._patched[address] = _Methods.from_buffer_copy(usual.contents)
         write, truncate, sync = (
-            _Write(ctypes.cast(usual.contents.write, _pointer).value),
-            _Truncate(ctypes.cast(usual.contents.truncate, _pointer).value),
-            _Sync(ctypes.cast(usual.contents.sync, _pointer).value),
+            _Write(ctypes.cast(usual.contents.write, _pointer).value or 0),
+            _Truncate(ctypes.cast(usual.contents.truncate, _pointer).value or 0),
+            _Sync(ctypes.cast(usual.contents.sync, _pointer).value or 0),
         )
 
         def own_write(file: int, data: int, size: int, offset: int) -> int:
@@ -224,4 +224,6 @@ class _Connection(sqlite3.Connection):
 def use_small_logs(synchronous: str = "") -> None:
     """Let every connection of this process write its log back often."""
     _Connection.synchronous = synchronous
-    sqlite3.connect = functools.partial(sqlite3.connect, factory=_Connection)
+    sqlite3.connect = functools.partial(  # type: ignore[assignment]
+        sqlite3.connect, factory=_Connection
+    )

@@ -194,7 +194,7 @@ def check_file(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, i
     return counts
 
 
-def index_faults(path: Path) -> list[str]:
+def index_faults(path: Path | str) -> list[str]:
     """Compare the file's index rows with those that its entities should have."""
     connection = sqlite3.connect(path)
     try:

@@ -138,7 +138,12 @@ def lose_power(
 def main() -> None:
     path, target, synchronous = sys.argv[1:]
     recording: list[fault_vfs.Operation] = []
-    shim = fault_vfs.Shim(lambda operation: recording.append(operation) or 0)
+
+    def record(operation: fault_vfs.Operation) -> int:
+        recording.append(operation)
+        return 0
+
+    shim = fault_vfs.Shim(record)
     fault_vfs.use_small_logs(synchronous)
     for _ in range(SESSIONS):
         with inprocess.open_engine(path) as engine:

@@ -112,7 +112,7 @@ class Service:
     def lookup(self, *asked: Any, **options: Any) -> Any:
         return self.call("Lookup", keys=asked, read_options=options)
 
-    def get(self, key: Any, **options: Any) -> dict[str, Any] | None:
+    def get(self, key: Any, **options: Any) -> Any:
         found = self.lookup(key, **options).found
         return self.plain(found[0].entity) if found else None
 
@@ -254,7 +254,7 @@ def refused(status: str, text: str = "") -> Iterator[None]:
     with pytest.raises(grpc.RpcError) as caught:
         yield
     assert caught.value.code() is grpc.StatusCode[status], caught.value.details()
-    assert text in caught.value.details()
+    assert text in str(caught.value.details())
 
 
 def upsert(service: Service, key: Any, **properties: Any) -> dict[str, Any]:

@@ -1,6 +1,11 @@
 """Claims about commits of several mutations: which may follow which, and how many there may be."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from tests.emulator.support import service_calls
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,13 @@ import pytest
         ("delete", "delete", None),
     ],
 )
-def test_what_one_mutation_leaves_decides_about_the_next(near, first, second, status, refused):
+def test_what_one_mutation_leaves_decides_about_the_next(
+    near: service_calls.Service,
+    first: str,
+    second: str,
+    status: str | None,
+    refused: Callable[..., Any],
+) -> None:
     key = near.key("T", 1)
     stored = None if first == "insert" else {"a": 0}
     if stored:
@@ -42,14 +53,16 @@ def test_what_one_mutation_leaves_decides_about_the_next(near, first, second, st
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
-def test_without_a_transaction_an_entity_may_be_named_once(service, operation, refused):
+def test_without_a_transaction_an_entity_may_be_named_once(
+    service: service_calls.Service, operation: str, refused: Callable[..., Any]
+) -> None:
     entity = service.entity(service.key("T", 1))
     with refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
         service.commit({operation: entity}, {"delete": entity.key})
     assert service.get(entity.key) is None
 
 
-def test_more_than_10000_keys_may_go_at_once(near):
+def test_more_than_10000_keys_may_go_at_once(near: service_calls.Service) -> None:
     kept = near.key("T", 20_000)
     near.put(kept)
     keys = [near.key("T", n + 1) for n in range(10_001)]
@@ -59,7 +72,9 @@ def test_more_than_10000_keys_may_go_at_once(near):
     assert near.names() == [20_000]
 
 
-def test_a_transaction_may_span_any_number_of_roots_and_queries_without_an_ancestor(service):
+def test_a_transaction_may_span_any_number_of_roots_and_queries_without_an_ancestor(
+    service: service_calls.Service,
+) -> None:
     keys = [service.key("T", n + 1) for n in range(60)]
     transaction = service.begin()
     assert service.names("T", transaction=transaction) == []

@@ -1,18 +1,22 @@
 """What waits for what in pessimistic mode, how locks end, and who gives up."""
 
 import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from emulator import inprocess
 from emulator.transactions import lock_manager, open_transactions
-from tests.emulator.support import lock_waits, service_calls
+from tests.emulator.support import lock_waits, service_calls, shifted_clock
 from tests.emulator.support.lock_waits import until_waiting
 from tests.emulator.support.service_calls import upsert
 
 
 @pytest.fixture
-def engine(index_yaml, clock):
+def engine(index_yaml: Path, clock: shifted_clock.ShiftedClock) -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(
         None, indexes=index_yaml, clock=clock, concurrency="pessimistic"
     ) as opened:
@@ -20,22 +24,24 @@ def engine(index_yaml, clock):
 
 
 @pytest.fixture
-def key(service):
+def key(service: service_calls.Service) -> Any:
     key = service.key("T", 1)
     service.put(key, a=1)
     return key
 
 
 @pytest.fixture
-def lawless(engine, make_service):
+def lawless(
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
+) -> Iterator[service_calls.Service]:
     """A service that changes the file without asking for locks, as no other process should."""
     with inprocess.open_engine(engine._storage.path, concurrency="optimistic") as other:
         yield make_service(inprocess.Channel(other))
 
 
 def test_a_put_outside_loses_to_a_transaction_that_has_read_the_entity(
-    service, key, impatient, refused
-):
+    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     with refused("ABORTED", "contention"):
@@ -44,7 +50,13 @@ def test_a_put_outside_loses_to_a_transaction_that_has_read_the_entity(
     assert service.get(key) == {"a": 3}
 
 
-def test_a_put_outside_waits_for_the_end_of_the_transaction(service, key, engine, threads, patient):
+def test_a_put_outside_waits_for_the_end_of_the_transaction(
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     put = threads.submit(service.put, key, a=2)
@@ -57,8 +69,13 @@ def test_a_put_outside_waits_for_the_end_of_the_transaction(service, key, engine
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.usefixtures("patient")
 def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
-    service, key, engine, threads, first, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    first: int,
+    refused: Callable[..., Any],
+) -> None:
     begun = [service.begin(), service.begin()]
     for transaction in begun:
         service.get(key, transaction=transaction)
@@ -74,12 +91,20 @@ def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
     assert service.get(key) == {"a": 10}
 
 
-def test_opposite_orders_resolve(service, engine, threads, patient, refused):
+def test_opposite_orders_resolve(
+    service: service_calls.Service,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+    refused: Callable[..., Any],
+) -> None:
     with refused("ABORTED"):
         lock_waits.cross(service, service, engine, threads)
 
 
-def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(service, key, impatient, refused):
+def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(
+    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+) -> None:
     other, third = service.key("T", 2), service.key("T", 3)
     transaction = service.begin()
     service.get(other, transaction=transaction)
@@ -94,8 +119,11 @@ def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(service, key, impati
 
 
 def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_longer(
-    service, key, lawless, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    lawless: service_calls.Service,
+    refused: Callable[..., Any],
+) -> None:
     other = service.key("T", 2)
     transaction = service.begin()
     service.get(other, transaction=transaction)
@@ -110,7 +138,9 @@ def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_long
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_ring_of_reads_and_changes_resolves(service, engine, threads):
+def test_a_ring_of_reads_and_changes_resolves(
+    service: service_calls.Service, engine: inprocess.Engine, threads: futures.ThreadPoolExecutor
+) -> None:
     w, x, y, z = (service.key("T", name) for name in "wxyz")
     first, second, third, fourth = (service.begin() for _ in range(4))
     service.get(x, transaction=first)
@@ -134,7 +164,13 @@ def test_a_ring_of_reads_and_changes_resolves(service, engine, threads):
 
 
 @pytest.mark.parametrize("end", ["commit", "rollback", "empty commit", "abort"])
-def test_locks_end_with_the_transaction(service, key, impatient, lawless, end):
+def test_locks_end_with_the_transaction(
+    service: service_calls.Service,
+    key: Any,
+    impatient: None,
+    lawless: service_calls.Service,
+    end: str,
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     if end == "commit":
@@ -152,8 +188,12 @@ def test_locks_end_with_the_transaction(service, key, impatient, lawless, end):
 
 @pytest.mark.usefixtures("patient")
 def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
-    service, key, engine, threads, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    refused: Callable[..., Any],
+) -> None:
     other = service.key("T", 2)
     holder, waiter, reader = service.begin(), service.begin(), service.begin()
     service.get(key, transaction=holder)
@@ -167,7 +207,9 @@ def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
     service.rollback(waiter)
 
 
-def test_a_refused_commit_keeps_the_locks(service, key, impatient, refused):
+def test_a_refused_commit_keeps_the_locks(
+    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     with refused("ALREADY_EXISTS"):
@@ -177,7 +219,9 @@ def test_a_refused_commit_keeps_the_locks(service, key, impatient, refused):
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
-def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, refused):
+def test_a_read_that_begins_a_transaction_locks_too(
+    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+) -> None:
     asked = {"new_transaction": {"read_write": {}}}
     transaction = service.lookup(key, **asked).transaction
     with refused("ABORTED"):
@@ -190,8 +234,11 @@ def test_a_read_that_begins_a_transaction_locks_too(service, key, impatient, ref
 
 
 def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
-    service, key, engine, monkeypatch
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its age and its locks are its turn: a new one would stand at the end of the queue."""
     answers = iter([False])
     still = open_transactions._is_unchanged
@@ -208,8 +255,12 @@ def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
 
 @pytest.mark.usefixtures("patient")
 def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
-    service, key, engine, clock, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    clock: shifted_clock.ShiftedClock,
+    refused: Callable[..., Any],
+) -> None:
     """The answer that tells its id may be lost; then nobody can end it."""
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     put = threading.Thread(target=service.put, args=(key,), kwargs={"a": 2})
@@ -223,8 +274,12 @@ def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
 
 
 def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read(
-    service, key, clock, impatient, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    clock: shifted_clock.ShiftedClock,
+    impatient: None,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     service.get(service.key("T", "other"), transaction=transaction)
     clock.ahead += open_transactions.UNCLAIMED + 1
@@ -234,7 +289,9 @@ def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read
 
 
 @pytest.mark.parametrize("options", [{}, {"read_only": {}}])
-def test_reads_outside_and_read_only_transactions_lock_nothing(service, key, impatient, options):
+def test_reads_outside_and_read_only_transactions_lock_nothing(
+    service: service_calls.Service, key: Any, impatient: None, options: dict[str, dict[Any, Any]]
+) -> None:
     transaction = service.begin(**options) if options else None
     read = {"transaction": transaction} if transaction else {}
     assert service.get(key, **read) == {"a": 1}
@@ -243,7 +300,14 @@ def test_reads_outside_and_read_only_transactions_lock_nothing(service, key, imp
 
 @pytest.mark.parametrize(("uses", "seconds"), [(0, 61), (5, 50)])
 @pytest.mark.usefixtures("patient")
-def test_a_change_does_not_wait_for_the_expired(service, key, engine, clock, uses, seconds):
+def test_a_change_does_not_wait_for_the_expired(
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    clock: shifted_clock.ShiftedClock,
+    uses: int,
+    seconds: int,
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     for _ in range(uses):
@@ -259,8 +323,12 @@ def test_a_change_does_not_wait_for_the_expired(service, key, engine, clock, use
 
 
 def test_every_request_keeps_a_transaction_and_its_locks_alive(
-    service, key, clock, impatient, refused
-):
+    service: service_calls.Service,
+    key: Any,
+    clock: shifted_clock.ShiftedClock,
+    impatient: None,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     for _ in range(4):
@@ -271,7 +339,9 @@ def test_every_request_keeps_a_transaction_and_its_locks_alive(
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
-def test_several_requests_of_one_transaction_may_run_at_once(service, key, threads):
+def test_several_requests_of_one_transaction_may_run_at_once(
+    service: service_calls.Service, key: Any, threads: futures.ThreadPoolExecutor
+) -> None:
     keys = [key, *(service.key("T", number) for number in range(2, 18))]
     transaction = service.begin()
     found = list(threads.map(lambda each: service.get(each, transaction=transaction), keys))
@@ -280,7 +350,9 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, key, threa
 
 
 @pytest.mark.slow
-def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
+def test_sixty_four_threads_increment_one_counter_and_lose_nothing(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", "counter")
     service.put(key, n=0)
     service_calls.increment_from_64_threads(service, key)
@@ -288,7 +360,13 @@ def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_previous_attempt_lends_its_age(service, key, engine, threads, refused):
+def test_a_previous_attempt_lends_its_age(
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    refused: Callable[..., Any],
+) -> None:
     previous = service.begin()
     older = service.begin()
     service.rollback(previous)
@@ -302,13 +380,17 @@ def test_a_previous_attempt_lends_its_age(service, key, engine, threads, refused
         commit.result(30)
 
 
-def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(service, refused):
+def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "read-only"):
         service.begin(read_write={"previous_transaction": service.begin(read_only={})})
     service.commit(transaction=service.begin(read_write={"previous_transaction": b"unknown"}))
 
 
-def test_without_a_lock_the_commit_is_still_validated(near, refused, monkeypatch):
+def test_without_a_lock_the_commit_is_still_validated(
+    near: service_calls.Service, refused: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lock_manager.LockManager, "share", lambda *_: None)
     key = near.key("T", 1)
     transaction = near.begin()

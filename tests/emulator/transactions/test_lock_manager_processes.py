@@ -1,6 +1,11 @@
 """What waits for what when several processes share a file, in pessimistic mode."""
 
 import os
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -13,7 +18,9 @@ from tests.emulator.support.service_calls import upsert
 
 
 @pytest.fixture
-def shared(tmp_path):
+def shared(
+    tmp_path: Path,
+) -> Iterator[tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]]]:
     """A data file with an engine here and a server on it: the file, the client, the program."""
     data = tmp_path / "data"
     arguments = ("--data", data, "--concurrency", "pessimistic")
@@ -26,7 +33,10 @@ def shared(tmp_path):
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
+def test_the_locks_of_a_killed_process_fall_at_once(
+    shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     engine, far, process = shared
     near = service_calls.Service(inprocess.Channel(engine))
     key = near.key("T", 1)
@@ -41,14 +51,20 @@ def test_the_locks_of_a_killed_process_fall_at_once(shared, threads):
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_ring_over_two_processes_is_resolved(shared, threads, refused):
+def test_a_ring_over_two_processes_is_resolved(
+    shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
+    threads: futures.ThreadPoolExecutor,
+    refused: Callable[..., Any],
+) -> None:
     engine, far, _ = shared
     near = service_calls.Service(inprocess.Channel(engine))
     with refused("ABORTED"):
         lock_waits.cross(far, near, engine, threads)
 
 
-def test_a_forked_child_has_locks_of_its_own(tmp_path, impatient, refused):
+def test_a_forked_child_has_locks_of_its_own(
+    tmp_path: Path, impatient: None, refused: Callable[..., Any]
+) -> None:
     with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
         near = service_calls.Service(inprocess.Channel(engine))
         key = near.key("T", 1)

@@ -1,6 +1,10 @@
 """Who waits behind whom in pessimistic mode, who passes, and how many may wait."""
 
 import threading
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -9,12 +13,13 @@ from emulator import inprocess, testing, thread_pool
 from emulator.server import grpc_server
 from emulator.storage import read_sets
 from emulator.transactions import lock_manager
+from tests.emulator.support import service_calls, shifted_clock
 from tests.emulator.support.lock_waits import until_waiting
 from tests.emulator.support.service_calls import upsert
 
 
 @pytest.fixture
-def engine(index_yaml, clock):
+def engine(index_yaml: Path, clock: shifted_clock.ShiftedClock) -> Iterator[inprocess.Engine]:
     with inprocess.open_engine(
         None, indexes=index_yaml, clock=clock, concurrency="pessimistic"
     ) as opened:
@@ -22,15 +27,18 @@ def engine(index_yaml, clock):
 
 
 @pytest.fixture
-def key(service):
+def key(service: service_calls.Service) -> Any:
     key = service.key("T", 1)
     service.put(key, a=1)
     return key
 
 
 def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
-    index_yaml, make_service, threads, patient
-):
+    index_yaml: Path,
+    make_service: type[service_calls.Service],
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+) -> None:
     with (
         inprocess.open_engine(None, indexes=index_yaml, concurrency="pessimistic") as engine,
         testing.running_server(engine) as address,
@@ -51,11 +59,11 @@ def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
         assert service.get(key) == {}
 
 
-def test_a_pool_of_one_thread_serves_those_whom_others_wait_for():
+def test_a_pool_of_one_thread_serves_those_whom_others_wait_for() -> None:
     threads = thread_pool.ThreadPool(1)
     goes, ended = threading.Event(), threading.Event()
 
-    def wait():
+    def wait() -> bool:
         with thread_pool.waiting():
             return goes.wait(30)
 
@@ -69,7 +77,12 @@ def test_a_pool_of_one_thread_serves_those_whom_others_wait_for():
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_waiting_change_keeps_new_readers_away(service, key, engine, threads):
+def test_a_waiting_change_keeps_new_readers_away(
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     holder, reader = service.begin(), service.begin()
     service.get(key, transaction=holder)
     put = threads.submit(service.put, key, a=2)
@@ -84,8 +97,13 @@ def test_a_waiting_change_keeps_new_readers_away(service, key, engine, threads):
 
 
 def test_a_reader_passes_a_change_that_waits_for_too_long(
-    service, key, engine, threads, patient, monkeypatch
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(lock_manager, "READ_WAIT", 0.0)
     holder, reader = service.begin(), service.begin()
     service.get(key, transaction=holder)
@@ -101,19 +119,21 @@ def test_a_reader_passes_a_change_that_waits_for_too_long(
 class Scripted(lock_manager.LockManager):
     """Locks whose sleepers move the time and end others instead of sleeping."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path) -> None:
         self.now = 0.0
         self.naps = []
         super().__init__(folder, clock=lambda: 0.0, timer=lambda: self.now)
 
-    def _sleep(self, _name, _awaited, left):
+    def _sleep(self, _name: str, _awaited: set[str], left: float) -> None:
         seconds, ended = self.naps.pop(0)
         self.now += min(left, seconds)
         if ended:
             self.release(ended)
 
 
-def _queue(tmp_path, count, *, names="abcdefghijklmnopqrst"):
+def _queue(
+    tmp_path: Path, count: int, *, names: str = "abcdefghijklmnopqrst"
+) -> tuple[Scripted, lock_manager.Party, read_sets.ReadSet]:
     """Changes of one entity that so many parties have announced, and the reads of another one."""
     queue = Scripted(tmp_path / "locks")
     for name in names[:count]:
@@ -121,45 +141,48 @@ def _queue(tmp_path, count, *, names="abcdefghijklmnopqrst"):
     return queue, lock_manager.Party("reader", 1.0, 1000.0), read_sets.ReadSet(entities={b"key": 1})
 
 
-def test_a_reader_waits_as_long_as_those_in_front_of_it_come_through(tmp_path):
+def test_a_reader_waits_as_long_as_those_in_front_of_it_come_through(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 5)
     queue.naps = [(0.9, name) for name in "abcde"]
     queue.share(reader, reads)
     assert (queue.now, queue.naps) == (pytest.approx(4.5), [])
 
 
-def test_a_reader_passes_those_of_whom_nobody_comes_through(tmp_path):
+def test_a_reader_passes_those_of_whom_nobody_comes_through(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 3)
     queue.naps = [(0.9, "a"), (0.9, ""), (0.9, ""), (0.9, "b")]
     queue.share(reader, reads)
     assert (queue.now, len(queue.naps)) == (pytest.approx(0.9 + lock_manager.READ_WAIT), 1)
 
 
-def test_a_reader_passes_even_those_who_come_through_when_they_are_too_many(tmp_path):
+def test_a_reader_passes_even_those_who_come_through_when_they_are_too_many(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 20)
     queue.naps = [(0.9, name) for name in "abcdefghijklmnopqrst"]
     queue.share(reader, reads)
     assert queue.now == pytest.approx(lock_manager.READ_QUEUE)
 
 
-def test_somebody_new_in_front_is_nobody_who_came_through(tmp_path):
+def test_somebody_new_in_front_is_nobody_who_came_through(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 1)
 
-    def join():
+    def join() -> None:
         queue.announce(lock_manager.Party("new", 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
 
     queue.naps = [(0.6, ""), (0.6, "")]
-    queue.release = lambda _: None
+    queue.release = lambda _: None  # type: ignore[assignment]
     sleep = queue._sleep
-    queue._sleep = lambda *each: (join(), sleep(*each))
+    queue._sleep = lambda *each: (join(), sleep(*each))  # type: ignore[assignment]
     queue.share(reader, reads)
     assert queue.now == pytest.approx(lock_manager.READ_WAIT)
 
 
 @pytest.mark.usefixtures("patient")
 def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
-    service, key, engine, threads
-):
+    service: service_calls.Service,
+    key: Any,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+) -> None:
     other = service.key("T", 2)
     transaction = service.begin()
     service.get(key, transaction=transaction)
@@ -170,7 +193,13 @@ def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
     put.result(30)
 
 
-def test_closing_the_engine_ends_all_waiting(near, engine, threads, patient, refused):
+def test_closing_the_engine_ends_all_waiting(
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+    refused: Callable[..., Any],
+) -> None:
     key = near.key("T", 1)
     holder = near.begin()
     near.get(key, transaction=holder)
@@ -181,7 +210,14 @@ def test_closing_the_engine_ends_all_waiting(near, engine, threads, patient, ref
         put.result(30)
 
 
-def test_only_so_many_requests_wait(near, engine, threads, patient, refused, monkeypatch):
+def test_only_so_many_requests_wait(
+    near: service_calls.Service,
+    engine: inprocess.Engine,
+    threads: futures.ThreadPoolExecutor,
+    patient: None,
+    refused: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(lock_manager, "MAX_WAITING", 1)
     key = near.key("T", 1)
     holder = near.begin()

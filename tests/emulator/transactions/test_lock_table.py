@@ -1,5 +1,7 @@
 """Who stands against what, and who of a ring gives up."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +15,7 @@ spans = st.tuples(names, entries, entries)
 points = st.tuples(names, entries)
 
 
-def read_set(ranges, entries):
+def read_set(ranges: list[Any], entries: list[Any]) -> read_sets.ReadSet:
     reads = read_sets.ReadSet()
     reads.ranges.update(ranges)
     for name, entry in entries:
@@ -25,7 +27,9 @@ def read_set(ranges, entries):
 
 
 @given(st.lists(spans, max_size=3), st.lists(points, max_size=3), st.lists(points, max_size=4))
-def test_a_change_conflicts_with_what_it_lies_in(ranges, read, changed):
+def test_a_change_conflicts_with_what_it_lies_in(
+    ranges: list[Any], read: list[Any], changed: list[Any]
+) -> None:
     footprint = lock_table.footprint(read_set(ranges, read))
     wanted = lock_table.places(changed)
     expected = any(
@@ -44,14 +48,14 @@ def test_a_change_conflicts_with_what_it_lies_in(ranges, read, changed):
 
 
 @given(st.lists(points, min_size=2, max_size=2))
-def test_places_sort_as_bytes_do_within_an_index(two):
+def test_places_sort_as_bytes_do_within_an_index(two: list[Any]) -> None:
     if two[0][0] == two[1][0]:
         assert lock_table.places(two) == [lock_table.places([each])[0] for each in sorted(two)]
     else:
         assert len(set(lock_table.places(two))) == 2
 
 
-def test_a_table_is_made_again_from_its_own_events():
+def test_a_table_is_made_again_from_its_own_events() -> None:
     table = lock_table.LockTable()
     for event in (
         ["open", "a", 1.0, 2.0],
@@ -71,7 +75,7 @@ def test_a_table_is_made_again_from_its_own_events():
     assert set(again.holders) == {"a", "b"}
 
 
-def waiting(graph):
+def waiting(graph: dict[str, Any]) -> dict[str, lock_table.Holder]:
     """Make holders that are as old as their names say, each waiting for those given."""
     return {
         name: lock_table.Holder(float(ord(name)), 0.0, awaited=frozenset(awaited))
@@ -79,7 +83,7 @@ def waiting(graph):
     }
 
 
-def test_the_youngest_of_a_ring_gives_up_and_nobody_else():
+def test_the_youngest_of_a_ring_gives_up_and_nobody_else() -> None:
     ring = waiting({"a": "b", "b": "c", "c": "a", "d": "a", "e": "z"})
     assert [name for name in ring if lock_table.leads_to(ring, ring[name].awaited, name)] == [
         "a",
@@ -94,7 +98,7 @@ def test_the_youngest_of_a_ring_gives_up_and_nobody_else():
         lambda graph: {name: awaited - {name} for name, awaited in graph.items()}
     )
 )
-def test_without_the_victims_no_ring_is_left_and_the_oldest_is_none(graph):
+def test_without_the_victims_no_ring_is_left_and_the_oldest_is_none(graph: dict[str, Any]) -> None:
     waits = waiting(graph)
     victims = {name for name in waits if lock_table.is_victim(waits, name)}
     left = {name: holder for name, holder in waits.items() if name not in victims}

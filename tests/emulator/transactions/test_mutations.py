@@ -4,14 +4,21 @@
 
 import datetime as dt
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from google.protobuf import timestamp_pb2
 
 from emulator.transactions import mutations
+from tests.emulator.support import service_calls, shifted_clock
 
 
-def test_every_value_comes_back_exactly_as_it_was_put(service, unindexed, make_service):
+def test_every_value_comes_back_exactly_as_it_was_put(
+    service: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    make_service: type[service_calls.Service],
+) -> None:
     other = make_service(service.channel, "elsewhere")
     blank = service.value("x" * 3)
     blank.meaning = 15
@@ -40,7 +47,7 @@ def test_every_value_comes_back_exactly_as_it_was_put(service, unindexed, make_s
     )
 
 
-def test_timestamps_are_cut_to_microseconds(service):
+def test_timestamps_are_cut_to_microseconds(service: service_calls.Service) -> None:
     value = service.value(None)
     value.timestamp_value.CopyFrom(timestamp_pb2.Timestamp(seconds=-5, nanos=123_456_789))
     service.put(service.key("T", 1), t=value)
@@ -48,7 +55,7 @@ def test_timestamps_are_cut_to_microseconds(service):
     assert (found.seconds, found.nanos) == (-5, 123_456_000)
 
 
-def test_a_looked_up_key_comes_back_byte_for_byte(service):
+def test_a_looked_up_key_comes_back_byte_for_byte(service: service_calls.Service) -> None:
     named = service.key("T", "x", "U", 5, namespace="n")
     service.put(named)
     bare = service.key("T", 1)
@@ -64,19 +71,23 @@ def test_a_looked_up_key_comes_back_byte_for_byte(service):
     assert missing.version > 0
 
 
-def test_a_lookup_of_a_key_twice_finds_it_once(service):
+def test_a_lookup_of_a_key_twice_finds_it_once(service: service_calls.Service) -> None:
     service.put(service.key("T", 1))
     assert len(service.lookup(service.key("T", 1), service.key("T", 1)).found) == 1
 
 
-def test_a_lookup_takes_1000_keys_and_no_more(service, refused):
+def test_a_lookup_takes_1000_keys_and_no_more(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     asked = [service.key("T", n + 1) for n in range(1001)]
     assert len(service.lookup(*asked[:1000]).missing) == 1000
     with refused("INVALID_ARGUMENT"):
         service.lookup(*asked)
 
 
-def test_a_large_lookup_is_deferred_in_parts(service, unindexed):
+def test_a_large_lookup_is_deferred_in_parts(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     names = range(1, 7)
     for n in names:
         service.put(service.key("T", n), v=unindexed(b"x" * 900_000))
@@ -86,7 +97,9 @@ def test_a_large_lookup_is_deferred_in_parts(service, unindexed):
     assert response.deferred
 
 
-def test_insert_update_upsert_and_delete_do_what_they_say(service, refused):
+def test_insert_update_upsert_and_delete_do_what_they_say(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", 1)
     with refused("NOT_FOUND", "no entity to update"):
         service.commit({"update": service.entity(key, a=1)})
@@ -100,7 +113,9 @@ def test_insert_update_upsert_and_delete_do_what_they_say(service, refused):
     service.commit({"delete": key})
 
 
-def test_a_failing_second_mutation_applies_nothing(service, refused):
+def test_a_failing_second_mutation_applies_nothing(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     first, second = service.key("T", 1), service.key("T", 2)
     service.put(second)
     for transaction in (None, service.begin()):
@@ -114,7 +129,9 @@ def test_a_failing_second_mutation_applies_nothing(service, refused):
         assert service.names("T", ("a", "=", 1)) == []
 
 
-def test_results_answer_mutations_in_order_and_name_only_new_keys(service):
+def test_results_answer_mutations_in_order_and_name_only_new_keys(
+    service: service_calls.Service,
+) -> None:
     response = service.commit(
         {"upsert": service.entity(service.key("U", 1))},
         {"insert": service.entity(service.key("U"))},
@@ -129,7 +146,9 @@ def test_results_answer_mutations_in_order_and_name_only_new_keys(service):
     assert not response.HasField("commit_time")
 
 
-def test_versions_and_update_times_grow_and_create_times_stand(service):
+def test_versions_and_update_times_grow_and_create_times_stand(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", 1)
     service.put(key, a=1)
     first = service.lookup(key).found[0]
@@ -144,18 +163,24 @@ def test_versions_and_update_times_grow_and_create_times_stand(service):
     assert deleted > second.version
 
 
-def test_a_clock_that_goes_back_does_not_take_versions_back(near, clock):
+def test_a_clock_that_goes_back_does_not_take_versions_back(
+    near: service_calls.Service, clock: shifted_clock.ShiftedClock
+) -> None:
     first = near.put(near.key("T", 1)).mutation_results[0].version
     clock.ahead = -3600
     assert near.put(near.key("T", 1)).mutation_results[0].version == first + 1
 
 
-def test_a_non_transactional_commit_takes_one_mutation_per_entity(service, refused):
+def test_a_non_transactional_commit_takes_one_mutation_per_entity(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
         service.commit({"delete": service.key("T", 1)}, {"delete": service.key("T", 1)})
 
 
-def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(service, refused):
+def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", 1)
     mutations = [
         {"insert": service.entity(key, a=1)},
@@ -174,7 +199,9 @@ def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(service
             service.commit(*bad, transaction=service.begin())
 
 
-def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(service):
+def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(
+    service: service_calls.Service,
+) -> None:
     made = service.commit(*({"insert": service.entity(service.key("T"))} for _ in range(200)))
     ids = [result.key.path[0].id for result in made.mutation_results]
     keys = service.call("AllocateIds", keys=[service.key("P", "x", "T") for _ in range(200)]).keys
@@ -184,7 +211,9 @@ def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(service):
     assert ids[:200] != sorted(ids[:200])
 
 
-def test_allocated_ids_are_no_entities_and_keep_the_partition(service):
+def test_allocated_ids_are_no_entities_and_keep_the_partition(
+    service: service_calls.Service,
+) -> None:
     answered = service.call("AllocateIds", keys=[service.key("T", 1, "U", namespace="n")]).keys[0]
     assert answered.partition_id == service.key("T", 1, namespace="n").partition_id
     assert answered.path[0].id == 1
@@ -192,7 +221,9 @@ def test_allocated_ids_are_no_entities_and_keep_the_partition(service):
     assert not service.call("AllocateIds").keys
 
 
-def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(service, refused):
+def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
         service.call("AllocateIds", keys=[service.key("T", 1)])
     with refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
@@ -201,14 +232,18 @@ def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(service, re
         service.call("ReserveIds", keys=[service.key("T", "name")])
 
 
-def test_ids_in_use_or_reserved_are_passed_over(near, monkeypatch):
+def test_ids_in_use_or_reserved_are_passed_over(
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)
     near.put(near.key("T", 1))
     near.call("ReserveIds", keys=[near.key("T", 2)])
     assert near.call("AllocateIds", keys=[near.key("T")]).keys[0].path[0].id == 3
 
 
-def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(service, refused):
+def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     assert service.commit({"upsert": service.entity(service.key("T"))}).mutation_results[0].key
     inner = service.key("T", None, "U", 1)
     for bad in (
@@ -227,7 +262,9 @@ def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(serv
     [(), ("", 1), ("T", 0), ("T", ""), ("__x__", 1), ("T", "__x__"), ("k" * 1501, 1),
      ("T", "é" * 751), ("T", 1) * 101, ("k" * 1500, "n" * 1500) * 3],
 )  # fmt: skip
-def test_bad_keys_are_refused(service, path, refused):
+def test_bad_keys_are_refused(
+    service: service_calls.Service, path: tuple[Any, ...], refused: Callable[..., Any]
+) -> None:
     key = service.key(*path)
     if path == ("T", ""):
         key.path[0].name = ""
@@ -235,19 +272,25 @@ def test_bad_keys_are_refused(service, path, refused):
         service.put(key)
 
 
-def test_long_keys_and_negative_ids_are_legal(service):
+def test_long_keys_and_negative_ids_are_legal(service: service_calls.Service) -> None:
     for path in (("k" * 1500, "n" * 1500), ("T", -7), ("T", 1) * 100):
         service.put(service.key(*path), a=1)
         assert service.get(service.key(*path)) == {"a": 1}
 
 
 @pytest.mark.parametrize("namespace", ["__x__", "a b", "x" * 101])
-def test_bad_namespaces_are_refused(service, namespace, refused):
+def test_bad_namespaces_are_refused(
+    service: service_calls.Service, namespace: str, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         service.put(service.key("T", 1, namespace=namespace))
 
 
-def test_a_key_of_another_project_or_database_is_refused(service, make_service, refused):
+def test_a_key_of_another_project_or_database_is_refused(
+    service: service_calls.Service,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+) -> None:
     other = make_service(service.channel, "elsewhere")
     with refused("INVALID_ARGUMENT", "mismatched projects"):
         service.put(other.key("T", 1))
@@ -273,13 +316,19 @@ def test_a_key_of_another_project_or_database_is_refused(service, make_service, 
         ({"a": list(range(10_001))}, "20000 index entries"),
     ],
 )
-def test_properties_beyond_a_limit_are_refused(service, fields, text, refused):
+def test_properties_beyond_a_limit_are_refused(
+    service: service_calls.Service, fields: dict[str, Any], text: str, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", text):
         service.commit({"upsert": service.entity(service.key("T", 1), **fields)})
     assert service.get(service.key("T", 1)) is None
 
 
-def test_unindexed_values_may_be_long_but_not_without_end(service, unindexed, refused):
+def test_unindexed_values_may_be_long_but_not_without_end(
+    service: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     key = service.key("T", 1)
     service.put(key, a=unindexed("x" * 1_000_000), b=unindexed({"c": "x" * 2000}))
     with refused("INVALID_ARGUMENT", "1048487"):
@@ -288,12 +337,16 @@ def test_unindexed_values_may_be_long_but_not_without_end(service, unindexed, re
         service.put(key, a=unindexed(b"x" * 524_250), b=unindexed(b"x" * 524_250))
 
 
-def test_the_product_of_arrays_in_a_composite_index_is_limited(service, refused):
+def test_the_product_of_arrays_in_a_composite_index_is_limited(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT", "composite"):
         service.put(service.key("T", 1), a=list(range(200)), b=list(range(200)))
 
 
-def test_values_without_a_place_are_refused(service, refused):
+def test_values_without_a_place_are_refused(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     empty = service.value(None)
     empty.ClearField("null_value")
     excluded = service.value([1])
@@ -309,8 +362,10 @@ def test_values_without_a_place_are_refused(service, refused):
             service.put(service.key("T", 1), v=value)
 
 
-def test_entities_nest_twenty_deep(service, refused):
-    nested = {"x": 1}
+def test_entities_nest_twenty_deep(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
+    nested: dict[str, Any] = {"x": 1}
     for _ in range(20):
         nested = {"n": nested}
     service.put(service.key("T", 1), **nested)
@@ -318,7 +373,7 @@ def test_entities_nest_twenty_deep(service, refused):
         service.put(service.key("T", 1), n=nested)
 
 
-def test_key_values_without_a_project_get_the_request_s(service):
+def test_key_values_without_a_project_get_the_request_s(service: service_calls.Service) -> None:
     reference = service.key("A", 1)
     reference.ClearField("partition_id")
     service.put(service.key("T", 1), k=reference)
@@ -326,15 +381,21 @@ def test_key_values_without_a_project_get_the_request_s(service):
     assert service.names("T", ("k", "=", reference)) == [1]
 
 
-def test_an_empty_mutation_is_refused_and_changes_nothing(service, refused):
+def test_an_empty_mutation_is_refused_and_changes_nothing(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     entity = service.entity(service.key("T", 1), a=1)
     with refused("INVALID_ARGUMENT"):
         service.commit({})
     assert service.get(entity.key) is None
 
 
-def test_a_request_may_be_10_mib_and_no_larger(service, unindexed, refused):
-    def mutations(count):
+def test_a_request_may_be_10_mib_and_no_larger(
+    service: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
+    def mutations(count: int) -> list[dict[str, Any]]:
         return [
             {"upsert": service.entity(service.key("T", n + 1), v=unindexed(b"x" * 1_000_000))}
             for n in range(count)
@@ -345,16 +406,16 @@ def test_a_request_may_be_10_mib_and_no_larger(service, unindexed, refused):
         service.commit(*mutations(11))
 
 
-def test_a_commit_of_more_than_500_mutations_is_legal(service):
+def test_a_commit_of_more_than_500_mutations_is_legal(service: service_calls.Service) -> None:
     service.commit(*({"delete": service.key("T", n + 1)} for n in range(2000)))
 
 
-def test_dotted_property_names_are_legal(service):
+def test_dotted_property_names_are_legal(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), **{"a.b": 1})
     assert service.names("T", ("a.b", "=", 1)) == [1]
 
 
-def test_datetimes_outside_of_the_epoch_sort_by_time(service):
+def test_datetimes_outside_of_the_epoch_sort_by_time(service: service_calls.Service) -> None:
     early = dt.datetime(1, 1, 1)
     service.put(service.key("T", 1), t=early)
     service.put(service.key("T", 2), t=dt.datetime(9999, 12, 31))

@@ -1,26 +1,30 @@
 """What must be impossible, each as a history of two transactions."""
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from emulator.storage import file_store
 from emulator.transactions import open_transactions
-from tests.emulator.support import service_calls
+from tests.emulator.support import service_calls, shifted_clock
 
 
 @pytest.fixture
-def accounts(service):
+def accounts(service: service_calls.Service) -> tuple[Any, Any]:
     for name in ("a", "b"):
         service.put(service.key("T", name), a=1, x=0)
     return service.key("T", "a"), service.key("T", "b")
 
 
-def set_to(service, key, **properties):
+def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[str, Any]:
     return {"upsert": service.entity(key, **properties)}
 
 
-def test_a_lost_update_is_aborted(service, accounts, refused):
+def test_a_lost_update_is_aborted(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     key, _ = accounts
     first, second = service.begin(), service.begin()
     service.get(key, transaction=first)
@@ -31,7 +35,9 @@ def test_a_lost_update_is_aborted(service, accounts, refused):
     assert service.get(key) == {"a": 2}
 
 
-def test_write_skew_is_aborted(service, accounts, refused):
+def test_write_skew_is_aborted(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     first, second = service.begin(), service.begin()
     for transaction in (first, second):
         service.lookup(*accounts, transaction=transaction)
@@ -40,7 +46,7 @@ def test_write_skew_is_aborted(service, accounts, refused):
         service.commit(set_to(service, accounts[1], a=0), transaction=second)
 
 
-def test_read_skew_is_impossible(service, accounts):
+def test_read_skew_is_impossible(service: service_calls.Service, accounts: tuple[Any, Any]) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.commit(*(set_to(service, key, a=9) for key in accounts))
@@ -59,7 +65,13 @@ def test_read_skew_is_impossible(service, accounts):
     ],
 )
 @pytest.mark.parametrize("keys_only", [False, True])
-def test_a_phantom_is_aborted(service, accounts, filters, keys_only, refused):
+def test_a_phantom_is_aborted(
+    service: service_calls.Service,
+    accounts: tuple[Any, Any],
+    filters: tuple[Any, ...],
+    keys_only: bool,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.begin()
     found = service.names("T", *filters, keys_only=keys_only, transaction=transaction)
     assert found == ["a", "b"]
@@ -70,7 +82,13 @@ def test_a_phantom_is_aborted(service, accounts, filters, keys_only, refused):
 
 @pytest.mark.parametrize("keys_only", [False, True])
 @pytest.mark.parametrize("change", ["delete", "move"])
-def test_a_result_that_vanishes_is_aborted(service, accounts, keys_only, change, refused):
+def test_a_result_that_vanishes_is_aborted(
+    service: service_calls.Service,
+    accounts: tuple[Any, Any],
+    keys_only: bool,
+    change: str,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.begin()
     service.names("T", ("a", "=", 1), keys_only=keys_only, transaction=transaction)
     if change == "delete":
@@ -81,7 +99,9 @@ def test_a_result_that_vanishes_is_aborted(service, accounts, keys_only, change,
         service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
-def test_a_phantom_of_an_empty_kind_or_kindless_query_is_aborted(service, refused):
+def test_a_phantom_of_an_empty_kind_or_kindless_query_is_aborted(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     for kind in ("New", None):
         transaction = service.begin()
         assert service.names(kind, transaction=transaction) == []
@@ -92,7 +112,9 @@ def test_a_phantom_of_an_empty_kind_or_kindless_query_is_aborted(service, refuse
         service.delete(made)
 
 
-def test_a_phantom_of_a_count_is_aborted(service, accounts, refused):
+def test_a_phantom_of_a_count_is_aborted(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     assert service.count(service.query("T", ("a", "=", 1)), None, transaction=transaction) == [2]
     service.delete(accounts[0])
@@ -100,7 +122,9 @@ def test_a_phantom_of_a_count_is_aborted(service, accounts, refused):
         service.commit(set_to(service, accounts[1], a=2), transaction=transaction)
 
 
-def test_a_kindless_keys_only_result_that_changes_is_aborted(service, accounts, refused):
+def test_a_kindless_keys_only_result_that_changes_is_aborted(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     service.names(None, keys_only=True, transaction=transaction)
     service.delete(accounts[0])
@@ -108,7 +132,9 @@ def test_a_kindless_keys_only_result_that_changes_is_aborted(service, accounts, 
         service.commit(set_to(service, accounts[1], a=2), transaction=transaction)
 
 
-def test_changes_outside_of_what_was_read_do_not_conflict(service, accounts):
+def test_changes_outside_of_what_was_read_do_not_conflict(
+    service: service_calls.Service, accounts: tuple[Any, Any]
+) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.names("T", ("a", "=", 1), limit=1, transaction=transaction)
@@ -119,7 +145,9 @@ def test_changes_outside_of_what_was_read_do_not_conflict(service, accounts):
     service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
-def test_a_limited_query_depends_on_what_comes_before_its_last_result(service, accounts, refused):
+def test_a_limited_query_depends_on_what_comes_before_its_last_result(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     assert service.names("T", ("a", "=", 1), limit=1, transaction=transaction) == ["a"]
     service.put(service.key("T", "Z"), a=1)
@@ -127,7 +155,9 @@ def test_a_limited_query_depends_on_what_comes_before_its_last_result(service, a
         service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
-def test_skipped_results_are_read_too(service, accounts, refused):
+def test_skipped_results_are_read_too(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     assert service.names("T", ("a", "=", 1), offset=1, transaction=transaction) == ["b"]
     service.delete(accounts[0])
@@ -135,7 +165,9 @@ def test_skipped_results_are_read_too(service, accounts, refused):
         service.commit(set_to(service, service.key("T", "q")), transaction=transaction)
 
 
-def test_an_insert_of_what_was_found_missing_is_aborted(service, refused):
+def test_an_insert_of_what_was_found_missing_is_aborted(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key = service.key("T", "new")
     transaction = service.begin()
     assert service.get(key, transaction=transaction) is None
@@ -144,14 +176,18 @@ def test_an_insert_of_what_was_found_missing_is_aborted(service, refused):
         service.commit({"insert": service.entity(key, a=2)}, transaction=transaction)
 
 
-def test_a_transaction_does_not_see_its_own_writes_before_commit(service, accounts):
+def test_a_transaction_does_not_see_its_own_writes_before_commit(
+    service: service_calls.Service, accounts: tuple[Any, Any]
+) -> None:
     transaction = service.begin()
     assert service.get(accounts[0], transaction=transaction) == {"a": 1, "x": 0}
     service.commit(set_to(service, accounts[0], a=2), transaction=transaction)
     assert service.get(accounts[0]) == {"a": 2}
 
 
-def test_a_commit_without_mutations_ends_the_transaction(service, accounts, refused):
+def test_a_commit_without_mutations_ends_the_transaction(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.put(accounts[0], a=8)
@@ -160,7 +196,9 @@ def test_a_commit_without_mutations_ends_the_transaction(service, accounts, refu
         service.get(accounts[0], transaction=transaction)
 
 
-def test_ended_and_unknown_transactions_are_refused(service, accounts, refused):
+def test_ended_and_unknown_transactions_are_refused(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     rolled_back = service.begin()
     service.rollback(rolled_back)
     for transaction in (rolled_back, b"unknown", b""):
@@ -172,7 +210,9 @@ def test_ended_and_unknown_transactions_are_refused(service, accounts, refused):
             service.rollback(transaction)
 
 
-def test_an_aborted_transaction_may_be_rolled_back(service, accounts, refused):
+def test_an_aborted_transaction_may_be_rolled_back(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.put(accounts[0], a=8)
@@ -184,7 +224,13 @@ def test_an_aborted_transaction_may_be_rolled_back(service, accounts, refused):
 
 
 @pytest.mark.parametrize("seconds", [61, 271])
-def test_transactions_expire(service, accounts, clock, seconds, refused):
+def test_transactions_expire(
+    service: service_calls.Service,
+    accounts: tuple[Any, Any],
+    clock: shifted_clock.ShiftedClock,
+    seconds: int,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     clock.ahead += seconds
@@ -192,7 +238,12 @@ def test_transactions_expire(service, accounts, clock, seconds, refused):
         service.get(accounts[0], transaction=transaction)
 
 
-def test_a_used_transaction_lives_270_seconds(service, accounts, clock, refused):
+def test_a_used_transaction_lives_270_seconds(
+    service: service_calls.Service,
+    accounts: tuple[Any, Any],
+    clock: shifted_clock.ShiftedClock,
+    refused: Callable[..., Any],
+) -> None:
     transaction = service.begin()
     for _ in range(5):
         clock.ahead += 50
@@ -202,7 +253,9 @@ def test_a_used_transaction_lives_270_seconds(service, accounts, clock, refused)
         service.commit(transaction=transaction)
 
 
-def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(service, accounts, refused):
+def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     transaction = service.begin(read_only={})
     assert service.get(accounts[0], transaction=transaction) == {"a": 1, "x": 0}
     service.put(accounts[0], a=8)
@@ -213,7 +266,9 @@ def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(service, 
 
 
 @pytest.mark.parametrize("options", [{"read_only": {}}, {"read_write": {}}], ids=str)
-def test_a_snapshot_is_that_of_the_first_read(service, accounts, options):
+def test_a_snapshot_is_that_of_the_first_read(
+    service: service_calls.Service, accounts: tuple[Any, Any], options: dict[str, dict[Any, Any]]
+) -> None:
     transaction = service.begin(**options)
     service.put(accounts[0], a=8)
     assert service.get(accounts[0], transaction=transaction) == {"a": 8}
@@ -221,7 +276,9 @@ def test_a_snapshot_is_that_of_the_first_read(service, accounts, options):
     assert service.get(accounts[0], transaction=transaction) == {"a": 8}
 
 
-def test_a_previous_attempt_may_be_named(service, accounts, refused):
+def test_a_previous_attempt_may_be_named(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     first = service.begin()
     service.get(accounts[0], transaction=first)
     service.put(accounts[0], a=8)
@@ -232,7 +289,9 @@ def test_a_previous_attempt_may_be_named(service, accounts, refused):
         service.commit(set_to(service, accounts[0], a=2), transaction=again)
 
 
-def test_a_read_may_begin_the_transaction(service, accounts, refused):
+def test_a_read_may_begin_the_transaction(
+    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+) -> None:
     asked = {"new_transaction": {"read_write": {}}}
     response = service.lookup(accounts[0], **asked)
     service.put(accounts[0], a=8)
@@ -250,7 +309,9 @@ def test_a_read_may_begin_the_transaction(service, accounts, refused):
         service.call("RunQuery", query=service.query(limit=-1), read_options=asked)
 
 
-def test_modes_and_transactions_must_agree(service, refused):
+def test_modes_and_transactions_must_agree(
+    service: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         service.call("Commit", mode=1)
     with refused("INVALID_ARGUMENT"):
@@ -260,20 +321,28 @@ def test_modes_and_transactions_must_agree(service, refused):
     service.call("Commit", mode=0, transaction=service.begin())
 
 
-def test_a_transaction_belongs_to_its_project_and_database(service, make_service, refused):
+def test_a_transaction_belongs_to_its_project_and_database(
+    service: service_calls.Service,
+    make_service: type[service_calls.Service],
+    refused: Callable[..., Any],
+) -> None:
     other = make_service(service.channel, "elsewhere")
     with refused("INVALID_ARGUMENT"):
         other.commit(transaction=service.begin())
 
 
-def test_transactions_that_only_write_do_not_conflict(service, accounts):
+def test_transactions_that_only_write_do_not_conflict(
+    service: service_calls.Service, accounts: tuple[Any, Any]
+) -> None:
     first, second = service.begin(), service.begin()
     service.commit(set_to(service, accounts[0], a=2), transaction=first)
     service.commit(set_to(service, accounts[0], a=3), transaction=second)
     assert service.get(accounts[0]) == {"a": 3}
 
 
-def test_several_requests_of_one_transaction_may_run_at_once(service, accounts):
+def test_several_requests_of_one_transaction_may_run_at_once(
+    service: service_calls.Service, accounts: tuple[Any, Any]
+) -> None:
     transaction = service.begin()
     found = []
     threads = [
@@ -290,14 +359,18 @@ def test_several_requests_of_one_transaction_may_run_at_once(service, accounts):
     service.commit(transaction=transaction)
 
 
-def test_sixty_four_threads_increment_one_counter_and_lose_nothing(service):
+def test_sixty_four_threads_increment_one_counter_and_lose_nothing(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", "counter")
     service.put(key, n=0)
     service_calls.increment_from_64_threads(service, key)
     assert service.get(key) == {"n": 64}
 
 
-def test_without_validation_an_update_is_lost(near, monkeypatch):
+def test_without_validation_an_update_is_lost(
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The tests above can fail: this is what they would see."""
     monkeypatch.setattr(open_transactions, "validate", lambda *_: None)
     key = near.key("T", 1)
@@ -309,7 +382,9 @@ def test_without_validation_an_update_is_lost(near, monkeypatch):
     assert near.get(key) == {"a": 2}
 
 
-def test_too_many_open_snapshots_are_refused_and_released_again(near, monkeypatch, refused):
+def test_too_many_open_snapshots_are_refused_and_released_again(
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., Any]
+) -> None:
     begun = [near.begin() for _ in range(file_store.MAX_SNAPSHOTS + 1)]
     for transaction in begun[:-1]:
         near.get(near.key("T", 1), transaction=transaction)
@@ -320,7 +395,9 @@ def test_too_many_open_snapshots_are_refused_and_released_again(near, monkeypatc
     assert near.get(near.key("T", 1)) is None
 
 
-def test_only_so_many_ended_transactions_are_remembered(near, monkeypatch):
+def test_only_so_many_ended_transactions_are_remembered(
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_transactions, "_MAX_REMEMBERED", 2)
     for _ in range(5):
         near.rollback(near.begin())

@@ -1,6 +1,11 @@
 """Claims about queries in transactions: what would change their answer aborts them."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from tests.emulator.support import service_calls
 
 TAGGED = ("or", ("a", "=", 1), ("tag", "=", "x"))
 OR = ("or", ("a", "=", 1), ("b", "=", 9))
@@ -8,7 +13,7 @@ RANGES = (("a", ">", 1), ("b", "<", 3))
 
 
 @pytest.fixture
-def rows(near):
+def rows(near: service_calls.Service) -> service_calls.Service:
     """The entities 11, 12, ... 33: a is the first digit, b the second."""
     near.commit(
         *(
@@ -20,7 +25,7 @@ def rows(near):
     return near
 
 
-def touch(service, transaction):
+def touch(service: service_calls.Service, transaction: bytes) -> None:
     """Commit something that nothing has read."""
     service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
@@ -44,7 +49,9 @@ def touch(service, transaction):
         ((("a", ">", 1),), {"distinct": ["a"], "order": ["-a"]}, [31, 21], {"a": 7}),
     ],
 )
-def test_a_phantom_is_aborted(rows, refused, case, keys_only):
+def test_a_phantom_is_aborted(
+    rows: service_calls.Service, refused: Callable[..., Any], case: tuple[Any, ...], keys_only: bool
+) -> None:
     filters, options, found, phantom = case
     transaction = rows.begin()
     asked = dict(options, keys_only=keys_only)
@@ -56,8 +63,8 @@ def test_a_phantom_is_aborted(rows, refused, case, keys_only):
 
 @pytest.mark.parametrize("filters", [(), (("a", ">", 1),)])
 def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
-    rows, refused, filters
-):
+    rows: service_calls.Service, refused: Callable[..., Any], filters: tuple[Any, ...]
+) -> None:
     missing = ("__key__", "=", rows.key("T", 5))
     for change in (lambda: rows.put(rows.key("T", 5), a=7), lambda: rows.delete(rows.key("T", 5))):
         transaction = rows.begin()
@@ -67,7 +74,9 @@ def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
             touch(rows, transaction)
 
 
-def test_an_array_that_was_passed_over_is_read(rows, refused):
+def test_an_array_that_was_passed_over_is_read(
+    rows: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     # Nothing of it at a = 5 changes, but it is no longer found at a = 1 before that.
     key = rows.key("T", 1)
     rows.put(key, a=[1, 5, 6])
@@ -80,7 +89,7 @@ def test_an_array_that_was_passed_over_is_read(rows, refused):
         touch(rows, transaction)
 
 
-def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows):
+def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows: service_calls.Service) -> None:
     transaction = rows.begin()
     rows.names("T", ("a", "!=", 2), transaction=transaction)
     rows.names("T", ("or", ("a", "=", 1), ("b", "=", 3)), transaction=transaction)
@@ -91,7 +100,7 @@ def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows):
     touch(rows, transaction)
 
 
-def test_a_key_of_another_kind_is_not_read(rows):
+def test_a_key_of_another_kind_is_not_read(rows: service_calls.Service) -> None:
     other = rows.key("U", 9)
     rows.put(other, a=1)
     transaction = rows.begin()

@@ -1,22 +1,30 @@
 """Claims about expected versions, conflicts, and transactions that last one commit."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+
+from emulator import inprocess
+from tests.emulator.support import service_calls
 
 SERVER_VALUE, FAIL = 1, 3
 
 
 @pytest.fixture
-def key(service):
+def key(service: service_calls.Service) -> Any:
     return service.key("T", 1)
 
 
-def version(service, key):
+def version(service: service_calls.Service, key: Any) -> int:
     return service.lookup(key).found[0].version
 
 
 @pytest.mark.parametrize("operation", ["update", "upsert", "delete"])
 @pytest.mark.parametrize("strategy", [0, SERVER_VALUE, FAIL])
-def test_a_mutation_of_the_expected_version_is_applied(service, key, operation, strategy):
+def test_a_mutation_of_the_expected_version_is_applied(
+    service: service_calls.Service, key: Any, operation: str, strategy: int
+) -> None:
     service.put(key, a=1)
     given = key if operation == "delete" else service.entity(key, a=2)
     result = service.commit(
@@ -33,8 +41,8 @@ def test_a_mutation_of_the_expected_version_is_applied(service, key, operation, 
 @pytest.mark.parametrize("operation", ["update", "upsert", "delete"])
 @pytest.mark.parametrize("strategy", [0, SERVER_VALUE])
 def test_a_conflict_keeps_the_server_s_entity_and_tells_its_version(
-    service, key, operation, strategy
-):
+    service: service_calls.Service, key: Any, operation: str, strategy: int
+) -> None:
     service.put(key, a=1)
     stored = service.lookup(key).found[0]
     given = key if operation == "delete" else service.entity(key, a=2)
@@ -58,7 +66,9 @@ def test_a_conflict_keeps_the_server_s_entity_and_tells_its_version(
     assert service.get(service.key("T", 2)) == {"a": 3}
 
 
-def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(service, key, refused):
+def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(
+    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+) -> None:
     service.put(key, a=1)
     with refused("FAILED_PRECONDITION", "does not match the required base version"):
         service.commit(
@@ -74,7 +84,9 @@ def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(service, key, refus
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete"])
-def test_base_version_0_wants_no_entity(service, key, operation):
+def test_base_version_0_wants_no_entity(
+    service: service_calls.Service, key: Any, operation: str
+) -> None:
     given = key if operation == "delete" else service.entity(key, a=1)
     mutation = {operation: given, "base_version": 0}
     assert not service.commit(mutation).mutation_results[0].conflict_detected
@@ -83,7 +95,9 @@ def test_base_version_0_wants_no_entity(service, key, operation):
     assert service.get(key) == {"a": 5}
 
 
-def test_a_version_of_an_entity_that_is_gone_conflicts(service, key):
+def test_a_version_of_an_entity_that_is_gone_conflicts(
+    service: service_calls.Service, key: Any
+) -> None:
     service.put(key, a=1)
     base = version(service, key)
     deleted = service.delete(key).mutation_results[0].version
@@ -94,7 +108,9 @@ def test_a_version_of_an_entity_that_is_gone_conflicts(service, key):
     assert service.get(key) is None
 
 
-def test_whether_the_operation_may_meet_the_entity_comes_first(service, key, refused):
+def test_whether_the_operation_may_meet_the_entity_comes_first(
+    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+) -> None:
     with refused("NOT_FOUND"):
         service.commit({"update": service.entity(key), "base_version": 5})
     service.put(key)
@@ -102,13 +118,17 @@ def test_whether_the_operation_may_meet_the_entity_comes_first(service, key, ref
         service.commit({"insert": service.entity(key), "base_version": 0})
 
 
-def test_a_version_that_was_never_reached_is_refused(service, key, refused):
+def test_a_version_that_was_never_reached_is_refused(
+    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+) -> None:
     service.put(key)
     with refused("INVALID_ARGUMENT", "Invalid base version, it is greater than the stored version"):
         service.commit({"upsert": service.entity(key), "base_version": version(service, key) + 1})
 
 
-def test_preconditions_that_can_never_hold_are_refused(service, key, refused):
+def test_preconditions_that_can_never_hold_are_refused(
+    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+) -> None:
     text = "Cannot insert an entity with a base version greater than zero"
     entity = service.entity(key)
     with refused("INVALID_ARGUMENT", text):
@@ -131,7 +151,9 @@ def test_preconditions_that_can_never_hold_are_refused(service, key, refused):
 
 
 @pytest.mark.parametrize("operation", ["update", "upsert", "delete"])
-def test_an_expected_update_time_is_compared_exactly(service, key, operation):
+def test_an_expected_update_time_is_compared_exactly(
+    service: service_calls.Service, key: Any, operation: str
+) -> None:
     service.put(key, a=1)
     stored = service.lookup(key).found[0]
     given = key if operation == "delete" else service.entity(key, a=2)
@@ -146,7 +168,9 @@ def test_an_expected_update_time_is_compared_exactly(service, key, operation):
     assert service.get(key) == (None if operation == "delete" else {"a": 2})
 
 
-def test_an_expected_version_is_that_of_the_mutation_before_it(service, key):
+def test_an_expected_version_is_that_of_the_mutation_before_it(
+    service: service_calls.Service, key: Any
+) -> None:
     service.put(key, a=1)
     base = version(service, key)
     results = service.commit(
@@ -159,12 +183,16 @@ def test_an_expected_version_is_that_of_the_mutation_before_it(service, key):
     assert service.get(key) == {"a": 2}
 
 
-def single_use(service, *mutations, mode=1, **options):
+def single_use(
+    service: service_calls.Service, *mutations: dict[str, Any], mode: int = 1, **options: Any
+) -> Any:
     return service.call("Commit", mode=mode, mutations=mutations, single_use_transaction=options)
 
 
 @pytest.mark.parametrize("mode", [0, 1])
-def test_a_single_use_transaction_applies_all_mutations_in_order(service, key, mode):
+def test_a_single_use_transaction_applies_all_mutations_in_order(
+    service: service_calls.Service, key: Any, mode: int
+) -> None:
     response = single_use(
         service,
         {"insert": service.entity(key, a=1)},
@@ -177,8 +205,8 @@ def test_a_single_use_transaction_applies_all_mutations_in_order(service, key, m
 
 
 def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
-    near, engine, refused
-):
+    near: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+) -> None:
     key = near.key("T", 1)
     with refused("NOT_FOUND"):
         single_use(
@@ -193,7 +221,7 @@ def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
     assert not engine._transactions._open
 
 
-def test_a_commit_of_nothing_is_of_the_time_that_was_read(service):
+def test_a_commit_of_nothing_is_of_the_time_that_was_read(service: service_calls.Service) -> None:
     service.put(service.key("T", 2))
     for options in ({"read_write": {}}, {"read_only": {}}):
         transaction = service.begin(**options)
@@ -203,7 +231,9 @@ def test_a_commit_of_nothing_is_of_the_time_that_was_read(service):
     assert not service.call("Commit", mode=2).HasField("commit_time")
 
 
-def test_a_single_use_transaction_writes_and_is_transactional(service, key, refused):
+def test_a_single_use_transaction_writes_and_is_transactional(
+    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+) -> None:
     mutation = {"upsert": service.entity(key)}
     with refused("INVALID_ARGUMENT"):
         single_use(service, mutation, read_only={})

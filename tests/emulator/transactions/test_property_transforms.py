@@ -1,29 +1,39 @@
 """Claims about property transforms: their arithmetic, their results, and what is refused."""
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.emulator.support import service_calls
+
 TOP, BOTTOM = 2**63 - 1, -(2**63)
 
 
-def transform(service, path, kind, operand):
+def transform(service: service_calls.Service, path: str, kind: str, operand: Any) -> dict[str, Any]:
     if kind == "set_to_server_value":
         return {"property": path, kind: operand}
     value = service.value(operand)
     return {"property": path, kind: value.array_value if isinstance(operand, list) else value}
 
 
-def commit(service, key, *transforms, mask=(), **mutation):
+def commit(
+    service: service_calls.Service,
+    key: Any,
+    *transforms: tuple[Any, ...],
+    mask: list[str] | tuple[()] = (),
+    **mutation: Any,
+) -> Any:
     """Transform a stored entity and return the commit's one result."""
     made = [transform(service, *each) for each in transforms]
     fields = {"upsert": service.entity(key), "property_mask": {"paths": mask}} | mutation
     return service.commit({**fields, "property_transforms": made}).mutation_results[0]
 
 
-def typed(value):
+def typed(value: Any) -> list[Any] | tuple[Any, ...]:
     """Return a value with its type, so that 3 and 3.0 differ; every NaN is one."""
     kind = value.WhichOneof("value_type")
     if kind == "array_value":
@@ -79,7 +89,9 @@ MISSING = object()
         ("minimum", MISSING, 5, 5),
     ],
 )
-def test_numbers_are_computed_by_the_server(near, kind, stored, operand, expected):
+def test_numbers_are_computed_by_the_server(
+    near: service_calls.Service, kind: str, stored: Any, operand: float, expected: float
+) -> None:
     key = near.key("T", 1)
     near.put(key, **({} if stored is MISSING else {"n": stored}))
     result = commit(near, key, ("n", kind, operand))
@@ -89,7 +101,9 @@ def test_numbers_are_computed_by_the_server(near, kind, stored, operand, expecte
 
 
 @pytest.mark.parametrize("operand", [math.nan, math.inf])
-def test_every_nan_that_is_computed_is_the_same(near, operand):
+def test_every_nan_that_is_computed_is_the_same(
+    near: service_calls.Service, operand: float
+) -> None:
     key = near.key("T", 1)
     near.put(key, n=-math.inf)
     commit(near, key, ("n", "increment", operand), ("n", "maximum", 1))
@@ -125,8 +139,8 @@ NAN = math.nan
     ],
 )
 def test_arrays_are_changed_by_the_server_and_answered_with_null(
-    near, kind, stored, operand, expected
-):
+    near: service_calls.Service, kind: str, stored: Any, operand: list[Any], expected: list[Any]
+) -> None:
     key = near.key("T", 1)
     near.put(key, **({} if stored is MISSING else {"n": stored}))
     result = commit(near, key, ("n", kind, operand))
@@ -135,7 +149,9 @@ def test_arrays_are_changed_by_the_server_and_answered_with_null(
     assert [each.WhichOneof("value_type") for each in result.transform_results] == ["null_value"]
 
 
-def test_the_server_s_time_is_one_for_a_commit_and_in_milliseconds(service):
+def test_the_server_s_time_is_one_for_a_commit_and_in_milliseconds(
+    service: service_calls.Service,
+) -> None:
     first, second = service.key("T", 1), service.key("T", 2)
     now = {"property_transforms": [{"property": "t", "set_to_server_value": 1}] * 2}
     response = service.commit(
@@ -152,7 +168,9 @@ def test_the_server_s_time_is_one_for_a_commit_and_in_milliseconds(service):
     assert service.get(second)["t"] == stamps[0]
 
 
-def test_transforms_follow_the_write_in_order_and_answer_in_order(service):
+def test_transforms_follow_the_write_in_order_and_answer_in_order(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", 1)
     service.put(key, n=100, gone=1)
     result = commit(
@@ -173,7 +191,9 @@ def test_transforms_follow_the_write_in_order_and_answer_in_order(service):
 
 
 @pytest.mark.parametrize("operation", ["insert", "update", "upsert"])
-def test_transforms_go_with_every_operation_that_stores(service, operation):
+def test_transforms_go_with_every_operation_that_stores(
+    service: service_calls.Service, operation: str
+) -> None:
     key = service.key("T", 1)
     if operation == "update":
         service.put(key)
@@ -182,14 +202,16 @@ def test_transforms_go_with_every_operation_that_stores(service, operation):
     assert service.get(key) == {"n": 2}
 
 
-def test_a_transform_ignores_the_mask(service):
+def test_a_transform_ignores_the_mask(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     service.put(key, n=1, a=1)
     commit(service, key, ("n", "increment", 5), mask=["a"], upsert=service.entity(key, a=2, n=70))
     assert service.get(key) == {"a": 2, "n": 6}
 
 
-def test_transforms_reach_into_embedded_entities_and_make_them(service):
+def test_transforms_reach_into_embedded_entities_and_make_them(
+    service: service_calls.Service,
+) -> None:
     key = service.key("T", 1)
     service.put(key, o={"n": 1, "m": {"x.y": 1}}, s=5)
     commit(
@@ -206,7 +228,9 @@ def test_transforms_reach_into_embedded_entities_and_make_them(service):
     assert service.names("T", ("new.deep.n", "=", 7)) == [1]
 
 
-def test_a_computed_value_stays_out_of_indexes_if_the_property_was(service, unindexed):
+def test_a_computed_value_stays_out_of_indexes_if_the_property_was(
+    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
+) -> None:
     key = service.key("T", 1)
     service.put(key, n=unindexed(1), t=unindexed(None), m=unindexed(1))
     commit(
@@ -222,7 +246,11 @@ def test_a_computed_value_stays_out_of_indexes_if_the_property_was(service, unin
     assert (found["n"].integer_value, found["m"].integer_value) == (2, -5)
 
 
-def test_a_failed_transform_stores_nothing(service, unindexed, refused):
+def test_a_failed_transform_stores_nothing(
+    service: service_calls.Service,
+    unindexed: type[service_calls.Unindexed],
+    refused: Callable[..., Any],
+) -> None:
     key = service.key("T", 1)
     service.put(key, list=[1])
     with refused("INVALID_ARGUMENT"):
@@ -252,20 +280,26 @@ def test_a_failed_transform_stores_nothing(service, unindexed, refused):
     ],
     ids=str,
 )
-def test_bad_transforms_are_refused(near, bad, refused):
+def test_bad_transforms_are_refused(
+    near: service_calls.Service, bad: dict[str, Any], refused: Callable[..., Any]
+) -> None:
     key = near.key("T", 1)
     with refused("INVALID_ARGUMENT"):
         near.commit({"upsert": near.entity(key, n=1), "property_transforms": [bad]})
     assert near.get(key) is None
 
 
-def test_a_delete_takes_no_transforms(near, refused):
+def test_a_delete_takes_no_transforms(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     with refused("INVALID_ARGUMENT"):
         commit(near, near.key("T", 1), ("n", "increment", 1), upsert=None,
                delete=near.key("T", 1))  # fmt: skip
 
 
-def test_an_entity_takes_500_transforms_in_a_commit_and_no_more(near, refused):
+def test_an_entity_takes_500_transforms_in_a_commit_and_no_more(
+    near: service_calls.Service, refused: Callable[..., Any]
+) -> None:
     key, other = near.key("T", 1), near.key("T", 2)
     step = {"property": "n", "increment": {"integer_value": 1}}
     near.commit(
@@ -287,7 +321,9 @@ numbers = st.one_of(
 
 
 @given(numbers, numbers)
-def test_the_extremes_of_two_numbers_are_those_of_mathematics(near, stored, operand):
+def test_the_extremes_of_two_numbers_are_those_of_mathematics(
+    near: service_calls.Service, stored: float, operand: float
+) -> None:
     key = near.key("T", 1)
     near.put(key, high=stored, low=stored)
     commit(near, key, ("high", "maximum", operand), ("low", "minimum", operand))
@@ -304,19 +340,21 @@ def test_the_extremes_of_two_numbers_are_those_of_mathematics(near, stored, oper
 elements = st.one_of(numbers, st.sampled_from([None, "", "3", b"3", True, False]))
 
 
-def same(left, right):
+def same(left: Any, right: Any) -> bool:
     """Tell whether two elements are equal; Python's True is no 1 here."""
     if isinstance(left, float) and isinstance(right, float) and left != left:  # noqa: PLR0124
         return right != right  # noqa: PLR0124
     return (isinstance(left, bool) == isinstance(right, bool)) and left == right
 
 
-def is_in(element, array):
+def is_in(element: Any, array: list[Any]) -> bool:
     return any(same(element, each) for each in array)
 
 
 @given(st.lists(elements, max_size=6), st.lists(elements, max_size=6))
-def test_appended_elements_are_there_once_and_removed_ones_not_at_all(near, stored, operand):
+def test_appended_elements_are_there_once_and_removed_ones_not_at_all(
+    near: service_calls.Service, stored: list[Any], operand: list[Any]
+) -> None:
     key = near.key("T", 1)
     near.put(key, more=stored, less=stored)
     commit(

@@ -9,13 +9,16 @@ import fcntl
 import itertools
 import random
 import threading
+from collections.abc import Callable, Iterator
 from concurrent import futures
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 
 from emulator import inprocess
-from emulator.transactions import shared_lock_files
+from emulator.transactions import lock_table, shared_lock_files
 from tests.emulator import conftest
 from tests.emulator.support import service_calls
 from tests.support import programs
@@ -24,7 +27,7 @@ MODES = ("optimistic", "pessimistic")
 
 
 @pytest.fixture(scope="module")
-def indexes(tmp_path_factory):
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("serializability") / "index.yaml"
     path.write_text(conftest.INDEXES)
     return path
@@ -35,7 +38,9 @@ def indexes(tmp_path_factory):
     params=list(itertools.product(("threads", "processes"), MODES)),
     ids="-".join,
 )
-def file(request, tmp_path_factory, indexes):
+def file(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, indexes: Path
+) -> Iterator["File"]:
     """One data file: the mode, the channels of two clients, and where the locks lie."""
     where, mode = request.param
     data = tmp_path_factory.mktemp("serializability") / "data"
@@ -52,18 +57,18 @@ def file(request, tmp_path_factory, indexes):
 
 
 class File:
-    def __init__(self, mode, channels, data):
+    def __init__(self, mode: str, channels: tuple[Any, ...], data: Path) -> None:
         self.mode = mode
         self.channels = channels
         self.locks = data.with_name(f"{data.name}-locks")
 
-    def waiting(self):
+    def waiting(self) -> int:
         """How many requests wait, in any process."""
         return sum(
             bool(holder.awaited) for table in self.tables() for holder in table.holders.values()
         )
 
-    def tables(self):
+    def tables(self) -> list[lock_table.LockTable]:
         found = []
         with (self.locks / "gate").open("rb") as gate:
             # In a turn, as processes do: a file that is being written anew holds half a story.
@@ -81,19 +86,19 @@ _projects = itertools.count()
 
 
 @pytest.fixture
-def clients(file):
+def clients(file: File) -> list[service_calls.Service]:
     """Two clients, in a project that no other test uses."""
     project = f"project{next(_projects)}"
     return [service_calls.Service(channel, project) for channel in file.channels]
 
 
 @pytest.fixture
-def service(clients):
+def service(clients: list[service_calls.Service]) -> service_calls.Service:
     return clients[0]
 
 
 @pytest.fixture
-def accounts(service):
+def accounts(service: service_calls.Service) -> list[Any]:
     keys = [service.key("T", name) for name in ("a", "b")]
     for key in keys:
         service.put(key, a=1, b=0, tag="x")
@@ -101,11 +106,13 @@ def accounts(service):
 
 
 @pytest.fixture
-def outside(file):
+def outside(file: File) -> Iterator[Callable[..., Any]]:
     """Does something on a thread; returns when it is done or waits for a lock."""
     with futures.ThreadPoolExecutor(4) as executor:
 
-        def submit(function, *arguments, **named):
+        def submit(
+            function: Callable[..., Any], *arguments: Any, **named: Any
+        ) -> futures.Future[Any]:
             before = file.waiting() if file.mode == "pessimistic" else 0
             future = executor.submit(function, *arguments, **named)
             programs.wait_until(
@@ -117,7 +124,7 @@ def outside(file):
         yield submit
 
 
-def status(function, *arguments, **named):
+def status(function: Callable[..., Any], *arguments: Any, **named: bytes) -> str:
     try:
         function(*arguments, **named)
     except grpc.RpcError as error:
@@ -125,11 +132,13 @@ def status(function, *arguments, **named):
     return "OK"
 
 
-def set_to(service, key, **properties):
+def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[str, Any]:
     return {"upsert": service.entity(key, **properties)}
 
 
-def end_of(transaction, service, change):
+def end_of(
+    transaction: bytes, service: service_calls.Service, change: futures.Future[Any]
+) -> tuple[bool, str]:
     """Commit a transaction's write. It may only succeed if the change outside comes after it."""
     was_first = change.done()
     write = set_to(service, service.key("T", "result"), a=100)
@@ -138,15 +147,18 @@ def end_of(transaction, service, change):
     return was_first, outcome
 
 
-def assert_serializable(file, ended):
+def assert_serializable(file: File, ended: tuple[bool, str]) -> None:
     expected = {"optimistic": (True, "ABORTED"), "pessimistic": (False, "OK")}
     assert ended == expected[file.mode]
 
 
 @pytest.mark.parametrize("written", [(0, 0), (0, 1)], ids=["lost update", "write skew"])
 def test_of_two_that_read_both_accounts_and_write_one_only_one_commits(
-    clients, accounts, outside, written
-):
+    clients: list[service_calls.Service],
+    accounts: list[Any],
+    outside: Callable[..., Any],
+    written: tuple[int, int],
+) -> None:
     begun = [client.begin() for client in clients]
     for client, transaction in zip(clients, begun, strict=True):
         assert len(client.lookup(*accounts, transaction=transaction).found) == 2
@@ -159,7 +171,12 @@ def test_of_two_that_read_both_accounts_and_write_one_only_one_commits(
     assert sorted(commit.result(30) for commit in commits) == ["ABORTED", "OK"]
 
 
-def test_read_skew(file, clients, accounts, outside):
+def test_read_skew(
+    file: File,
+    clients: list[service_calls.Service],
+    accounts: list[Any],
+    outside: Callable[..., Any],
+) -> None:
     service, other = clients
     transaction = service.begin()
     assert service.get(accounts[0], transaction=transaction)["a"] == 1
@@ -192,7 +209,7 @@ READS = QUERIES | {
 }
 
 
-def read(service, name, transaction):
+def read(service: service_calls.Service, name: str, transaction: bytes) -> list[Any]:
     query = READS[name](service)
     if name.startswith("count"):
         return service.count(query, None, transaction=transaction)
@@ -200,7 +217,13 @@ def read(service, name, transaction):
 
 
 @pytest.mark.parametrize("name", READS)
-def test_phantom(file, clients, accounts, outside, name):
+def test_phantom(
+    file: File,
+    clients: list[service_calls.Service],
+    accounts: list[Any],
+    outside: Callable[..., Any],
+    name: str,
+) -> None:
     service, other = clients
     transaction = service.begin()
     read(service, name, transaction)
@@ -218,7 +241,14 @@ VANISHING = [
 
 
 @pytest.mark.parametrize(("name", "how"), VANISHING)
-def test_result_that_vanishes(file, clients, accounts, outside, name, how):
+def test_result_that_vanishes(
+    file: File,
+    clients: list[service_calls.Service],
+    accounts: list[Any],
+    outside: Callable[..., Any],
+    name: str,
+    how: str,
+) -> None:
     service, other = clients
     transaction = service.begin()
     read(service, name, transaction)
@@ -229,7 +259,9 @@ def test_result_that_vanishes(file, clients, accounts, outside, name, how):
     assert_serializable(file, end_of(transaction, service, change))
 
 
-def test_insert_of_what_was_found_missing(file, clients, outside):
+def test_insert_of_what_was_found_missing(
+    file: File, clients: list[service_calls.Service], outside: Callable[..., Any]
+) -> None:
     service, other = clients
     key = service.key("T", "missing")
     transaction = service.begin()
@@ -238,7 +270,9 @@ def test_insert_of_what_was_found_missing(file, clients, outside):
     assert_serializable(file, end_of(transaction, service, change))
 
 
-def test_what_was_not_read_is_free(clients, accounts):
+def test_what_was_not_read_is_free(
+    clients: list[service_calls.Service], accounts: list[Any]
+) -> None:
     service, other = clients
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
@@ -255,13 +289,13 @@ ACCOUNTS, TOTAL = 6, 600
 class Worker:
     """Moves money and looks at it, and writes down what it saw and did."""
 
-    def __init__(self, service, seed):
+    def __init__(self, service: service_calls.Service, seed: int) -> None:
         self.service = service
         self.random = random.Random(seed)
         self.committed = []  # (version, {key: amount} read, {key: amount} written)
         self.looked = []  # (version of the snapshot, {key: amount})
 
-    def run(self, transactions):
+    def run(self, transactions: int) -> None:
         for _ in range(transactions):
             act = self.random.choice((self.transfer, self.transfer, self.collect, self.look))
             try:
@@ -270,13 +304,13 @@ class Worker:
                 if error.code() is not grpc.StatusCode.ABORTED:
                     raise
 
-    def amounts(self, found):
+    def amounts(self, found: Any) -> dict[int, int]:
         return {service_calls.last(each.entity.key): self.amount(each.entity) for each in found}
 
-    def amount(self, entity):
+    def amount(self, entity: Any) -> int:
         return entity.properties["amount"].integer_value
 
-    def transfer(self):
+    def transfer(self) -> None:
         """Move money between two accounts, read one after the other."""
         service, transaction = self.service, self.service.begin()
         seen = {}
@@ -287,25 +321,25 @@ class Worker:
         amount = self.random.randint(0, had)
         self.commit(transaction, seen, {one: had - amount, other: got + amount})
 
-    def collect(self):
+    def collect(self) -> None:
         """Give the poorest by a query what the richest has to spare."""
         service, transaction = self.service, self.service.begin()
         query = service.query("A", ("amount", ">", 120))
         rich = self.amounts(service.results(query, transaction=transaction))
         poor = self.amounts(service.results(service.query("A"), transaction=transaction))
         seen = poor | rich
-        low, high = min(seen, key=seen.get), max(seen, key=seen.get)
+        low, high = min(seen, key=seen.__getitem__), max(seen, key=seen.__getitem__)
         if low != high:
             written = {low: seen[low] + 10, high: seen[high] - 10}
             self.commit(transaction, seen, written)
 
-    def look(self):
+    def look(self) -> None:
         transaction = self.service.begin(read_only={})
         batch = self.service.batch(self.service.query("A"), transaction=transaction)
         self.service.rollback(transaction)
         self.looked.append((batch.snapshot_version, self.amounts(batch.entity_results)))
 
-    def commit(self, transaction, seen, written):
+    def commit(self, transaction: bytes, seen: dict[int, int], written: dict[int, int]) -> None:
         service = self.service
         changes = [
             set_to(service, service.key("A", number), amount=amount)
@@ -315,7 +349,7 @@ class Worker:
         self.committed.append((answer.mutation_results[0].version, seen, written))
 
 
-def test_random_transactions_have_a_serial_order(clients):
+def test_random_transactions_have_a_serial_order(clients: list[service_calls.Service]) -> None:
     service = clients[0]
     state = dict.fromkeys(range(1, ACCOUNTS + 1), TOTAL // ACCOUNTS)
     service.commit(
@@ -339,16 +373,16 @@ def test_random_transactions_have_a_serial_order(clients):
         assert seen == states[max(each for each in states if each <= version)]
 
 
-def test_counting_between_two_clients_loses_nothing(clients):
+def test_counting_between_two_clients_loses_nothing(clients: list[service_calls.Service]) -> None:
     key = clients[0].key("T", "counter")
     clients[0].put(key, n=0)
 
-    def count(client):
+    def count(client: service_calls.Service) -> None:
         for _ in range(10):
             while status(increment, client) != "OK":
                 pass
 
-    def increment(client):
+    def increment(client: service_calls.Service) -> None:
         transaction = client.begin()
         number = client.get(key, transaction=transaction)["n"]
         client.commit(set_to(client, key, n=number + 1), transaction=transaction)

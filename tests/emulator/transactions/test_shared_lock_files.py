@@ -2,6 +2,9 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,12 +13,12 @@ from emulator.transactions import shared_lock_files
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path) -> Path:
     return tmp_path / "data-locks"
 
 
 @pytest.fixture
-def two(folder):
+def two(folder: Path) -> Iterator[list[shared_lock_files.Peers]]:
     """Two processes, as far as the files can tell."""
     both = [shared_lock_files.Peers(folder), shared_lock_files.Peers(folder)]
     yield both
@@ -23,17 +26,19 @@ def two(folder):
         each.leave()
 
 
-def tell(process, *events):
+def tell(process: shared_lock_files.Peers, *events: list[Any]) -> None:
     with process.turn():
         process.tell(*events)
 
 
-def seen(process):
+def seen(process: shared_lock_files.Peers) -> set[str]:
     with process.turn():
         return set(process.all())
 
 
-def test_each_knows_what_the_others_told_before_and_after_it_came(folder, two):
+def test_each_knows_what_the_others_told_before_and_after_it_came(
+    folder: Path, two: list[shared_lock_files.Peers]
+) -> None:
     one, other = two
     tell(one, ["open", "a", 1.0, 2.0], ["read", "a", 2.0, ["Eé\n\x00"], []])
     assert seen(other) == {"a"}
@@ -46,7 +51,7 @@ def test_each_knows_what_the_others_told_before_and_after_it_came(folder, two):
         assert not has_news
 
 
-def test_the_stored_form(folder, two):
+def test_the_stored_form(folder: Path, two: list[shared_lock_files.Peers]) -> None:
     tell(two[0], ["open", "a", 1.0, 2.0], ["read", "a", 2.0, ["E\xff"], [["I1", "I2"]]])
     path = next(folder.glob(f"{os.getpid()}-*"))
     assert path.read_bytes() == (
@@ -55,7 +60,9 @@ def test_the_stored_form(folder, two):
     )
 
 
-def test_who_leaves_is_forgotten_and_leaves_no_file(folder, two):
+def test_who_leaves_is_forgotten_and_leaves_no_file(
+    folder: Path, two: list[shared_lock_files.Peers]
+) -> None:
     one, other = two
     tell(other, ["open", "b", 1.0, 2.0])
     assert seen(one) == {"b"}
@@ -69,14 +76,16 @@ def test_who_leaves_is_forgotten_and_leaves_no_file(folder, two):
     assert [path.name for path in folder.iterdir()] == ["gate"]
 
 
-def test_who_joins_removes_what_the_dead_have_left(folder, two):
+def test_who_joins_removes_what_the_dead_have_left(
+    folder: Path, two: list[shared_lock_files.Peers]
+) -> None:
     folder.mkdir()
     (folder / "1-dead").write_bytes(b"\x00" * 8 + b'["open", "old", 1.0, 2.0]\n')
     assert seen(two[0]) == set()
     assert not (folder / "1-dead").exists()
 
 
-def test_half_a_line_is_not_read(folder, two):
+def test_half_a_line_is_not_read(folder: Path, two: list[shared_lock_files.Peers]) -> None:
     one, other = two
     tell(one, ["open", "a", 1.0, 2.0])
     (path,) = folder.glob(f"{os.getpid()}-*")
@@ -84,7 +93,9 @@ def test_half_a_line_is_not_read(folder, two):
     assert seen(other) == {"a"}
 
 
-def test_a_long_file_is_written_anew_with_what_still_holds(folder, two, monkeypatch):
+def test_a_long_file_is_written_anew_with_what_still_holds(
+    folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(shared_lock_files, "_MAX_BYTES", 1000)
     one, other = two
     tell(one, ["open", "stays", 1.0, 2.0])
@@ -96,7 +107,9 @@ def test_a_long_file_is_written_anew_with_what_still_holds(folder, two, monkeypa
     assert max(path.stat().st_size for path in folder.iterdir()) < 1500
 
 
-def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(folder, two, monkeypatch):
+def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(
+    folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = two
     tell(one, ["open", "stays", 1.0, 2.0])
     tell(one, ["open", "gone", 1.0, 2.0], ["read", "gone", 2.0, ["Ecanary"], []], ["end", "gone"])
@@ -107,7 +120,9 @@ def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(folder, two
     assert seen(other) == seen(one) == {"stays"}
 
 
-def test_what_could_not_be_written_is_written_with_the_next_event(folder, two, monkeypatch):
+def test_what_could_not_be_written_is_written_with_the_next_event(
+    folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, other = two
     tell(one, ["open", "a", 1.0, 2.0])
     write = os.pwrite
@@ -120,7 +135,7 @@ def test_what_could_not_be_written_is_written_with_the_next_event(folder, two, m
     assert seen(other) == {"a", "b", "c"}
 
 
-def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path):
+def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(errors.Unavailable),

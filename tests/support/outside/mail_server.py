@@ -61,7 +61,11 @@ class Box:
 
     def settings(self, **more: Any) -> config.Settings:
         smtp = setting_values.Smtp(setting_values.Security.NONE, "localhost", self.port)
-        given = {"secret": "a secret of the tests", "smtp": smtp, "mail_from": SENDER}
+        given: dict[str, Any] = {
+            "secret": "a secret of the tests",
+            "smtp": smtp,
+            "mail_from": SENDER,
+        }
         # Tests call by the name of a test client, and by names that are not the service's.
         named = {"public_url": PUBLIC, "hosts": ("localhost", "127.0.0.1", "evil.example")}
         return config.Settings(**given | named | more)

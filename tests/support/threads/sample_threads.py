@@ -87,7 +87,7 @@ def node(
     def id_of(each: str) -> str:
         return comment_rows.comment_id(each.encode().ljust(16, b"."))
 
-    given = {"created": START, "renderer": "", "source": text, "html": text} | more
+    given: dict[str, Any] = {"created": START, "renderer": "", "source": text, "html": text} | more
     return records.ImportedComment(
         id=id_of(text),
         reply_to=None if above is None else id_of(above),
