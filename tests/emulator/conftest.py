@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from typing import Any
 
@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.services.datastore.transports import DatastoreGrp
 
 from emulator import inprocess, testing
 from emulator.transactions import lock_manager
-from tests.emulator.support import service_calls, shifted_clock
+from tests.emulator.support import shifted_clock
 from tests.emulator.support.service_calls import Service, Unindexed
 from tests.support import programs
 
@@ -62,11 +62,6 @@ def serving(*arguments: Any) -> Iterator[tuple[str, programs.Program]]:
     command = [sys.executable, "-m", "emulator", *fixed, *map(str, arguments)]
     with programs.running(command, environ=programs.environment()) as program:
         yield program.wait_for("export DATASTORE_EMULATOR_HOST=(.*)")[1], program
-
-
-@pytest.fixture(name="refused")
-def refused_fixture() -> Callable[..., Any]:
-    return service_calls.refused
 
 
 @pytest.fixture

@@ -1,14 +1,12 @@
 """Claims about the service as a whole: sizes of messages, who is asked for, and how it refuses."""
 
-from collections.abc import Callable
-from typing import Any
-
 import grpc
 import pytest
 
 from emulator import inprocess, protobufs, testing
 from emulator.transactions import commits
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 METADATA = (
     ("google-cloud-resource-prefix", "projects/elsewhere"),
@@ -88,7 +86,6 @@ def test_a_client_with_grpc_s_own_limits_reads_everything(
 def test_a_lookup_by_long_keys_is_answered_below_4_mib(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     def name(number: int) -> tuple[str, str]:
         return "k" * 1480, "n" * 1400 + str(number)
@@ -105,7 +102,7 @@ def test_a_lookup_by_long_keys_is_answered_below_4_mib(
         asked = list(response.deferred)
     assert len(set(answered)) == len(answered) == 1000
     asked = [near.key(*name(number), "T", "x" * 200) for number in range(1, 1001)]
-    with refused("INVALID_ARGUMENT", "3000000"):
+    with assert_refused("INVALID_ARGUMENT", "3000000"):
         near.lookup(*asked)
 
 
@@ -113,29 +110,26 @@ def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
     near: service_calls.Service,
     engine: inprocess.Engine,
     monkeypatch: pytest.MonkeyPatch,
-    refused: Callable[..., Any],
 ) -> None:
     monkeypatch.setattr(commits, "MAX_RESPONSE_BYTES", 400)
     entities = [{"upsert": near.entity(near.key("T", n))} for n in range(1, 21)]
-    with refused("INVALID_ARGUMENT", "Send fewer"):
+    with assert_refused("INVALID_ARGUMENT", "Send fewer"):
         near.commit(*entities)
     assert near.names() == []
     near.commit(*entities[:5])
     assert len(near.names()) == 5
-    with refused("INVALID_ARGUMENT", "Send fewer"):
+    with assert_refused("INVALID_ARGUMENT", "Send fewer"):
         near.call("AllocateIds", keys=[near.key("T")] * 20)
     assert len(near.call("AllocateIds", keys=[near.key("T")] * 5).keys) == 5
 
 
-def test_errors_about_entities_name_them_as_datastore_does(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_errors_about_entities_name_them_as_datastore_does(service: service_calls.Service) -> None:
     key = service.key("T", "n", "U", 5)
     path = 'path < Element { type: "T" name: "n" } Element { type: "U" id: 5 } >'
-    with refused("NOT_FOUND", f'no entity to update: app: "dev~test" {path}'):
+    with assert_refused("NOT_FOUND", f'no entity to update: app: "dev~test" {path}'):
         service.commit({"update": service.entity(key)})
     service.put(key)
-    with refused("ALREADY_EXISTS", f'entity already exists: app: "dev~test" {path}'):
+    with assert_refused("ALREADY_EXISTS", f'entity already exists: app: "dev~test" {path}'):
         service.commit({"insert": service.entity(key)})
 
 

@@ -15,6 +15,7 @@ from google.cloud import datastore, ndb
 
 from emulator import errors, inprocess, protobufs, testing
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 class Part(ndb.Model):
@@ -168,7 +169,7 @@ def commit(service: service_calls.Service) -> Any:
 
 
 def test_an_interceptor_may_refuse_before_and_after_the_call(
-    engine: inprocess.Engine, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> None:
     seen = []
 
@@ -184,10 +185,10 @@ def test_an_interceptor_may_refuse_before_and_after_the_call(
         raise errors.DeadlineExceeded("after")
 
     service = make_service(inprocess.Channel(engine, interceptor=intercept))
-    with refused("UNAVAILABLE", "before"):
+    with assert_refused("UNAVAILABLE", "before"):
         commit(service)
     assert service.get(service.key("T", 1)) is None
-    with refused("DEADLINE_EXCEEDED", "after"):
+    with assert_refused("DEADLINE_EXCEEDED", "after"):
         commit(service)
     assert service.get(service.key("T", 1)) == {"a": 1}
     assert seen[0] == ("Commit", "CommitRequest")

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import timestamp_pb2
 
 import emulator
 from emulator import inprocess, protobufs
 from emulator.cli import command_line, commands
 from emulator.server import admin_port, http_server
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 README = (Path(emulator.__file__).parent / "README.md").read_text()
 
@@ -84,7 +86,7 @@ def deferred(s: Any) -> Any:
     return s.lookup(*(s.key("Big", number + 1) for number in range(4))).deferred
 
 
-def at(s: service_calls.Service) -> dict[str, protobufs.Timestamp]:
+def at(s: service_calls.Service) -> dict[str, timestamp_pb2.Timestamp]:
     """Return read options for this moment."""
     return {"read_time": s.lookup(s.key("T", 1)).read_time}
 
@@ -257,9 +259,9 @@ def test_what_the_table_calls_supported_is(
 
 @pytest.mark.parametrize(("rpc", "item"), cases(1))
 def test_what_the_table_calls_not_supported_is_refused_by_name(
-    filled: service_calls.Service, refused: Callable[..., Any], rpc: str, item: str
+    filled: service_calls.Service, rpc: str, item: str
 ) -> None:
-    with refused("UNIMPLEMENTED", "is not implemented by this emulator"):
+    with assert_refused("UNIMPLEMENTED", "is not implemented by this emulator"):
         REFUSED[rpc][item](filled)
 
 

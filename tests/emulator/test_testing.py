@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from google.cloud import datastore
 from emulator import testing
 from emulator.fault_injection import fault_plans
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 from tests.support import programs
 
 
@@ -64,14 +64,12 @@ def test_a_reset_leaves_no_data_no_costs_and_no_faults(
         assert service.get(service.key("T", 1)) is None
 
 
-def test_the_clock_lets_transactions_expire(
-    make_service: type[service_calls.Service], refused: Callable[..., Any]
-) -> None:
+def test_the_clock_lets_transactions_expire(make_service: type[service_calls.Service]) -> None:
     with testing.emulator() as started:
         service = make_service(started.channel)
         transaction = service.begin()
         started.clock.advance(61)
-        with refused("INVALID_ARGUMENT", "expired"):
+        with assert_refused("INVALID_ARGUMENT", "expired"):
             service.get(service.key("T", 1), transaction=transaction)
 
 

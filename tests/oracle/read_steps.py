@@ -99,9 +99,9 @@ class Readers(Writers):
         assert status == "OK", response
         if seen.transaction is not None:
             seen.transaction.reads.append(transactions.read_of_keys(keys))
-        self.compare_lookup(keys, seen.state, response)
+        self.assert_same_lookup(keys, seen.state, response)
 
-    def compare_lookup(
+    def assert_same_lookup(
         self, keys: tuple[Key, ...], state: query_results.State, response: Any
     ) -> None:
         query = Query(None)
@@ -192,7 +192,7 @@ class Readers(Writers):
         if seen.transaction is not None:
             self.note(seen.transaction, query, transactions.read_of_query(query, paging))
         self.tally["query results"] += len(response.batch.entity_results)
-        return self.compare_batch(query, paging, seen.state, response.batch)
+        return self.assert_same_batch(query, paging, seen.state, response.batch)
 
     def ask_as(
         self, query: Query, paging: Paging, seen: View, *, start: bytes = b"", end: bytes = b""
@@ -244,7 +244,7 @@ class Readers(Writers):
                 return None
         raise AssertionError("indexes were recommended without end")
 
-    def compare_batch(
+    def assert_same_batch(
         self, query: Query, paging: Paging, state: query_results.State, batch: Any
     ) -> Any:
         state = metadata.entities(query, state)

@@ -106,7 +106,7 @@ class Machine(Readers):
             self.begun(slot, name, query.database, is_read_only=is_read_only)
             self.open[slot].snapshot = self.oracle.snapshot()
             self.note(self.open[slot], query, transactions.read_of_query(query, Paging()))
-            self.compare_batch(query, Paging(), self.oracle.state, response.batch)
+            self.assert_same_batch(query, Paging(), self.oracle.state, response.batch)
 
     def compare_everything(self) -> None:
         """Compare all entities and all metadata of all places."""

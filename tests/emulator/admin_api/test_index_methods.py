@@ -12,7 +12,7 @@ from emulator.encoding import indexes
 from emulator.execution import automatic_indexes
 from tests.emulator.support import admin_calls, service_calls
 from tests.emulator.support.admin_calls import Admin, metadata
-from tests.emulator.support.service_calls import Service
+from tests.emulator.support.service_calls import Service, assert_refused
 
 WANTED = {
     "kind": "T", "ancestor": 1,
@@ -115,9 +115,7 @@ def test_an_index_that_exists_is_not_created_again(make_admin: Callable[..., Any
         admin.call("CreateIndex", project_id="test", index=WANTED)
 
 
-def test_a_deleted_index_serves_no_more(
-    make_admin: Callable[..., Any], refused: Callable[..., Any]
-) -> None:
+def test_a_deleted_index_serves_no_more(make_admin: Callable[..., Any]) -> None:
     admin, service = make_admin(has_file=False)
     service.put(service.key("T", 1), x=1, y=2)
     admin.ended(admin.call("CreateIndex", project_id="test", index=WANTED))
@@ -125,7 +123,7 @@ def test_a_deleted_index_serves_no_more(
     admin.ended(admin.call("DeleteIndex", project_id="test", index_id=index.index_id))
     assert not listed(admin).indexes
     admin.api._engine.auto_indexes = None  # strict from here on
-    with refused("FAILED_PRECONDITION", "no matching index"):
+    with assert_refused("FAILED_PRECONDITION", "no matching index"):
         service.names("T", ("x", "=", 1), order=["-y"])
     with pytest.raises(errors.NotFound):
         admin.call("DeleteIndex", project_id="test", index_id=index.index_id)

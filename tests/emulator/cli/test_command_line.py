@@ -18,6 +18,7 @@ from emulator.cli import command_line
 from emulator.encoding import indexes
 from emulator.execution import automatic_indexes
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def free_ports() -> int:
 
 
 def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
-    serve: Callable[..., Any], tmp_path: Path, refused: Callable[..., Any]
+    serve: Callable[..., Any], tmp_path: Path
 ) -> None:
     yaml = tmp_path / "index.yaml"
     arguments = ("--data", tmp_path / "data", "--indexes", yaml, "--clock", "manual", "--fast")
@@ -77,7 +78,7 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
         assert automatic_indexes.MARKER in yaml.read_text()
         transaction = service.begin()
         ask("POST", "/clock", '{"advance": 61}')
-        with refused("INVALID_ARGUMENT", "expired"):
+        with assert_refused("INVALID_ARGUMENT", "expired"):
             service.get(service.key("T", 1), transaction=transaction)
         assert "T" in ask("GET", "/ui")[1]
         assert ask("GET", "/export")[1].count("\n") == 1
@@ -88,13 +89,13 @@ def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
 
 
 def test_a_strict_server_refuses_what_index_yaml_does_not_serve(
-    serve: Callable[..., Any], index_yaml: Path, refused: Callable[..., Any]
+    serve: Callable[..., Any], index_yaml: Path
 ) -> None:
     arguments = ("--in-memory", "--strict-indexes", "--indexes", index_yaml)
     before = index_yaml.read_bytes()
     with serve("--port", 0, *arguments) as (_, service, _ask):
         assert service.names(order=["a", "b"]) == []
-        with refused("FAILED_PRECONDITION", "recommended index is"):
+        with assert_refused("FAILED_PRECONDITION", "recommended index is"):
             service.names(order=["x", "y"])
     assert index_yaml.read_bytes() == before
 

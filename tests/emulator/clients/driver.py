@@ -132,7 +132,7 @@ def status_of(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def refused(status: str) -> Iterator[None]:
+def assert_refused(status: str) -> Iterator[None]:
     """Expect the block to be refused with a status."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - each library has errors of its own
         yield

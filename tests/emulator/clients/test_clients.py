@@ -22,7 +22,7 @@ from tests.emulator.clients.driver import (
     Point,
     Row,
     Where,
-    refused,
+    assert_refused,
     status_of,
 )
 from tests.emulator.support import service_calls
@@ -196,7 +196,7 @@ def test_an_indexed_text_beyond_1500_bytes_is_refused(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     client.put(("T", "a"), v="x" * 1500)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         client.put(("T", "b"), v="é" * 751)
     assert client.get(("T", "b")) == []
 
@@ -302,7 +302,7 @@ def test_a_query_without_its_index_is_refused(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     fill(client)
-    with refused("FAILED_PRECONDITION"):
+    with assert_refused("FAILED_PRECONDITION"):
         client.query(Asked("T", Where("v", "=", 1), order=("other",)))
 
 
@@ -348,7 +348,7 @@ def test_a_transaction_that_is_tried_again_counts_right(
         attempts.append(row.properties["v"])
         work.put(("T", "a"), v=row.properties["v"] + 1)
 
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         client.transaction(increment)
     client.transaction(increment)
     assert attempts == [0, 10]
@@ -364,7 +364,7 @@ def test_a_phantom_aborts_a_transaction(
             near.put(near.key("T", "new"), v=1)
         work.put(("Sum", "s"), v=len(found.rows))
 
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         client.transaction(change)
     client.transaction(change)
     assert client.get(("Sum", "s"))[0].properties == {"v": 1}
@@ -398,10 +398,10 @@ def test_a_read_only_transaction_may_not_write(
 
 @only("node")  # the others only upsert complete keys
 def test_inserts_and_updates_mind_what_is_there(client: Any) -> None:
-    with refused("NOT_FOUND"):
+    with assert_refused("NOT_FOUND"):
         client.update(("T", "a"), v=1)
     client.insert(("T", "a"), v=1)
-    with refused("ALREADY_EXISTS"):
+    with assert_refused("ALREADY_EXISTS"):
         client.insert(("T", "a"), v=2)
     client.update(("T", "a"), v=3)
     assert client.get(("T", "a"))[0].properties == {"v": 3}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from emulator import errors, inprocess, protobufs
 from emulator.encoding import indexes
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 MIB = 1024 * 1024
 
@@ -25,41 +26,38 @@ def plain_texts(
 def test_an_entity_has_up_to_1_mib(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     near.put(near.key("T", 1), **plain_texts(near, 10, 104_000, unindexed))
     near.put(near.key("T", 2), **{f"p{n}": "x" * 1400 for n in range(735)})
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.put(near.key("T", 3), **plain_texts(near, 10, 105_000, unindexed))
-    with refused("INVALID_ARGUMENT", "too big"):
+    with assert_refused("INVALID_ARGUMENT", "too big"):
         near.put(near.key("T", 4), **{f"p{n}": "x" * 1400 for n in range(755)})
 
 
 def test_an_entity_is_measured_as_the_documentation_does(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     """32 bytes, the key's 16 and its path, and each property's name and value."""
     own, names = 32 + 16 + (2 + 8), 2 + 2 + 2
     rest = 1_048_572 - own - names - 1_048_487 - 8
     fields = {"p": unindexed(b"x" * 1_048_487), "n": 1}
     near.put(near.key("T", 1), **fields, s="x" * (rest - 1))
-    with refused("INVALID_ARGUMENT", "too big"):
+    with assert_refused("INVALID_ARGUMENT", "too big"):
         near.put(near.key("T", 1), **fields, s="x" * rest)
-    with refused("INVALID_ARGUMENT", "1048487"):
+    with assert_refused("INVALID_ARGUMENT", "1048487"):
         near.put(near.key("T", 1), p=unindexed(b"x" * 1_048_487), q=unindexed(b"x"))
 
 
 def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     near.put(near.key("T", 1), text=unindexed("x" * 1_048_000))
     text = 'The value of property "text" is longer than 1048487 bytes.'
     for value in ("x" * 1_048_488, b"x" * 1_048_488, "é" * 524_244):
-        with refused("INVALID_ARGUMENT", text):
+        with assert_refused("INVALID_ARGUMENT", text):
             near.put(near.key("T", 1), text=unindexed(value))
 
 
@@ -77,7 +75,6 @@ def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(
     near: service_calls.Service,
     wrap: Callable[..., Any],
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     for value in (
         "x" * 1500,
@@ -88,7 +85,7 @@ def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(
     ):
         near.put(near.key("T", 1), p=wrap(value))
     for value in ("x" * 1501, b"x" * 1501, "é" * 751):
-        with refused("INVALID_ARGUMENT", "is longer than 1500 bytes."):
+        with assert_refused("INVALID_ARGUMENT", "is longer than 1500 bytes."):
             near.put(near.key("T", 1), p=wrap(value))
 
 
@@ -101,14 +98,14 @@ def test_nothing_inside_of_an_unindexed_entity_is_indexed_or_limited(
 
 
 def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(
-    near: service_calls.Service, refused: Callable[..., Any]
+    near: service_calls.Service,
 ) -> None:
     near.put(near.key("T", 1), **{"é" * 750: 1, "a.b.": 2, ".": 3, "__a": 4, "a__": 5})
     assert near.names("T", ("é" * 750, "=", 1)) == [1]
     for name in ("", "é" * 750 + "x", "__a__", "____", "__a\n__"):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.put(near.key("T", 2), **{name: 1})
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.put(near.key("T", 2), outer={name: 1})
 
 
@@ -138,11 +135,10 @@ def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
     pairs: int,
     entities: int,
     is_legal: bool,
-    refused: Callable[..., Any],
 ) -> None:
     request = nested_request(pairs, entities)
     if not is_legal:
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.send("Commit", request)
         assert near.names() == []
         return
@@ -152,7 +148,7 @@ def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
 
 
 def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(
-    near: service_calls.Service, refused: Callable[..., Any]
+    near: service_calls.Service,
 ) -> None:
     value = near.value([1.5, 2.5])
     value.meaning = 31
@@ -161,7 +157,7 @@ def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(
     assert near.names("T", ("v", "=", 2.5)) == [1]
     value.exclude_from_indexes = True
     for bad in (value, [[1]], [1, []], {"inner": [[1]]}):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.put(near.key("T", 2), v=bad)
     near.put(near.key("T", 2), v=[{"inner": [1]}])
 
@@ -169,27 +165,24 @@ def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(
 def test_an_entity_has_up_to_20000_indexed_values(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     near.put(near.key("U", 1), v=list(range(20_000)))
     assert near.names("U", ("v", "=", 19_999)) == [1]
     near.put(near.key("U", 2), v=[7] * 20_001)
     near.put(near.key("U", 3), v=[unindexed(n) for n in range(20_001)])
-    with refused("INVALID_ARGUMENT", "20000 index entries"):
+    with assert_refused("INVALID_ARGUMENT", "20000 index entries"):
         near.put(near.key("U", 4), v=list(range(20_000)), w=1)
-    with refused("INVALID_ARGUMENT", "20000 index entries"):
+    with assert_refused("INVALID_ARGUMENT", "20000 index entries"):
         near.put(near.key("U", 1), v=list(range(20_000)), w=1)
 
 
-def test_composite_entries_count_and_weigh(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_composite_entries_count_and_weigh(near: service_calls.Service) -> None:
     near.put(near.key("T", 1), a=list(range(60)), b=list(range(60)))
-    with refused("INVALID_ARGUMENT", "20000"):
+    with assert_refused("INVALID_ARGUMENT", "20000"):
         near.put(near.key("T", 2), a=list(range(120)), b=list(range(120)))
     long = "x" * 1000
     near.put(near.key("T", 3), a=[long + str(n) for n in range(20)], b=list(range(20)))
-    with refused("INVALID_ARGUMENT", "larger than 2097152 bytes"):
+    with assert_refused("INVALID_ARGUMENT", "larger than 2097152 bytes"):
         near.put(near.key("T", 4), a=[long + str(n) for n in range(40)], b=list(range(30)))
     assert near.get(near.key("T", 4)) is None
 
@@ -208,13 +201,11 @@ def test_an_entity_that_a_new_index_makes_too_big_can_still_go(
         assert service.names() == []
 
 
-def test_places_outside_of_the_globe_are_refused(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_places_outside_of_the_globe_are_refused(near: service_calls.Service) -> None:
     near.put(near.key("T", 1), v=[(90.0, 180.0), (-90.0, -180.0), (0.0, -0.0)])
     for bad in ((90.1, 0.0), (-90.1, 0.0), (0.0, 180.1), (0.0, -180.1), (math.nan, 0.0),
                 (0.0, math.inf)):  # fmt: skip
-        with refused("INVALID_ARGUMENT", "globe"):
+        with assert_refused("INVALID_ARGUMENT", "globe"):
             near.put(near.key("T", 1), v=bad)
 
 
@@ -240,9 +231,9 @@ def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(
 
 @pytest.mark.parametrize("at", [(FIRST - 1, 0), (LAST + 1, 0), (0, -1), (0, 1_000_000_000)])
 def test_timestamps_of_no_time_are_refused(
-    near: service_calls.Service, at: tuple[int, int], refused: Callable[..., Any]
+    near: service_calls.Service, at: tuple[int, int]
 ) -> None:
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.put(near.key("T", 1), a=stamp(*at))
 
 

@@ -10,6 +10,7 @@ from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
 from emulator.execution import automatic_indexes
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 HERE = keys.Partition("p")
 
@@ -161,7 +162,7 @@ def test_queries_of_one_property_or_of_equalities_need_no_composite_index(
 
 @pytest.mark.parametrize(("asked", "recommended"), REFUSED, ids=str)
 def test_queries_that_need_a_composite_index_name_it(
-    ask: Callable[..., Any], asked: dict[str, Any], recommended: str, refused: Callable[..., Any]
+    ask: Callable[..., Any], asked: dict[str, Any], recommended: str
 ) -> None:
-    with refused("FAILED_PRECONDITION", recommended):
+    with assert_refused("FAILED_PRECONDITION", recommended):
         ask(**asked)

@@ -1,7 +1,6 @@
 """Claims about keys and partitions: what a name may be, and that worlds are apart."""
 
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from emulator import inprocess
 from emulator.transactions import mutations
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.fixture(params=["", "named-db"])
@@ -78,21 +78,19 @@ def test_legal_namespaces_and_databases_are_taken(
 
 @pytest.mark.parametrize("name", ILLEGAL)
 def test_illegal_namespaces_and_databases_are_refused(
-    service: service_calls.Service, name: str, refused: Callable[..., Any]
+    service: service_calls.Service, name: str
 ) -> None:
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.put(service.key("T", 1, namespace=name))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names(namespace=name)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("Lookup", database_id=name)
 
 
-def test_the_default_database_may_not_be_named(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_the_default_database_may_not_be_named(service: service_calls.Service) -> None:
     for method in ("Lookup", "RunQuery", "Commit", "BeginTransaction", "AllocateIds"):
-        with refused("INVALID_ARGUMENT", '"(default)" is not allowed'):
+        with assert_refused("INVALID_ARGUMENT", '"(default)" is not allowed'):
             service.call(method, database_id="(default)")
 
 
@@ -101,22 +99,19 @@ def test_a_project_may_belong_to_a_domain(
     channel: grpc.Channel | inprocess.Channel,
     make_service: type[service_calls.Service],
     project: str,
-    refused: Callable[..., Any],
 ) -> None:
     service = make_service(channel, project)
     if "~" in project:
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.put(service.key("T", 1))
         return
     service.put(service.key("T", 1), a=1)
     assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_a_query_is_of_its_request_s_project_and_database(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_query_is_of_its_request_s_project_and_database(service: service_calls.Service) -> None:
     for partition in ({"project_id": "other"}, {"project_id": "test", "database_id": "other"}):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.call("RunQuery", query=service.query(), partition_id=partition)
     service.database = "named"
     service.put(service.key("T", 1, namespace="n"))
@@ -127,7 +122,6 @@ def test_a_query_is_of_its_request_s_project_and_database(
 def test_ids_and_transactions_of_a_database_are_its_own(
     service: service_calls.Service,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
 ) -> None:
     named = make_service(service.channel)
     named.database = "named"
@@ -137,7 +131,7 @@ def test_ids_and_transactions_of_a_database_are_its_own(
     transaction = service.begin()
     service.get(service.key("T", 5), transaction=transaction)
     named.put(named.key("T", 5), a=2)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         named.get(named.key("T", 5), transaction=transaction)
     service.commit({"upsert": service.entity(service.key("T", 5))}, transaction=transaction)
     assert named.get(named.key("T", 5)) == {"a": 2}
@@ -147,7 +141,7 @@ def test_ids_and_transactions_of_a_database_are_its_own(
     "path", [("__T__", 1), ("T", "__n__"), ("__T__", 1, "T", 1), ("T", "__n__", "T", 1)]
 )
 def test_reserved_names_may_be_read_and_not_written(
-    near: service_calls.Service, path: tuple[Any, ...], refused: Callable[..., Any]
+    near: service_calls.Service, path: tuple[Any, ...]
 ) -> None:
     for namespace in ("", "__space__"):
         key = near.key(*path, namespace=namespace)
@@ -158,40 +152,34 @@ def test_reserved_names_may_be_read_and_not_written(
             {"upsert": near.entity(key)},
             {"delete": key},
         ):
-            with refused("INVALID_ARGUMENT", "reserved"):
+            with assert_refused("INVALID_ARGUMENT", "reserved"):
                 near.commit(change)
-        with refused("INVALID_ARGUMENT", "reserved"):
+        with assert_refused("INVALID_ARGUMENT", "reserved"):
             near.call("ReserveIds", keys=[near.key(*path, "U", 1, namespace=namespace)])
-        with refused("INVALID_ARGUMENT", "reserved"):
+        with assert_refused("INVALID_ARGUMENT", "reserved"):
             near.call("AllocateIds", keys=[near.key(*path, "U", namespace=namespace)])
     near.put(near.key("_T_", "__n"))
     assert near.names("_T_") == ["__n"]
 
 
-def test_kinds_and_names_have_up_to_1500_bytes(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_kinds_and_names_have_up_to_1500_bytes(near: service_calls.Service) -> None:
     for path in (("é" * 750, 1), ("T", "é" * 750), ("T", "\U0001f600" * 375)):
         near.put(near.key(*path), a=1)
         assert near.get(near.key(*path)) == {"a": 1}
     for path in (("é" * 750 + "x", 1), ("T", "é" * 750 + "x"), ("T", "\U0001f600" * 376)):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.get(near.key(*path))
 
 
-def test_a_whole_key_has_up_to_6_kib(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_whole_key_has_up_to_6_kib(near: service_calls.Service) -> None:
     path = ("k" * 1500, "n" * 1500, "k" * 1500, "n" * 1500)
     near.put(near.key(*path), a=1)
     assert near.get(near.key(*path)) == {"a": 1}
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.put(near.key(*path, "T", "x" * 300))
 
 
-def test_only_a_new_entity_s_last_element_may_lack_an_id(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_only_a_new_entity_s_last_element_may_lack_an_id(near: service_calls.Service) -> None:
     incomplete = near.key("A", 1, "T")
     for operation in ("insert", "upsert"):
         made = near.commit({operation: near.entity(incomplete)}).mutation_results[0].key
@@ -206,7 +194,7 @@ def test_only_a_new_entity_s_last_element_may_lack_an_id(
         lambda: near.call("AllocateIds", keys=[inner]),
         lambda: near.call("ReserveIds", keys=[incomplete]),
     ):
-        with refused("INVALID_ARGUMENT", "Key path is incomplete"):
+        with assert_refused("INVALID_ARGUMENT", "Key path is incomplete"):
             call()
 
 

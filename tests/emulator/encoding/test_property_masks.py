@@ -1,6 +1,5 @@
 """Claims about property masks: what is read, what is written, and which paths are none."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from emulator import errors
 from emulator.encoding import entities, property_masks, property_paths
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 STORED = {"a": 1, "b": {"c": 2, "d": {"e": 3, "f": 4}}, "list": [1, 2], "x.y": 5}
 
@@ -72,11 +72,9 @@ def test_a_masked_embedded_entity_keeps_its_key_and_its_settings(
     assert found.found[0].entity.properties["v"] == value
 
 
-def test_a_projection_takes_no_mask(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_projection_takes_no_mask(service: service_calls.Service) -> None:
     for fields in ({"projection": ["a"]}, {"keys_only": True}):
-        with refused("INVALID_ARGUMENT", "mask"):
+        with assert_refused("INVALID_ARGUMENT", "mask"):
             service.call(
                 "RunQuery",
                 query=service.query(**fields),
@@ -151,11 +149,10 @@ def test_a_masked_write_keeps_the_settings_of_what_it_leaves(
 def test_a_masked_write_that_makes_the_entity_too_big_is_refused(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     key = service.key("T", 1)
     service.put(key, a=unindexed("x" * 600_000))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         masked(service, key, "b", b=unindexed("x" * 600_000))
     assert sorted(service.get(key)) == ["a"]
 
@@ -167,10 +164,8 @@ def test_the_mask_of_a_delete_is_ignored(service: service_calls.Service) -> None
     assert service.get(key) is None
 
 
-def test_a_path_of_a_mask_may_not_lead_into_a_given_array(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT", "array"):
+def test_a_path_of_a_mask_may_not_lead_into_a_given_array(service: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT", "array"):
         masked(service, service.key("T", 1), "list.x", list=[{"x": 1}])
 
 
@@ -181,13 +176,11 @@ BAD_PATHS = [
 
 
 @pytest.mark.parametrize("path", BAD_PATHS)
-def test_bad_paths_are_refused(
-    near: service_calls.Service, path: str, refused: Callable[..., Any]
-) -> None:
+def test_bad_paths_are_refused(near: service_calls.Service, path: str) -> None:
     key = near.key("T", 1)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         masked(near, key, path, a=1)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.call("Lookup", keys=[key], property_mask={"paths": [path]})
     assert near.get(key) is None
 

@@ -5,13 +5,13 @@
 import datetime as dt
 import math
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.emulator.support import service_calls
 from tests.emulator.support.aggregation_calls import batch, one, over, put_all, run
+from tests.emulator.support.service_calls import assert_refused
 
 CHARACTERS = (
     ("Rickard", 9, "Stark"),
@@ -131,13 +131,13 @@ def test_each_array_value_that_meets_the_query_counts(service: service_calls.Ser
 
 
 def test_a_sum_needs_the_index_that_holds_filters_orders_and_sum(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     put_all(service, {"a": 1, "b": 2, "c": 3}, {"a": 5, "c": 3})
     assert one(service, service.query("T", ("c", "=", 3)), over("a")) == [6]
     assert one(service, service.query(order=["-a"]), over("b")) == [2]
     wanted = "- kind: T\n  properties:\n  - name: b\n  - name: c\n"
-    with refused("FAILED_PRECONDITION", wanted):
+    with assert_refused("FAILED_PRECONDITION", wanted):
         run(service, service.query("T", ("b", "=", 2)), over("c"))
     assert one(service, service.query("T", ("b", "=", 2)), over("b")) == [2]
     assert one(service, service.query("T", ("a", "in", [1, 5])), over("a")) == [6]
@@ -153,9 +153,7 @@ def test_sums_of_embedded_and_descendant_entities(service: service_calls.Service
     assert one(service, below, over("a"), {"count": {}}) == [3, 2]
 
 
-def test_cursors_bound_an_aggregation_along_its_own_order(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_cursors_bound_an_aggregation_along_its_own_order(service: service_calls.Service) -> None:
     put_all(service, *({"a": n} for n in range(1, 7)))
     pages = service.batch(service.query(order=["a"], limit=2))
     query = service.query(order=["a"], start_cursor=pages.end_cursor)
@@ -163,19 +161,17 @@ def test_cursors_bound_an_aggregation_along_its_own_order(
     pages = service.batch(service.query(limit=2))
     query = service.query(end_cursor=pages.end_cursor)
     assert one(service, query, {"count": {}}) == [2]
-    with refused("UNIMPLEMENTED", "cursor"):
+    with assert_refused("UNIMPLEMENTED", "cursor"):
         run(service, query, over("a"))
 
 
-def test_a_projection_bounds_what_may_be_aggregated(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_projection_bounds_what_may_be_aggregated(service: service_calls.Service) -> None:
     put_all(service, {"a": 1, "b": 2}, {"a": [3, 4], "b": 5})
     both = service.query(projection=["a", "b"], order=["a", "b"])
     assert one(service, both, over("a"), over("b"), {"count": {}}) == [8, 12, 3]
-    with refused("INVALID_ARGUMENT", "projection"):
+    with assert_refused("INVALID_ARGUMENT", "projection"):
         run(service, service.query(projection=["a"]), over("b"))
-    with refused("INVALID_ARGUMENT", "projection"):
+    with assert_refused("INVALID_ARGUMENT", "projection"):
         run(service, service.query(keys_only=True), over("a"))
     assert one(service, service.query(keys_only=True), {"count": {}}) == [2]
 
@@ -205,9 +201,7 @@ def test_aliases_are_answered_and_unnamed_ones_numbered(service: service_calls.S
     assert answer.read_time.seconds
 
 
-def test_malformed_aggregations_are_refused(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_malformed_aggregations_are_refused(service: service_calls.Service) -> None:
     query = service.query()
     count = {"count": {}}
     asked: dict[str, list[Any]] = {
@@ -223,15 +217,15 @@ def test_malformed_aggregations_are_refused(
         "1 to 1500 bytes": [{"count": {}, "alias": "x" * 1501}],
     }
     for text, aggregated in asked.items():
-        with refused("INVALID_ARGUMENT", text):
+        with assert_refused("INVALID_ARGUMENT", text):
             run(service, query, *aggregated)
-    with refused("INVALID_ARGUMENT", "kind is required"):
+    with assert_refused("INVALID_ARGUMENT", "kind is required"):
         run(service, service.query(None), over("a"))
-    with refused("INVALID_ARGUMENT", "nested_query"):
+    with assert_refused("INVALID_ARGUMENT", "nested_query"):
         service.call("RunAggregationQuery", aggregation_query={"aggregations": [count]})
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("RunAggregationQuery")
-    with refused("UNIMPLEMENTED", "two equality filters"):
+    with assert_refused("UNIMPLEMENTED", "two equality filters"):
         run(service, service.query("T", ("a", "=", 1), ("a", "=", 2)), over("a"))
 
 
@@ -242,7 +236,6 @@ def test_malformed_aggregations_are_refused(
 )
 def test_a_sum_in_a_transaction_aborts_when_what_it_read_changes(
     service: service_calls.Service,
-    refused: Callable[..., Any],
     change: dict[str, int],
     is_aborted: bool,
 ) -> None:
@@ -255,25 +248,21 @@ def test_a_sum_in_a_transaction_aborts_when_what_it_read_changes(
     if not is_aborted:
         service.commit(mutation, transaction=transaction)
         return
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(mutation, transaction=transaction)
 
 
-def test_a_value_that_appears_in_a_summed_range_aborts(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_value_that_appears_in_a_summed_range_aborts(service: service_calls.Service) -> None:
     put_all(service, {"a": 1}, {"b": 2})
     transaction = service.begin()
     query = service.query("T", ("a", "<", 5))
     assert one(service, query, over("a"), transaction=transaction) == [1]
     service.put(service.key("T", 2), a=4)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
 
-def test_a_sum_begins_a_transaction(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_sum_begins_a_transaction(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     response = service.call(
         "RunAggregationQuery",
@@ -281,7 +270,7 @@ def test_a_sum_begins_a_transaction(
         read_options={"new_transaction": {}},
     )
     service.put(service.key("T", 1), a=2)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(
             {"upsert": service.entity(service.key("U", 1))}, transaction=response.transaction
         )
@@ -340,14 +329,12 @@ def test_counts_of_cut_and_of_skipping_walks(near: service_calls.Service) -> Non
     assert one(near, only, count) == [1]
 
 
-def test_kinds_are_counted_and_not_summed(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_kinds_are_counted_and_not_summed(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     service.put(service.key("U", 1))
     assert one(service, service.query("__kind__"), {"count": {}}) == [2]
     assert one(service, service.query("__kind__", limit=1), {"count": {}}) == [1]
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         run(service, service.query("__kind__"), over("a"))
 
 

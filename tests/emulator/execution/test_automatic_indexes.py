@@ -16,6 +16,7 @@ from emulator import errors, inprocess
 from emulator.encoding import index_yaml, indexes
 from emulator.execution import automatic_indexes
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 AB = indexes.Index("T", (("a", False), ("b", True)))
 ABOVE = indexes.Index("T", (("a", False),), has_ancestor=True)
@@ -98,12 +99,12 @@ def test_a_count_without_an_index_is_served_too(service: service_calls.Service, 
 
 
 def test_strict_engines_name_the_index_and_define_nothing(
-    tmp_path: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         service = make_service(inprocess.Channel(engine))
         for _ in range(2):
-            with refused("FAILED_PRECONDITION", "recommended index is:\n- kind: T\n"):
+            with assert_refused("FAILED_PRECONDITION", "recommended index is:\n- kind: T\n"):
                 service.names("T", ("a", "=", 1), order=["-b"])
 
 
@@ -119,12 +120,12 @@ def test_a_transaction_that_has_read_is_served_as_long_as_nothing_changed(
 
 
 def test_a_transaction_whose_snapshot_is_older_than_other_changes_is_aborted_once(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     transaction = service.begin(read_only={})
     service.get(service.key("T", 1), transaction=transaction)
     service.put(service.key("T", 2), a=1, b=77)
-    with refused("ABORTED", "Run the transaction again"):
+    with assert_refused("ABORTED", "Run the transaction again"):
         service.names("T", ("a", "=", 1), order=["-b"], transaction=transaction)
     service.rollback(transaction)
     again = service.begin(read_only={})

@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from emulator.execution import cost_meter
 from emulator.queries import parser
 from emulator.server import admin_port, http_server
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 def put_all(service: service_calls.Service, number: int, kind: str = "T") -> None:
@@ -247,18 +247,18 @@ def test_commits_cost_writes_and_deletes(
 
 
 def test_what_is_refused_or_aborted_costs_nothing(
-    service: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+    service: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     put_all(service, 2)
     transaction = service.begin()
     service.get(service.key("T", 1), transaction=transaction)
     service.put(service.key("T", 1), a=7)
     with testing.meter(engine) as cost:
-        with refused("ABORTED"):
+        with assert_refused("ABORTED"):
             service.commit({"upsert": service.entity(service.key("T", 1))}, transaction=transaction)
-        with refused("ALREADY_EXISTS"):
+        with assert_refused("ALREADY_EXISTS"):
             service.commit({"insert": service.entity(service.key("T", 1))})
-        with refused("FAILED_PRECONDITION"):
+        with assert_refused("FAILED_PRECONDITION"):
             service.batch(service.query("T", ("b", ">", 1), order=["b", "a"]))
         service.rollback(service.begin())
     assert costs(cost) == {}

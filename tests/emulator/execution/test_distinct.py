@@ -1,11 +1,11 @@
 """Claims about distinct results: the first of each group, its pages, and what may be asked."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.fixture
@@ -108,32 +108,30 @@ def test_many_groups_come_in_batches(near: service_calls.Service) -> None:
     assert near.names(distinct=["a"], offset=250) == first[250:]
 
 
-def test_distinct_properties_come_first_in_the_order(
-    people: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_distinct_properties_come_first_in_the_order(people: service_calls.Service) -> None:
     refusable: list[dict[str, Any]] = [
         {"distinct": ["a"], "order": ["b"]},
         {"distinct": ["a"], "order": ["b", "a"]},
         {"distinct": ["a", "b"], "order": ["a", "x", "b"]},
     ]
     for asked in refusable:
-        with refused("INVALID_ARGUMENT", "items in the group by clause must be specified first"):
+        with assert_refused(
+            "INVALID_ARGUMENT", "items in the group by clause must be specified first"
+        ):
             people.names(**asked)
     assert people.names(distinct=["a", "b"], order=["a"]) == ["Bran", "Arya", "Catelyn", "Jon"]
-    with refused("INVALID_ARGUMENT", "must be among the properties of distinct_on"):
+    with assert_refused("INVALID_ARGUMENT", "must be among the properties of distinct_on"):
         people.names("T", ("b", ">", 1), distinct=["a"])
-    with refused("INVALID_ARGUMENT", "a must be ordered before __key__"):
+    with assert_refused("INVALID_ARGUMENT", "a must be ordered before __key__"):
         people.names(distinct=["a"], order=["__key__"])
     for name in ("", "__key__"):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             people.names(distinct=[name])
-    with refused("FAILED_PRECONDITION", "  - name: x\n  - name: a\n"):
+    with assert_refused("FAILED_PRECONDITION", "  - name: x\n  - name: a\n"):
         people.names(distinct=["x", "a"])
 
 
-def test_a_cursor_of_all_results_is_none_of_distinct_ones(
-    people: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_cursor_of_all_results_is_none_of_distinct_ones(people: service_calls.Service) -> None:
     cursor = people.batch(people.query(order=["a"], limit=1)).end_cursor
-    with refused("INVALID_ARGUMENT", "Cursor does not match query"):
+    with assert_refused("INVALID_ARGUMENT", "Cursor does not match query"):
         people.batch(people.query(order=["a"], distinct=["a"], start_cursor=cursor))

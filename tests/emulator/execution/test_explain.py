@@ -1,6 +1,5 @@
 """Claims about explain: plans, and numbers of what ran, as production's clients expect them."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from google.cloud.datastore import query_profile
 from emulator import inprocess, protobufs, testing
 from emulator.execution import cost_meter, explain
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 INDEXES = """
 indexes:
@@ -161,17 +161,17 @@ def test_a_kindless_query_is_explained(near: service_calls.Service) -> None:
 
 
 def test_a_query_that_no_index_serves_is_refused_when_it_is_explained(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     query = service.query("T", ("c", "=", 1), order=["b"])
     for is_run in (False, True):
-        with refused("FAILED_PRECONDITION", "- name: c\n  - name: b"):
+        with assert_refused("FAILED_PRECONDITION", "- name: c\n  - name: b"):
             analyze(service, query, is_run=is_run)
-        with refused("FAILED_PRECONDITION", "- name: c\n  - name: a"):
+        with assert_refused("FAILED_PRECONDITION", "- name: c\n  - name: a"):
             analyze_sum(service, service.query("T", ("c", "=", 1)), is_run=is_run)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         analyze(service, service.query(limit=-1), is_run=False)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         analyze_sum(service, service.query(offset=-1), is_run=False)
 
 
@@ -256,7 +256,7 @@ def test_what_is_remembered_of_unfinished_queries_is_bounded() -> None:
 
 
 def test_an_explained_query_in_a_transaction_reads_and_conflicts(
-    service: service_calls.Service, eight: None, refused: Callable[..., Any]
+    service: service_calls.Service, eight: None
 ) -> None:
     key = service.key(*ANCESTOR, "T", 1)
     write = {"upsert": service.entity(service.key("U", 1))}
@@ -268,7 +268,7 @@ def test_an_explained_query_in_a_transaction_reads_and_conflicts(
         if not is_run:
             service.commit(write, transaction=transaction)
             continue
-        with refused("ABORTED"):
+        with assert_refused("ABORTED"):
             service.commit(write, transaction=transaction)
     begun = analyze(service, service.query(), is_run=False, new_transaction={})
     service.commit(write, transaction=begun.transaction)

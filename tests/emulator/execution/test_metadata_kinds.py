@@ -2,7 +2,7 @@
 
 import datetime as dt
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from operator import ge, gt, le, lt
 from typing import Any
 
@@ -17,6 +17,7 @@ from emulator import inprocess, testing
 from emulator.encoding import indexes, keys
 from emulator.execution import metadata_kinds
 from tests.emulator.support import service_calls, shifted_clock
+from tests.emulator.support.service_calls import assert_refused
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - protobuf takes naive UTC
 
@@ -205,9 +206,7 @@ def test_metadata_may_be_read_in_a_transaction(filled: service_calls.Service) ->
 
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
-def test_metadata_is_asked_by_key_only(
-    near: service_calls.Service, kind: str, refused: Callable[..., Any]
-) -> None:
+def test_metadata_is_asked_by_key_only(near: service_calls.Service, kind: str) -> None:
     for filters, fields in (
         ([("a", "=", 1)], {}),
         ([("a", ">", 1)], {}),
@@ -217,12 +216,12 @@ def test_metadata_is_asked_by_key_only(
         ([], {"order": ["-__key__"]}),
         ([], {"projection": ["property_representation"]}),
     ):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.results(near.query(kind, *filters, **fields))
     if kind != "__property__":
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.names(kind, ("__key__", "under", near.key("__kind__", "A")))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.call(
             "RunAggregationQuery",
             aggregation_query={
@@ -232,7 +231,7 @@ def test_metadata_is_asked_by_key_only(
         )
     query = near.query(kind)
     query.distinct_on.add(name="a")
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.results(query)
     assert near.names(kind, order=["__key__"]) == []
 
@@ -266,11 +265,9 @@ def test_statistics_are_empty(service: service_calls.Service, kind: str) -> None
     assert service.count(service.query(kind), None) == [0]
 
 
-def test_metadata_and_statistics_cannot_be_written(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_metadata_and_statistics_cannot_be_written(near: service_calls.Service) -> None:
     for path in (("__kind__", "A"), ("__kind__", "A", "__property__", "p"), ("__Stat_Kind__", 1)):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.put(near.key(*path))
 
 
@@ -421,10 +418,10 @@ def test_the_types_of_extreme_values_are_told(near: service_calls.Service) -> No
     ]
 
 
-def test_metadata_have_no_numbers(near: service_calls.Service, refused: Callable[..., Any]) -> None:
+def test_metadata_have_no_numbers(near: service_calls.Service) -> None:
     near.put(near.key("E", 1), n=1)
     query = near.query("__kind__", ("__key__", "=", near.key("__kind__", "E")))
-    with refused("INVALID_ARGUMENT", "no indexed properties"):
+    with assert_refused("INVALID_ARGUMENT", "no indexed properties"):
         near.call(
             "RunAggregationQuery",
             aggregation_query={

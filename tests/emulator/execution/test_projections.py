@@ -3,14 +3,13 @@
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 
 import datetime as dt
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from emulator.execution import query_batches
 from tests.emulator.support import service_calls
-from tests.emulator.support.service_calls import last, put_all
+from tests.emulator.support.service_calls import assert_refused, last, put_all
 
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 
@@ -72,12 +71,10 @@ def test_without_an_order_results_come_as_the_index_lists_the_projected_properti
         assert service.names(projection=names) == [4, 2, 3, 1]
 
 
-def test_keys_only_is_a_projection_of_the_key_alone(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_keys_only_is_a_projection_of_the_key_alone(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), a=1)
     assert service.names(projection=["__key__"]) == [1]
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names(projection=["__key__", "__key__"])
 
 
@@ -182,30 +179,32 @@ def test_projected_values_come_back_as_they_were_stored(service: service_calls.S
 
 
 def test_a_projection_behind_an_order_by_key_is_refused_by_name(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     service.put(service.key("T", "a"), tag=[2, 3])
     service.put(service.key("T", "b"), tag=1)
     for order in ("__key__", "-__key__"):
-        with refused("UNIMPLEMENTED", "A projection of tag with an order by __key__ before it"):
+        with assert_refused(
+            "UNIMPLEMENTED", "A projection of tag with an order by __key__ before it"
+        ):
             service.names(projection=["tag"], order=[order])
     assert service.names(projection=["tag"], order=["tag", "__key__"]) == ["b", "a", "a"]
 
 
-def test_illegal_projections_are_refused(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"):
+def test_illegal_projections_are_refused(service: service_calls.Service) -> None:
+    with assert_refused(
+        "INVALID_ARGUMENT", "cannot use projection on a property with an equality filter"
+    ):
         service.results(service.query("T", ("a", "=", 1), projection=["a"]))
     for names in (["a", "a"], ["__key__", "a", "__key__"], [""]):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.results(service.query("T", projection=names))
     for names in (["a"], ["__key__", "a"]):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.results(service.query(None, projection=names))
-    with refused("INVALID_ARGUMENT", "distinct on the property"):
+    with assert_refused("INVALID_ARGUMENT", "distinct on the property"):
         service.results(service.query("T", projection=["__key__", "a"], distinct=["__key__"]))
-    with refused("UNIMPLEMENTED", "A projection of a with an order by __key__ before it"):
+    with assert_refused("UNIMPLEMENTED", "A projection of a with an order by __key__ before it"):
         service.results(service.query("T", projection=["__key__", "a"], order=["__key__"]))
 
 

@@ -1,22 +1,19 @@
 """Claims about how results come: limits, offsets, batches, and why each of them ended."""
 
-from collections.abc import Callable
 from typing import Any
 
 from tests.emulator.support import service_calls
-from tests.emulator.support.service_calls import put_all
+from tests.emulator.support.service_calls import assert_refused, put_all
 
 
-def test_limit_and_offset_cut_the_results(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_limit_and_offset_cut_the_results(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     assert service.names(order=["a"], limit=3, offset=2) == [3, 4, 5]
     assert service.names(order=["a"], limit=0) == []
     assert service.names(order=["a"], offset=20) == []
     bad_paging: list[dict[str, Any]] = [{"limit": -1}, {"offset": -1}]
     for bad in bad_paging:
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.names(**bad)
 
 

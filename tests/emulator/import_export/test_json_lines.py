@@ -41,7 +41,7 @@ def key_of(path: list[Any], namespace: str = "n") -> Any:
     return key
 
 
-def timestamp(micros: int) -> protobufs.Timestamp:
+def timestamp(micros: int) -> Any:
     made = protobufs.Value()
     made.timestamp_value.FromMicroseconds(micros)
     return made.timestamp_value

@@ -1,12 +1,9 @@
 """Claims about filters: OR, !=, NOT_IN, several inequalities, keys beside other properties."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.emulator.support import service_calls
-from tests.emulator.support.service_calls import put_all
+from tests.emulator.support.service_calls import assert_refused, put_all
 
 
 @pytest.fixture
@@ -44,9 +41,7 @@ def test_an_inequality_in_one_branch_asks_all_results_to_have_the_property(
     assert service.names("T", ("or", ("a", "=", 1), ("b", "=", 3))) == [1, 2, 3, "nob"]
 
 
-def test_at_most_30_disjunctions_are_served(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_at_most_30_disjunctions_are_served(near: service_calls.Service) -> None:
     put_all(near, (1, {"a": 1, "b": 1, "x": 1}))
     five = ("or", *(("a", "=", n) for n in range(5)))
     six = ("or", *(("b", "=", n) for n in range(6)))
@@ -57,13 +52,11 @@ def test_at_most_30_disjunctions_are_served(
         (("or", *(("a", "=", n) for n in range(31))),),
         (("or", ("a", "in", list(range(20))), ("b", "in", list(range(11)))),),
     ):
-        with refused("INVALID_ARGUMENT", "30 disjunctions"):
+        with assert_refused("INVALID_ARGUMENT", "30 disjunctions"):
             near.names("T", *filters)
 
 
-def test_all_disjunctions_share_one_ancestor(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_all_disjunctions_share_one_ancestor(near: service_calls.Service) -> None:
     for n in (1, 2):
         near.put(near.key("A", n, "T", n), a=n)
     under = ("__key__", "under", near.key("A", 1))
@@ -75,9 +68,9 @@ def test_all_disjunctions_share_one_ancestor(
         (("or", ("and", under, one), ("and", other, two)),),
         (("or", ("and", under, one), two),),
     ):
-        with refused("INVALID_ARGUMENT", "HAS_ANCESTOR"):
+        with assert_refused("INVALID_ARGUMENT", "HAS_ANCESTOR"):
             near.names("T", *filters)
-    with refused("INVALID_ARGUMENT", "duplicate ancestor"):
+    with assert_refused("INVALID_ARGUMENT", "duplicate ancestor"):
         near.names("T", under, ("or", ("and", under, one), two))
 
 
@@ -111,9 +104,7 @@ def test_one_value_of_an_array_must_meet_all_that_it_must_not_be(
     assert near.names("T", ("a", "not in", [1, 2])) == [3]
 
 
-def test_not_equal_and_not_in_stand_where_they_may(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_not_equal_and_not_in_stand_where_they_may(near: service_calls.Service) -> None:
     excluded = ("a", "not in", [1])
     for filters in (
         (("a", "!=", 1), ("a", "!=", 2)), (("a", "!=", 1), ("b", "!=", 2)),
@@ -123,49 +114,47 @@ def test_not_equal_and_not_in_stand_where_they_may(
         (("a", "not in", []),), (("a", "not in", 1),), (("a", "not in", list(range(11))),),
         (("a", "!=", [1]),), (("a", "not in", [[1]]),), (("a", "!=", {"x": 1}),),
     ):  # fmt: skip
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             near.names("T", *filters)
     for asked in (("a", "!=", 1), excluded):
-        with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
+        with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
             near.names("T", asked, order=["b"])
     assert near.names("T", ("a", "!=", 1), ("or", ("a", "=", 2), ("a", "=", 3))) == []
     assert near.names("T", ("a", "not in", [1] * 10)) == []
 
 
 def test_inequalities_on_several_properties_are_met_in_the_order_of_their_index(
-    grid: service_calls.Service, refused: Callable[..., Any]
+    grid: service_calls.Service,
 ) -> None:
     both = (("a", ">", 3), ("b", "<", 3))
     assert grid.names("T", *both) == [41, 42, 51, 52]
     assert grid.names("T", *both, order=["-a"]) == [51, 52, 41, 42]
     assert grid.names("T", *both, order=["-a", "b"]) == [51, 52, 41, 42]
     assert grid.names("T", ("a", "!=", 3), ("b", ">", 4)) == [15, 25, 45, 55]
-    with refused("FAILED_PRECONDITION", "  - name: b\n    direction: desc\n  - name: a\n"):
+    with assert_refused("FAILED_PRECONDITION", "  - name: b\n    direction: desc\n  - name: a\n"):
         grid.names("T", *both, order=["-b"])
-    with refused("FAILED_PRECONDITION", "- kind: T\n  properties:\n  - name: x\n  - name: y\n"):
+    with assert_refused(
+        "FAILED_PRECONDITION", "- kind: T\n  properties:\n  - name: x\n  - name: y\n"
+    ):
         grid.names("T", ("y", ">", 1), ("x", "<", 2))
-    with refused("FAILED_PRECONDITION", "  - name: c\n  - name: a\n  - name: b\n"):
+    with assert_refused("FAILED_PRECONDITION", "  - name: c\n  - name: a\n  - name: b\n"):
         grid.names("T", *both, ("c", "=", 1))
 
 
-def test_all_inequality_properties_come_before_other_orders(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_all_inequality_properties_come_before_other_orders(near: service_calls.Service) -> None:
     both = (("a", ">", 3), ("b", "<", 3))
     for order in (["c"], ["a", "c"], ["a", "c", "b"], ["c", "a", "b"]):
-        with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
+        with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
             near.names("T", *both, order=order)
-    with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
+    with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
         near.names("T", ("a", ">", 5), ("a", "<", 2), order=["b"])  # nothing can meet it
-    with refused("INVALID_ARGUMENT", "at most 10 properties"):
+    with assert_refused("INVALID_ARGUMENT", "at most 10 properties"):
         near.names("T", *((f"p{n}", ">", 1) for n in range(11)))
-    with refused("FAILED_PRECONDITION", "p9"):
+    with assert_refused("FAILED_PRECONDITION", "p9"):
         near.names("T", *((f"p{n}", ">", 1) for n in range(10)))
 
 
-def test_keys_are_compared_beside_orders_and_inequalities(
-    grid: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_keys_are_compared_beside_orders_and_inequalities(grid: service_calls.Service) -> None:
     key = grid.key
     assert grid.names("T", ("__key__", "=", key("T", 32)), order=["-a"]) == [32]
     assert grid.names("T", ("__key__", "=", key("T", 32)), ("a", ">", 3)) == []
@@ -188,21 +177,19 @@ def test_keys_are_compared_beside_orders_and_inequalities(
         ((after, ("a", ">", 1)), ["__key__"]),
         ((after,), ["a"]),
     ):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             grid.names("T", *filters, order=order)
 
 
-def test_kindless_queries_take_any_filter_on_keys(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_kindless_queries_take_any_filter_on_keys(near: service_calls.Service) -> None:
     for path in (("A", 1), ("B", 1), ("B", 2), ("C", 1)):
         near.put(near.key(*path), x=1)
     b1, b2 = near.key("B", 1), near.key("B", 2)
     assert near.names(None, ("__key__", "!=", b1), keys_only=True) == [1, 2, 1]
     assert near.names(None, ("or", ("__key__", "=", b2), ("__key__", "<", b1))) == [1, 2]
-    with refused("INVALID_ARGUMENT", "kind is required for non-__key__ filters"):
+    with assert_refused("INVALID_ARGUMENT", "kind is required for non-__key__ filters"):
         near.names(None, ("or", ("__key__", "=", b1), ("x", "=", 1)))
-    with refused("INVALID_ARGUMENT", "kind is required"):
+    with assert_refused("INVALID_ARGUMENT", "kind is required"):
         near.names(None, distinct=["x"])
 
 
@@ -222,23 +209,20 @@ def test_an_array_sorts_by_its_first_value_that_meets_a_branch(near: service_cal
     assert near.names("T", ("a", "!=", 1), order=["a"]) == [2, 3, 1]
 
 
-def test_every_missing_index_of_a_disjunction_is_recommended(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused(
+def test_every_missing_index_of_a_disjunction_is_recommended(near: service_calls.Service) -> None:
+    with assert_refused(
         "FAILED_PRECONDITION",
         "recommended index is:\n- kind: T\n  properties:\n  - name: x\n  - name: z\n"
         "- kind: T\n  properties:\n  - name: y\n  - name: z\n",
     ):
         near.names("T", ("or", ("x", "=", 1), ("y", "=", 1)), order=["z"])
-    with refused("FAILED_PRECONDITION", "properties:\n  - name: x\n  - name: z\n"):
+    with assert_refused("FAILED_PRECONDITION", "properties:\n  - name: x\n  - name: z\n"):
         near.names("T", ("x", "in", [1, 2]), order=["z", "x"])
 
 
 def test_a_filter_value_is_never_excluded_from_indexes(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     for operator, value in (
         ("=", unindexed(1)),
@@ -246,7 +230,7 @@ def test_a_filter_value_is_never_excluded_from_indexes(
         ("in", [unindexed(1)]),
         ("not in", [1, unindexed(2)]),
     ):
-        with refused("INVALID_ARGUMENT", "excluded from indexes"):
+        with assert_refused("INVALID_ARGUMENT", "excluded from indexes"):
             near.names("T", ("a", operator, value))
 
 

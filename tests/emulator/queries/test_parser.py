@@ -4,7 +4,6 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from emulator import inprocess
 from emulator.execution import automatic_indexes
 from tests.emulator.support import service_calls
-from tests.emulator.support.service_calls import put_all
+from tests.emulator.support.service_calls import assert_refused, put_all
 
 
 def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service: service_calls.Service) -> None:
@@ -131,28 +130,29 @@ def test_two_composite_indexes_join_on_their_common_order(service: service_calls
 
 
 def test_a_missing_composite_index_is_refused_with_the_index_to_add(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused(
+    with assert_refused(
         "FAILED_PRECONDITION",
         "no matching index found. recommended index is:\n- kind: T\n  properties:\n  - name: b\n"
         "  - name: a\n    direction: desc\n",
     ):
         service.names("T", ("b", "=", 1), order=["-a"])
-    with refused("FAILED_PRECONDITION", "- kind: T\n  ancestor: yes\n  properties:\n  - name: b\n"):
+    with assert_refused(
+        "FAILED_PRECONDITION", "- kind: T\n  ancestor: yes\n  properties:\n  - name: b\n"
+    ):
         service.names("T", ("__key__", "under", service.key("A", 1)), ("b", ">", 1))
-    with refused("FAILED_PRECONDITION", "  - name: __key__\n    direction: desc\n"):
+    with assert_refused("FAILED_PRECONDITION", "  - name: __key__\n    direction: desc\n"):
         service.names("U", order=["-__key__"])
-    with refused("FAILED_PRECONDITION", "  - name: b\n  - name: z\n"):
+    with assert_refused("FAILED_PRECONDITION", "  - name: b\n  - name: z\n"):
         service.names("T", order=["b", "z"])
-    with refused("FAILED_PRECONDITION"):
+    with assert_refused("FAILED_PRECONDITION"):
         service.results(service.query("T", projection=["y", "z"]))
 
 
 def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
     service: service_calls.Service,
     engine: inprocess.Engine,
-    refused: Callable[..., Any],
     index_yaml: Path,
 ) -> None:
     put_all(service, (1, {"a": 1, "b": 2}), (2, {"a": 1, "b": 1}))
@@ -161,7 +161,7 @@ def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
     with engine.storage.write() as writer:
         writer.define(())
     for _ in range(2):
-        with refused("FAILED_PRECONDITION"):
+        with assert_refused("FAILED_PRECONDITION"):
             service.names("T", ("a", "=", 1), order=["b"])
     with engine.storage.write() as writer:
         writer.define(automatic_indexes.read_file(index_yaml))
@@ -196,10 +196,8 @@ def test_an_order_on_a_property_with_an_equality_is_ignored(service: service_cal
     assert service.names("T", ("a", "=", 1), order=["-a"]) == [1, 2]
 
 
-def test_the_first_order_must_be_the_inequality_property(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT", "The first sort property must be the same"):
+def test_the_first_order_must_be_the_inequality_property(service: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT", "The first sort property must be the same"):
         service.names("T", ("a", ">", 1), order=["b", "a"])
 
 
@@ -219,18 +217,16 @@ def test_in_joins_with_equalities_and_composite_orders(service: service_calls.Se
     assert service.names("T", ("c", "in", [1, 2]), order=["c", "a"]) == [9, 5, 1, 10, 6, 2]
 
 
-def test_in_is_bounded_and_takes_a_non_empty_array(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_in_is_bounded_and_takes_a_non_empty_array(service: service_calls.Service) -> None:
     put_all(service, (7, {"a": 7, "b": 7}))
     assert service.names("T", ("a", "in", list(range(30)))) == [7]
-    with refused("INVALID_ARGUMENT", "30"):
+    with assert_refused("INVALID_ARGUMENT", "30"):
         service.names("T", ("a", "in", list(range(31))))
-    with refused("INVALID_ARGUMENT", "30"):
+    with assert_refused("INVALID_ARGUMENT", "30"):
         service.names("T", ("a", "in", [1, 2, 3, 4]), ("b", "in", list(range(8))))
-    with refused("INVALID_ARGUMENT", "'IN' property filter for 'a' requires a non-empty"):
+    with assert_refused("INVALID_ARGUMENT", "'IN' property filter for 'a' requires a non-empty"):
         service.names("T", ("a", "in", []))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names("T", ("a", "in", 1))
 
 
@@ -252,21 +248,19 @@ def test_an_ancestor_query_finds_the_entity_and_all_descendants(
 
 
 def test_an_ancestor_must_be_one_complete_key_of_the_partition(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused("INVALID_ARGUMENT", "duplicate ancestor"):
+    with assert_refused("INVALID_ARGUMENT", "duplicate ancestor"):
         under = ("__key__", "under", service.key("A", 1))
         service.names("T", under, under)
     for bad in (service.key("A"), service.key("A", 1, namespace="n"), 5):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.names("T", ("__key__", "under", bad))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names("T", ("a", "under", service.key("A", 1)))
 
 
-def test_key_filters_compare_keys(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_key_filters_compare_keys(service: service_calls.Service) -> None:
     put_all(service, *((n, {"x": n % 2}) for n in range(1, 7)))
     key = service.key
     assert service.names("T", ("__key__", ">", key("T", 2)), ("__key__", "<=", key("T", 4))) == [
@@ -279,11 +273,11 @@ def test_key_filters_compare_keys(
     assert service.names("T", ("__key__", ">", key("S", 3))) == [1, 2, 3, 4, 5, 6]
     assert service.names("T", ("__key__", ">", key("Z", 3))) == []
     assert service.names("T", ("__key__", "<", key("T", 3)), order=["-__key__"]) == [2, 1]
-    with refused("INVALID_ARGUMENT", "__key__ filter value must be a Key"):
+    with assert_refused("INVALID_ARGUMENT", "__key__ filter value must be a Key"):
         service.names("T", ("__key__", "=", 5))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names("T", ("__key__", ">", key("T")))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.names("T", ("__key__", ">", key("T", 1, namespace="other")))
 
 
@@ -294,20 +288,22 @@ def test_a_descending_key_order_needs_and_uses_its_index(service: service_calls.
     assert service.names(order=["__key__"]) == [1, 2, 3, 4, 5]
 
 
-def test_kindless_queries_walk_all_kinds_in_key_order(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_kindless_queries_walk_all_kinds_in_key_order(service: service_calls.Service) -> None:
     for path in (("B", 1), ("A", 2), ("A", 1, "Z", 1)):
         service.put(service.key(*path))
     kinds = [r.entity.key.path[-1].kind for r in service.results(service.query(None))]
     assert kinds == ["Z", "A", "B"]
     assert service.names(None, ("__key__", ">", service.key("A", 1, "Z", 1))) == [2, 1]
     assert service.names(None, order=["__key__"], keys_only=True) == [1, 2, 1]
-    with refused("INVALID_ARGUMENT", "kind is required for non-__key__ filters"):
+    with assert_refused("INVALID_ARGUMENT", "kind is required for non-__key__ filters"):
         service.names(None, ("a", "=", 1))
-    with refused("INVALID_ARGUMENT", "kind is required for all orders except __key__ ascending"):
+    with assert_refused(
+        "INVALID_ARGUMENT", "kind is required for all orders except __key__ ascending"
+    ):
         service.names(None, order=["a"])
-    with refused("INVALID_ARGUMENT", "kind is required for all orders except __key__ ascending"):
+    with assert_refused(
+        "INVALID_ARGUMENT", "kind is required for all orders except __key__ ascending"
+    ):
         service.names(None, order=["-__key__"])
 
 
@@ -344,9 +340,7 @@ def test_namespaces_databases_and_projects_are_apart(
     assert service.get(service.key("T", 3)) is None
 
 
-def test_count_answers_aliases_and_limits(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_count_answers_aliases_and_limits(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     query = service.query("T", ("a", ">", 3))
     assert service.count(query, None, 5, None) == [7, 5, 7]
@@ -366,9 +360,9 @@ def test_count_answers_aliases_and_limits(
     assert batch.more_results == 3
     assert batch.read_time.seconds
     for bad in ([], [{"count": {}}] * 6, [{"count": {}, "alias": "x"}] * 2):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             run(*bad)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.count(query, -1)
 
 
@@ -383,25 +377,21 @@ def test_an_update_removes_what_the_old_value_found(service: service_calls.Servi
     assert service.names(order=["-a"]) == []
 
 
-def test_what_is_not_built_is_refused_by_name(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_what_is_not_built_is_refused_by_name(service: service_calls.Service) -> None:
     asked = [
         service.query(),
     ]
     asked[-1].find_nearest.limit.value = 1
     for query in asked:
-        with refused("UNIMPLEMENTED"):
+        with assert_refused("UNIMPLEMENTED"):
             service.results(query)
-    with refused("UNIMPLEMENTED"):
+    with assert_refused("UNIMPLEMENTED"):
         service.call("RunQuery", gql_query={"query_string": "SELECT * FROM T"})
-    with refused("UNIMPLEMENTED"):
+    with assert_refused("UNIMPLEMENTED"):
         service.call("RunAggregationQuery", gql_query={})
 
 
-def test_malformed_queries_are_refused(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_malformed_queries_are_refused(service: service_calls.Service) -> None:
     several = service.query()
     several.kind.add(name="U")
     unset = service.query("T", ("a", "=", 1))
@@ -423,7 +413,7 @@ def test_malformed_queries_are_refused(
         service.query("T", ("a", "=", {"x": 1})), service.query("T", ("a", "=", [1])),
         service.query("T", ("a", "=", service.key("K"))),
     ):  # fmt: skip
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.results(query)
 
 
@@ -432,17 +422,13 @@ def test_statistics_kinds_are_empty(service: service_calls.Service) -> None:
 
 
 @pytest.mark.parametrize("project", ["", "no spaces", "x" * 101])
-def test_a_request_must_name_a_project(
-    service: service_calls.Service, project: str, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_a_request_must_name_a_project(service: service_calls.Service, project: str) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("RunQuery", project_id=project, query=service.query())
 
 
-def test_the_default_database_has_no_name(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_the_default_database_has_no_name(service: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("RunQuery", database_id="(default)", query=service.query())
 
 

@@ -1,11 +1,11 @@
 """Claims about cursors: positions that survive changes, and refusals of what is none."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.fixture
@@ -75,9 +75,7 @@ def test_the_end_cursor_of_nothing_is_where_the_query_began(ten: service_calls.S
     assert len(ten.batch(ten.query(order=["a"], start_cursor=start)).entity_results) == 11
 
 
-def test_a_cursor_is_for_its_own_query(
-    ten: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_cursor_is_for_its_own_query(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).end_cursor
     for other in (
         ten.query(start_cursor=cursor),
@@ -86,14 +84,14 @@ def test_a_cursor_is_for_its_own_query(
         ten.query(order=["a"], keys_only=True, start_cursor=cursor),
         ten.query("U", order=["a"], start_cursor=cursor),
     ):
-        with refused("INVALID_ARGUMENT", "Cursor does not match query"):
+        with assert_refused("INVALID_ARGUMENT", "Cursor does not match query"):
             ten.batch(other)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         ten.batch(ten.query(order=["a"], start_cursor=cursor), namespace="other")
 
 
 def test_a_cursor_is_for_the_same_ancestor_projection_and_values(
-    ten: service_calls.Service, refused: Callable[..., Any]
+    ten: service_calls.Service,
 ) -> None:
     def under(number: int) -> tuple[str, str, Any]:
         return ("__key__", "under", ten.key("T", number))
@@ -107,7 +105,7 @@ def test_a_cursor_is_for_the_same_ancestor_projection_and_values(
     ):
         cursor = ten.batch(ten.query("T", *own[0], **own[1])).end_cursor
         assert not ten.batch(ten.query("T", *own[0], start_cursor=cursor, **own[1])).entity_results
-        with refused("INVALID_ARGUMENT", "Cursor does not match query"):
+        with assert_refused("INVALID_ARGUMENT", "Cursor does not match query"):
             ten.batch(ten.query("T", *other[0], start_cursor=cursor, **other[1]))
 
 
@@ -147,21 +145,17 @@ def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(
 
 
 @pytest.mark.parametrize("junk", [b"x", b"\x01\x00short", b"\x02\x00" + b"x" * 20, b"\x01\x07" * 9])
-def test_junk_is_no_cursor(
-    ten: service_calls.Service, junk: bytes, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_junk_is_no_cursor(ten: service_calls.Service, junk: bytes) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         ten.batch(ten.query(start_cursor=junk))
 
 
-def test_a_torn_position_is_refused(
-    ten: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_torn_position_is_refused(ten: service_calls.Service) -> None:
     for order in (["a"], ["-a"], [], ["-__key__"]):
         cursor = ten.batch(ten.query(order=order)).entity_results[4].cursor
         for cut in range(11, len(cursor)):
             for torn in ("start_cursor", "end_cursor"):
-                with refused("INVALID_ARGUMENT", "cursor"):
+                with assert_refused("INVALID_ARGUMENT", "cursor"):
                     ten.batch(ten.query(order=order, **{torn: cursor[:cut]}))
 
 

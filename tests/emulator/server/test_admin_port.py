@@ -14,6 +14,7 @@ import pytest
 from emulator import clock, inprocess
 from emulator.server import admin_port, http_server
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 ENTITY: dict[str, Any] = {
     "key": {"path": [{"kind": "T", "id": "1"}]},
@@ -77,7 +78,7 @@ def test_health_says_ok(ask: Callable[..., Any]) -> None:
 
 
 def test_reset_removes_everything_and_ends_transactions(
-    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+    ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     service.put(service.key("T", 1), a=1, b=2)
     service.put(service.key("T", 1, namespace="n"), a=1)
@@ -86,7 +87,7 @@ def test_reset_removes_everything_and_ends_transactions(
     assert ask("POST", "/reset")[0] == 200
     assert service.get(service.key("T", 1)) is None
     assert service.names(order=["a", "b"]) == service.names(namespace="n") == []
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.get(service.key("T", 1), transaction=open_one)
     service.put(service.key("T", 2), a=1, b=2)
     assert service.names(order=["a", "b"]) == [2]
@@ -149,13 +150,13 @@ def test_shutdown_answers_and_then_ends(ask: Callable[..., Any], stopped: thread
 
 
 def test_the_clock_moves_on_when_told(
-    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+    ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     open_one = service.begin()
     assert json.loads(ask("GET", "/clock")[1]) == {"now": 1_700_000_000.0, "is_manual": True}
     status, content = ask("POST", "/clock", '{"advance": 61.5}')
     assert (status, json.loads(content)["now"]) == (200, 1_700_000_061.5)
-    with refused("INVALID_ARGUMENT", "expired"):
+    with assert_refused("INVALID_ARGUMENT", "expired"):
         service.get(service.key("T", 1), transaction=open_one)
 
 
@@ -338,11 +339,11 @@ def test_a_bad_import_is_named_and_stores_nothing(
 
 
 def test_faults_are_put_seen_and_taken_away(
-    ask: Callable[..., Any], service: service_calls.Service, refused: Callable[..., Any]
+    ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     plan = '{"rules": [{"rpc": "Lookup", "status": "INTERNAL"}]}'
     assert json.loads(ask("PUT", "/faults", plan)[1]) == {"is_installed": True, "injected": []}
-    with refused("INTERNAL"):
+    with assert_refused("INTERNAL"):
         service.get(service.key("T", 1))
     assert len(json.loads(ask("GET", "/faults")[1])["injected"]) == 1
     assert ask("PUT", "/faults", '{"rules": 5}')[0] == 400

@@ -42,7 +42,7 @@ def ask(engine: inprocess.Engine, tmp_path: Path) -> Iterator[Callable[..., Any]
     running.stop()
 
 
-def refused(answer: tuple[int, Any]) -> tuple[int, str]:
+def refusal_of(answer: tuple[int, Any]) -> tuple[int, str]:
     status, content = answer
     assert content["error"]["code"] == status
     assert content["error"]["message"]
@@ -94,7 +94,7 @@ def test_entities_are_exported_and_imported(
     assert [each["name"] for each in chosen["operations"]] == [operation["name"]]
     assert ask("POST", f"{path}:cancel", {}) == (200, {})
     assert ask("DELETE", path) == (200, {})
-    assert refused(ask("GET", path)) == (404, "NOT_FOUND")
+    assert refusal_of(ask("GET", path)) == (404, "NOT_FOUND")
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_refusals_are_statuses(
     if found[1] is None:
         assert answer[0] == 200
     else:
-        assert refused(answer) == found
+        assert refusal_of(answer) == found
 
 
 def test_a_body_in_another_coding_is_refused(ask: Callable[..., Any]) -> None:
     answer = ask("POST", "test:export", b"x", content_type="application/x-protobuf")
-    assert refused(answer) == (400, "INVALID_ARGUMENT")
+    assert refusal_of(answer) == (400, "INVALID_ARGUMENT")
 
 
 def test_an_admin_port_without_exports_answers_about_indexes(engine: inprocess.Engine) -> None:
@@ -154,5 +154,5 @@ def test_an_admin_port_without_exports_answers_about_indexes(engine: inprocess.E
     connection.close()
     running.stop()
     assert len(found[0][1]["indexes"]) == 7
-    assert refused(found[1]) == (400, "FAILED_PRECONDITION")
+    assert refusal_of(found[1]) == (400, "FAILED_PRECONDITION")
     assert "--exports FOLDER" in found[1][1]["error"]["message"]

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from emulator import inprocess, testing
 from emulator.cli import command_line
 from emulator.server import grpc_server
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @contextlib.contextmanager
@@ -69,7 +70,7 @@ def test_a_bad_index_yaml_ends_the_program(
 
 
 def test_a_server_starts_with_a_fault_plan(
-    tmp_path: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text('{"rules": [{"rpc": "Commit", "call": 1, "status": "ABORTED"}]}')
@@ -77,7 +78,7 @@ def test_a_server_starts_with_a_fault_plan(
         address = child.stdout.readline().strip().partition("=")[2]
         with grpc.insecure_channel(address) as channel:
             service = make_service(channel)
-            with refused("ABORTED"):
+            with assert_refused("ABORTED"):
                 service.put(service.key("T", 1), a=1)
             service.put(service.key("T", 1), a=1)
 

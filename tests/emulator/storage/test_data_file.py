@@ -15,6 +15,7 @@ import pytest
 from emulator import errors, inprocess
 from emulator.storage import data_file
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
@@ -111,7 +112,7 @@ def test_the_tables_are_these(tmp_path: Path) -> None:
 
 
 def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(
-    old: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    old: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(old, make_service, clock=lambda: 1_800_000_020.0)
     with engine:
@@ -124,7 +125,7 @@ def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(
         assert found.update_time.seconds == 1_800_000_006
         service.put(service.key("T", 1), a=4)
         assert service.get(service.key("T", 1), read_time=MOMENT)["a"] == 3
-        with refused("INVALID_ARGUMENT", "history of this data file"):
+        with assert_refused("INVALID_ARGUMENT", "history of this data file"):
             service.get(service.key("T", 1), read_time={"seconds": 1_800_000_009})
     assert tables(old) == FORMAT_2
     assert asked(old, "PRAGMA user_version") == [(2,)]

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from emulator import errors, inprocess
 from emulator.storage import inspection
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 # What a damaged file may answer. Clients retry INTERNAL and UNKNOWN, which would hide it.
 TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
@@ -45,14 +46,13 @@ def no_file_may_grow_beyond(size: int) -> Iterator[None]:
 
 def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
-    refused: Callable[..., Any],
     unindexed: type[service_calls.Unindexed],
 ) -> None:
     _, service, folder = opened
     service.put(service.key("T", 1), a=1)
     with no_file_may_grow_beyond((folder / "data-wal").stat().st_size):
         for _ in range(3):
-            with refused("UNAVAILABLE", "data file cannot be"):
+            with assert_refused("UNAVAILABLE", "data file cannot be"):
                 service.put(service.key("T", 2), a=2, text=unindexed("x" * 100_000))
         assert service.names(order=["a"]) == [1]
         assert service.get(service.key("T", 1)) == {"a": 1}
@@ -62,13 +62,12 @@ def test_a_failing_write_is_unavailable_stores_nothing_and_the_next_one_works(
 
 def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
-    refused: Callable[..., Any],
     unindexed: type[service_calls.Unindexed],
 ) -> None:
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
     engine._storage._connections.turn.connection.execute("PRAGMA max_page_count = 1")
-    with refused("RESOURCE_EXHAUSTED", "cannot grow"):
+    with assert_refused("RESOURCE_EXHAUSTED", "cannot grow"):
         service.put(service.key("T", 2), a=2, text=unindexed("x" * 100_000))
     assert service.names(order=["a"]) == [1]
     service.put(service.key("T", 2), a=2)
@@ -76,19 +75,19 @@ def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(
 
 
 def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(
-    opened: tuple[inprocess.Engine, service_calls.Service, Path], refused: Callable[..., Any]
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, _ = opened
     service.put(service.key("T", 1), a=1)
     engine._storage._connections.turn.connection.execute("PRAGMA query_only = 1")
-    with refused("UNAVAILABLE", "cannot be opened or written"):
+    with assert_refused("UNAVAILABLE", "cannot be opened or written"):
         service.put(service.key("T", 2), a=2)
     service.put(service.key("T", 2), a=2)
     assert service.names(order=["a"]) == [1, 2]
 
 
 def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
-    opened: tuple[inprocess.Engine, service_calls.Service, Path], refused: Callable[..., Any]
+    opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, folder = opened
     service.put(service.key("T", 1), a=1)
@@ -96,7 +95,7 @@ def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
     while connections.idle:
         connections.idle.pop().close()
     folder.rename(folder.with_name("away"))
-    with refused("UNAVAILABLE", "cannot be opened"):
+    with assert_refused("UNAVAILABLE", "cannot be opened"):
         service.get(service.key("T", 1))
     folder.with_name("away").rename(folder)
     assert service.get(service.key("T", 1)) == {"a": 1}
@@ -106,7 +105,6 @@ def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
 
 def test_no_snapshot_is_lost_to_faults(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
-    refused: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     engine, service, folder = opened
@@ -116,7 +114,7 @@ def test_no_snapshot_is_lost_to_faults(
     free = len(connections.snapshots_left)
     folder.rename(folder.with_name("away"))
     for _ in range(3):
-        with refused("UNAVAILABLE"):
+        with assert_refused("UNAVAILABLE"):
             service.get(service.key("T", 1))
     folder.with_name("away").rename(folder)
     assert len(connections.snapshots_left) == free
@@ -134,30 +132,30 @@ def filled(tmp_path: Path, make_service: type[service_calls.Service]) -> Path:
 
 
 def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(
-    filled: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    filled: Path, make_service: type[service_calls.Service]
 ) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("UPDATE entities SET crc = crc + 1 WHERE id = 7")
     engine = inprocess.open_engine(filled)
     with engine:
         service = make_service(inprocess.Channel(engine))
-        with refused("FAILED_PRECONDITION", "not as it was written"):
+        with assert_refused("FAILED_PRECONDITION", "not as it was written"):
             service.get(service.key("T", 7))
-        with refused("FAILED_PRECONDITION", "not as it was written"):
+        with assert_refused("FAILED_PRECONDITION", "not as it was written"):
             service.put(service.key("T", 7), a=1)
         for query in (service.query("T", ("a", "=", 7)), service.query(None)):
-            with refused("FAILED_PRECONDITION", "not as it was written"):
+            with assert_refused("FAILED_PRECONDITION", "not as it was written"):
                 service.results(query)
         assert service.get(service.key("T", 8)) == {"a": 8}
 
 
 def test_an_index_entry_of_nothing_is_damage(
-    filled: Path, make_service: type[service_calls.Service], refused: Callable[..., Any]
+    filled: Path, make_service: type[service_calls.Service]
 ) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute("UPDATE index_entries SET is_multiple = 1, entity_id = entity_id + 999")
     engine = inprocess.open_engine(filled)
-    with engine, refused("FAILED_PRECONDITION", "which is missing"):
+    with engine, assert_refused("FAILED_PRECONDITION", "which is missing"):
         service = make_service(inprocess.Channel(engine))
         service.results(service.query("T", order=["a"], keys_only=True))
 

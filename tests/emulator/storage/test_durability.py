@@ -78,7 +78,7 @@ def test_a_writer_killed_at_random_moments_loses_nothing(tmp_path: Path) -> None
     for number in range(ROUNDS):
         lines, pause = chance.randint(0, 30), chance.uniform(0, 0.05)
         write_until_killed(tmp_path / "data", acknowledged, lines=lines, pause=pause)
-        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        counts = ledger_writer.assert_file_matches(tmp_path / "data", {"w": acknowledged})
         assert counts["w"] <= acknowledged.commits + 1, f"round {number}"
         acknowledged.commits = counts["w"]
     assert acknowledged.commits
@@ -95,7 +95,7 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
         plan = {"rules": [{"point": point, "call": 33 + 8 * number, "kill": True}]}
         ended = write_until_killed(tmp_path / "data", acknowledged, lines=0, plan=plan)
         assert ended == -signal.SIGKILL
-        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        counts = ledger_writer.assert_file_matches(tmp_path / "data", {"w": acknowledged})
         assert before < counts["w"] <= acknowledged.commits + (point == "commit.after")
         acknowledged.commits = counts["w"]
 
@@ -135,7 +135,7 @@ def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(
         with process("-c", KILLED_BELOW, tmp_path / "data", "w", kind, name, nth) as child:
             note(acknowledged, child.stdout or [])
         assert child.returncode == -signal.SIGKILL
-        counts = ledger_writer.check_file(tmp_path / "data", {"w": acknowledged})
+        counts = ledger_writer.assert_file_matches(tmp_path / "data", {"w": acknowledged})
         assert counts["w"] <= acknowledged.commits + 1
         acknowledged.commits = counts["w"]
 
@@ -192,7 +192,7 @@ def test_a_server_killed_under_four_clients_loses_nothing(tmp_path: Path) -> Non
             for client in clients:
                 client.join(PATIENCE)
         assert [client.unexpected for client in clients] == [None] * 4
-        counts = ledger_writer.check_file(tmp_path / "data", acknowledged)
+        counts = ledger_writer.assert_file_matches(tmp_path / "data", acknowledged)
         for name, count in counts.items():
             assert count <= acknowledged[name].commits + 1, f"round {number}"
             acknowledged[name].commits = count

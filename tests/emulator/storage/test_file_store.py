@@ -5,7 +5,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from emulator import errors, inprocess
 from emulator.storage import data_file, file_store, row_reader
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 COUNTER = """
 import sys
@@ -78,7 +78,6 @@ def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     index_yaml: Path,
-    refused: Callable[..., Any],
 ) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     for n in range(1, 4):
@@ -96,7 +95,7 @@ def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
     engine.close()
     index_yaml.write_text("indexes: []")
     engine, service = opened(tmp_path / "data", make_service, indexes=index_yaml)
-    with engine, refused("FAILED_PRECONDITION"):
+    with engine, assert_refused("FAILED_PRECONDITION"):
         service.names("T", ("c", "=", 1), order=["a"])
     with sqlite3.connect(tmp_path / "data") as connection:
         assert connection.execute("SELECT count(*) FROM composites").fetchone() == (0,)
@@ -120,14 +119,13 @@ def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     index_yaml: Path,
-    refused: Callable[..., Any],
 ) -> None:
     first, early = opened(tmp_path / "data", make_service, indexes=index_yaml)
     early.put(early.key("T", 1), c=1, a=1)
     assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
     index_yaml.write_text("indexes: []")
     second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
-    with refused("FAILED_PRECONDITION"):  # of the shape that was planned, with another value
+    with assert_refused("FAILED_PRECONDITION"):  # of the shape that was planned, with another value
         early.names("T", ("c", "=", 2), order=["a"])
     first.close()
     second.close()
@@ -218,9 +216,7 @@ def test_an_engine_in_memory_leaves_nothing_behind(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_closed_engine_is_unavailable(
-    make_service: type[service_calls.Service], refused: Callable[..., Any]
-) -> None:
+def test_a_closed_engine_is_unavailable(make_service: type[service_calls.Service]) -> None:
     engine, service = opened(None, make_service)
     transaction = service.begin()
     service.get(service.key("T", 1), transaction=transaction)
@@ -229,7 +225,7 @@ def test_a_closed_engine_is_unavailable(
         lambda: service.put(service.key("T", 1)),
         lambda: service.get(service.key("T", 1)),
     ):
-        with refused("UNAVAILABLE"):
+        with assert_refused("UNAVAILABLE"):
             call()
 
 
@@ -237,14 +233,13 @@ def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     monkeypatch: pytest.MonkeyPatch,
-    refused: Callable[..., Any],
 ) -> None:
     monkeypatch.setattr(data_file, "BUSY_SECONDS", 0.01)
     engine, service = opened(tmp_path / "data", make_service)
     other = sqlite3.connect(tmp_path / "data", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with engine:
-        with refused("UNAVAILABLE", "busy"):
+        with assert_refused("UNAVAILABLE", "busy"):
             service.put(service.key("T", 1))
         assert service.get(service.key("T", 1)) is None
         other.rollback()
@@ -255,28 +250,26 @@ def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
 def test_a_full_disk_is_resource_exhausted(
     tmp_path: Path,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
     unindexed: type[service_calls.Unindexed],
 ) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", 1))
     writer = engine._storage._connections.turn.connection
     writer.execute("PRAGMA max_page_count = 1")
-    with engine, refused("RESOURCE_EXHAUSTED"):
+    with engine, assert_refused("RESOURCE_EXHAUSTED"):
         service.put(service.key("T", 1), a=unindexed("x" * 100_000))
 
 
 def test_other_faults_of_the_file_are_permanent_and_logged(
     tmp_path: Path,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine, service = opened(tmp_path / "data", make_service)
     with sqlite3.connect(tmp_path / "data") as connection:
         connection.execute("DROP TABLE reserved")
     connection.close()
-    with engine, refused("FAILED_PRECONDITION", "no such table"):
+    with engine, assert_refused("FAILED_PRECONDITION", "no such table"):
         service.call("ReserveIds", keys=[service.key("T", 1)])
     assert "ReserveIds failed" in caplog.text
 

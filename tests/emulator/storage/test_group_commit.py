@@ -524,5 +524,5 @@ def test_a_crowd_of_threads_is_stored_whole(
         for name, each in done.items():
             for line in each.result(PATIENCE):
                 acknowledged[name].add(line)
-    counts = ledger_writer.check_file(tmp_path / "data", acknowledged)
+    counts = ledger_writer.assert_file_matches(tmp_path / "data", acknowledged)
     assert counts == dict.fromkeys(acknowledged, 10)

@@ -84,7 +84,7 @@ def acknowledged() -> dict[str, ledger_writer.Acknowledged]:
 
 def check(path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]) -> None:
     """Check the file; each worker may have stored one commit that it was not told of."""
-    counts = ledger_writer.check_file(path, acknowledged)
+    counts = ledger_writer.assert_file_matches(path, acknowledged)
     for name, count in counts.items():
         assert count <= acknowledged[name].commits + 1
         acknowledged[name].commits = count
@@ -183,7 +183,7 @@ with ledger_writer.open_engine(path) as engine:
     for name in concurrent_writers.NAMES:
         ledger_writer.worker(engine, name).commit()
         acknowledged[name].commits += 1
-counts = ledger_writer.check_file(path, acknowledged)
+counts = ledger_writer.assert_file_matches(path, acknowledged)
 assert counts == dict.fromkeys(concurrent_writers.NAMES, 26), counts
 ledger_writer.say(len(refused), max(groups))
 """

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import timestamp_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator import inprocess, protobufs
+from emulator import inprocess
 from emulator.storage import file_store
 from tests.emulator.support import service_calls, shifted_clock
+from tests.emulator.support.service_calls import assert_refused
 
 COMPOSITES = """
 indexes:
@@ -27,7 +29,7 @@ indexes:
 """
 
 
-def micros(timestamp: protobufs.Timestamp) -> int:
+def micros(timestamp: timestamp_pb2.Timestamp) -> int:
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
 
 
@@ -119,9 +121,7 @@ def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(
     assert micros(batch.read_time) == batch.snapshot_version == moment
 
 
-def test_a_read_only_transaction_may_be_of_the_past(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_read_only_transaction_may_be_of_the_past(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     moment = put(service, key, a=1)
     service.put(key, a=2)
@@ -129,7 +129,7 @@ def test_a_read_only_transaction_may_be_of_the_past(
     service.put(key, a=3)
     assert service.get(key, transaction=transaction) == {"a": 1}
     assert service.names(order=["a"], transaction=transaction) == [1]
-    with refused("INVALID_ARGUMENT", "read-only"):
+    with assert_refused("INVALID_ARGUMENT", "read-only"):
         service.commit({"delete": key}, transaction=transaction)
     service.commit(transaction=transaction)
     answer = service.lookup(key, new_transaction={"read_only": at(moment)})
@@ -139,7 +139,7 @@ def test_a_read_only_transaction_may_be_of_the_past(
 
 
 def test_what_cannot_be_read_is_an_invalid_argument(
-    service: service_calls.Service, clock: shifted_clock.ShiftedClock, refused: Callable[..., Any]
+    service: service_calls.Service, clock: shifted_clock.ShiftedClock
 ) -> None:
     key = service.key("T", 1)
     moment = put(service, key, a=1)
@@ -151,44 +151,40 @@ def test_what_cannot_be_read_is_an_invalid_argument(
         {"read_time": {"seconds": moment // 1_000_000, "nanos": 1}},
         {"read_time": {"seconds": moment // 1_000_000, "nanos": -1000}},
     ):
-        with refused("INVALID_ARGUMENT", "read_time"):
+        with assert_refused("INVALID_ARGUMENT", "read_time"):
             service.get(key, **read_time)
-        with refused("INVALID_ARGUMENT", "read_time"):
+        with assert_refused("INVALID_ARGUMENT", "read_time"):
             service.begin(read_only=read_time)
-        with refused("INVALID_ARGUMENT", "read_time"):
+        with assert_refused("INVALID_ARGUMENT", "read_time"):
             service.batch(service.query(), **read_time)
-        with refused("INVALID_ARGUMENT", "read_time"):
+        with assert_refused("INVALID_ARGUMENT", "read_time"):
             service.count(service.query(), None, **read_time)
     clock.ahead += 3601
-    with refused("INVALID_ARGUMENT", "3600 seconds"):
+    with assert_refused("INVALID_ARGUMENT", "3600 seconds"):
         service.get(key, **at(moment))
 
 
-def test_nothing_older_than_the_file_can_be_read(
-    opened: Callable[..., Any], still: Still, refused: Callable[..., Any]
-) -> None:
+def test_nothing_older_than_the_file_can_be_read(opened: Callable[..., Any], still: Still) -> None:
     service = opened()
-    with refused("INVALID_ARGUMENT", "history of this data file"):
+    with assert_refused("INVALID_ARGUMENT", "history of this data file"):
         service.get(service.key("T", 1), **at(int(still.now * 1e6) - 1))
 
 
-def test_without_history_read_time_is_not_implemented(
-    opened: Callable[..., Any], refused: Callable[..., Any]
-) -> None:
+def test_without_history_read_time_is_not_implemented(opened: Callable[..., Any]) -> None:
     service = opened(history=0)
     moment = put(service, service.key("T", 1), a=1)
-    with refused("UNIMPLEMENTED", "read_time"):
+    with assert_refused("UNIMPLEMENTED", "read_time"):
         service.get(service.key("T", 1), **at(moment))
 
 
 def test_changes_made_without_history_are_not_read_as_if_it_was_kept(
-    opened: Callable[..., Any], refused: Callable[..., Any]
+    opened: Callable[..., Any],
 ) -> None:
     without, service = opened(history=0), opened()
     key = service.key("T", 1)
     before = put(service, key, a=1)
     without.put(key, a=2)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.get(key, **at(before))
     after = put(service, key, a=3)
     service.put(key, a=4)

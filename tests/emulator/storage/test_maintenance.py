@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 from emulator import errors, inprocess
 from emulator.storage import inspection, maintenance
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
@@ -193,13 +193,12 @@ def test_a_restored_file_does_not_show_the_moments_that_were_lost(
     filled: Path,
     tmp_path: Path,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
 ) -> None:
     maintenance.backup(filled, tmp_path / "copy")
     now = 4_000_000_000_000_000
     maintenance.restore(tmp_path / "copy", filled, now=now, replace=True)
     engine, service = opened(filled, make_service, clock=lambda: now / 1e6 + 1)
-    with engine, refused("INVALID_ARGUMENT", "history of this data file"):
+    with engine, assert_refused("INVALID_ARGUMENT", "history of this data file"):
         service.get(service.key("T", 1), read_time={"seconds": now // 1_000_000 - 1})
 
 

@@ -78,7 +78,9 @@ def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path
             numbers.append(int(number))
             acknowledged[name].add(own)
     assert sorted(numbers) == list(range(1, 46))
-    assert ledger_writer.check_file(tmp_path / "data", acknowledged) == dict.fromkeys("abc", 15)
+    assert ledger_writer.assert_file_matches(tmp_path / "data", acknowledged) == dict.fromkeys(
+        "abc", 15
+    )
 
 
 def test_a_process_reads_at_once_what_another_has_committed(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_a_process_keeps_the_indexes_that_another_one_defines(tmp_path: Path) ->
             1,
         ]
     acknowledged = {"w": ledger_writer.Acknowledged(4), "other": ledger_writer.Acknowledged(last)}
-    ledger_writer.check_file(tmp_path / "data", acknowledged)
+    ledger_writer.assert_file_matches(tmp_path / "data", acknowledged)
 
 
 @pytest.mark.parametrize("point", ["commit.mutation", "commit.before", "commit.after"])
@@ -145,7 +147,7 @@ def test_a_process_that_dies_in_a_commit_does_not_stop_the_others(
             programs.wait_until(lambda: worker.count() >= before + 5)
         living.kill()
         reader.join(PATIENCE)
-    counts = ledger_writer.check_file(tmp_path / "data", acknowledged)
+    counts = ledger_writer.assert_file_matches(tmp_path / "data", acknowledged)
     for name, count in counts.items():
         assert acknowledged[name].commits <= count <= acknowledged[name].commits + 1
 

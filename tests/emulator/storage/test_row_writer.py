@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from emulator import inprocess
 from emulator.encoding import indexes, keys
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 HERE = keys.Partition("test")
 NAMES = ("a", "b", "c", "n.x", "n.y")
@@ -159,7 +160,7 @@ def test_a_change_without_an_index_touches_no_row_of_one(
 
 
 def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(
-    near: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+    near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     # New indexes may make too big what was stored before; nobody looked at it then.
     key, some = near.key("T", 1), list(range(100))
@@ -168,7 +169,7 @@ def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(
         names = (("p", False), ("q", False))
         new = [indexes.Index("T", names), indexes.Index("T", names[::-1])]
         writer.define([*writer.definitions.composites, *new])
-    with refused("INVALID_ARGUMENT", "more than 20000 index entries"):
+    with assert_refused("INVALID_ARGUMENT", "more than 20000 index entries"):
         near.put(key, p=some, q=some, text=service_calls.Unindexed("beyond"))
     near.delete(key)
 

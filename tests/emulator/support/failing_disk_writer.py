@@ -59,7 +59,7 @@ def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -
     return number
 
 
-def expect(found: str, *wanted: str) -> None:
+def assert_one_of(found: str, *wanted: str) -> None:
     assert found in wanted, f"{found} and not {wanted}"
 
 
@@ -72,7 +72,7 @@ def fail_commits(disk: Disk, path: Path, status: str) -> int:
             try:
                 acknowledged.commits, given = worker.commit()
             except grpc.RpcError as error:
-                expect(error.code().name, status)
+                assert_one_of(error.code().name, status)
                 return True
             acknowledged.ids += given
             return False
@@ -83,7 +83,9 @@ def fail_commits(disk: Disk, path: Path, status: str) -> int:
                 assert not commit()
 
         failed = fail_each(disk, commit, check)
-    assert ledger_writer.check_file(path, {"w": acknowledged}) == {"w": acknowledged.commits}
+    assert ledger_writer.assert_file_matches(path, {"w": acknowledged}) == {
+        "w": acknowledged.commits
+    }
     return failed
 
 
@@ -99,13 +101,15 @@ def fail_openings(disk: Disk, folder: Path, status: str) -> int:
         try:
             inprocess.open_engine(opened).close()
         except errors.DatastoreError as error:
-            expect(error.status, status, "FAILED_PRECONDITION")
-            expect(error.message.partition(": ")[0], str(opened))
+            assert_one_of(error.status, status, "FAILED_PRECONDITION")
+            assert_one_of(error.message.partition(": ")[0], str(opened))
             return True
         return False
 
     def check(*, is_refused: bool) -> None:
-        assert ledger_writer.check_file(opened, {"w": ledger_writer.Acknowledged()}) == {"w": 0}
+        assert ledger_writer.assert_file_matches(opened, {"w": ledger_writer.Acknowledged()}) == {
+            "w": 0
+        }
 
     return fail_each(disk, open_new, check)
 

@@ -181,7 +181,7 @@ def worker(engine: inprocess.Engine, name: str) -> Worker:
     return Worker(inprocess.Channel(engine), name)
 
 
-def check_file(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
+def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
     """Open a data file after a crash and check all of it. Return the commits of each worker."""
     with open_engine(path) as engine:
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]

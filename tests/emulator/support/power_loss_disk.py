@@ -128,7 +128,7 @@ def lose_power(
     for name, content in disk.survivors(chance).items():
         (folder / name).write_bytes(content)
     try:
-        for name, count in ledger_writer.check_file(folder / "data", acknowledged).items():
+        for name, count in ledger_writer.assert_file_matches(folder / "data", acknowledged).items():
             assert count <= acknowledged[name].commits + 1, "what was never begun is there"
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the caller judges
         return f"seed {seed}, cut at {cut} of {len(recording)}: {error!r}"

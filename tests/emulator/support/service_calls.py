@@ -249,7 +249,7 @@ def increment_from_64_threads(service: Service, key: Any) -> None:
 
 
 @contextlib.contextmanager
-def refused(status: str, text: str = "") -> Iterator[None]:
+def assert_refused(status: str, text: str = "") -> Iterator[None]:
     """Expect a call to be refused with a status and a text."""
     with pytest.raises(grpc.RpcError) as caught:
         yield

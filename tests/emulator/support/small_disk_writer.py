@@ -97,15 +97,15 @@ def main() -> None:
     mount(folder, "-o", f"size={SIZE}")
     outgrow(folder, path, acknowledged)
     mount(folder, "-o", "remount,size=8m")
-    ledger_writer.check_file(path, {"w": acknowledged})
+    ledger_writer.assert_file_matches(path, {"w": acknowledged})
     ballast = fill(folder)
     open_on(path, acknowledged, "RESOURCE_EXHAUSTED")
     ballast.unlink()
-    ledger_writer.check_file(path, {"w": acknowledged})
+    ledger_writer.assert_file_matches(path, {"w": acknowledged})
     mount(folder, "-o", "remount,ro")
     open_on(path, acknowledged, "FAILED_PRECONDITION", "UNAVAILABLE")
     mount(folder, "-o", "remount,rw")
-    ledger_writer.check_file(path, {"w": acknowledged})
+    ledger_writer.assert_file_matches(path, {"w": acknowledged})
     ledger_writer.say("done")
 
 

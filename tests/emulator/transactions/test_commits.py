@@ -1,11 +1,9 @@
 """Claims about commits of several mutations: which may follow which, and how many there may be."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.mark.parametrize(
@@ -33,7 +31,6 @@ def test_what_one_mutation_leaves_decides_about_the_next(
     first: str,
     second: str,
     status: str | None,
-    refused: Callable[..., Any],
 ) -> None:
     key = near.key("T", 1)
     stored = None if first == "insert" else {"a": 0}
@@ -47,17 +44,17 @@ def test_what_one_mutation_leaves_decides_about_the_next(
         near.commit(*mutations, transaction=near.begin())
         assert near.get(key) == (None if second == "delete" else {"a": 2})
         return
-    with refused(status):
+    with assert_refused(status):
         near.commit(*mutations, transaction=near.begin())
     assert near.get(key) == stored
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
 def test_without_a_transaction_an_entity_may_be_named_once(
-    service: service_calls.Service, operation: str, refused: Callable[..., Any]
+    service: service_calls.Service, operation: str
 ) -> None:
     entity = service.entity(service.key("T", 1))
-    with refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
+    with assert_refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
         service.commit({operation: entity}, {"delete": entity.key})
     assert service.get(entity.key) is None
 

@@ -1,7 +1,7 @@
 """What waits for what in pessimistic mode, how locks end, and who gives up."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from emulator import inprocess
 from emulator.transactions import lock_manager, open_transactions
 from tests.emulator.support import lock_waits, service_calls, shifted_clock
 from tests.emulator.support.lock_waits import until_waiting
-from tests.emulator.support.service_calls import upsert
+from tests.emulator.support.service_calls import assert_refused, upsert
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def lawless(
 
 
 def test_a_put_outside_loses_to_a_transaction_that_has_read_the_entity(
-    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any, impatient: None
 ) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
-    with refused("ABORTED", "contention"):
+    with assert_refused("ABORTED", "contention"):
         service.put(key, a=2)
     service.commit(upsert(service, key, a=3), transaction=transaction)
     assert service.get(key) == {"a": 3}
@@ -74,7 +74,6 @@ def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
     first: int,
-    refused: Callable[..., Any],
 ) -> None:
     begun = [service.begin(), service.begin()]
     for transaction in begun:
@@ -86,7 +85,7 @@ def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
         if number == first:
             until_waiting(engine, 1)
     commits[0].result(30)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         commits[1].result(30)
     assert service.get(key) == {"a": 10}
 
@@ -96,14 +95,13 @@ def test_opposite_orders_resolve(
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
     patient: None,
-    refused: Callable[..., Any],
 ) -> None:
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         lock_waits.cross(service, service, engine, threads)
 
 
 def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(
-    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any, impatient: None
 ) -> None:
     other, third = service.key("T", 2), service.key("T", 3)
     transaction = service.begin()
@@ -112,7 +110,7 @@ def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(
     service.put(third, a=3)
     assert service.get(key, transaction=transaction) == {"a": 2}
     # What was read before it is still locked, and what comes after it is of the same snapshot.
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(other, a=1)
     assert service.names("T", transaction=transaction) == [1, 3]
     service.commit(upsert(service, other, a=3), transaction=transaction)
@@ -122,16 +120,15 @@ def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_long
     service: service_calls.Service,
     key: Any,
     lawless: service_calls.Service,
-    refused: Callable[..., Any],
 ) -> None:
     other = service.key("T", 2)
     transaction = service.begin()
     service.get(other, transaction=transaction)
     lawless.put(key, a=2)
     lawless.put(other, a=2)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.get(key, transaction=transaction)
-    with refused("INVALID_ARGUMENT", "aborted"):
+    with assert_refused("INVALID_ARGUMENT", "aborted"):
         service.commit(transaction=transaction)
     service.rollback(transaction)
     service.put(other, a=1)
@@ -181,7 +178,7 @@ def test_locks_end_with_the_transaction(
         service.commit(transaction=transaction)
     else:
         lawless.put(key, a=3)
-        with service_calls.refused("ABORTED"):
+        with service_calls.assert_refused("ABORTED"):
             service.get(key, transaction=transaction)
     service.put(key, a=2)
 
@@ -192,7 +189,6 @@ def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
     key: Any,
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
-    refused: Callable[..., Any],
 ) -> None:
     other = service.key("T", 2)
     holder, waiter, reader = service.begin(), service.begin(), service.begin()
@@ -201,34 +197,34 @@ def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
     commit = threads.submit(service.commit, *change, transaction=waiter)
     until_waiting(engine, 1)
     service.commit(upsert(service, other), transaction=holder)
-    with refused("ALREADY_EXISTS"):
+    with assert_refused("ALREADY_EXISTS"):
         commit.result(30)
     assert service.get(key, transaction=reader) == {"a": 1}
     service.rollback(waiter)
 
 
 def test_a_refused_commit_keeps_the_locks(
-    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any, impatient: None
 ) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
-    with refused("ALREADY_EXISTS"):
+    with assert_refused("ALREADY_EXISTS"):
         service.commit({"insert": service.entity(key)}, transaction=transaction)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(key, a=2)
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
 def test_a_read_that_begins_a_transaction_locks_too(
-    service: service_calls.Service, key: Any, impatient: None, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any, impatient: None
 ) -> None:
     asked = {"new_transaction": {"read_write": {}}}
     transaction = service.lookup(key, **asked).transaction
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(key, a=2)
     service.commit(upsert(service, key, a=3), transaction=transaction)
     queried = service.call("RunQuery", query=service.query(), read_options=asked)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(service.key("T", "new"))
     service.rollback(queried.transaction)
 
@@ -259,7 +255,6 @@ def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
     key: Any,
     engine: inprocess.Engine,
     clock: shifted_clock.ShiftedClock,
-    refused: Callable[..., Any],
 ) -> None:
     """The answer that tells its id may be lost; then nobody can end it."""
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
@@ -269,7 +264,7 @@ def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
     clock.ahead += open_transactions.UNCLAIMED + 1
     put.join(30)
     assert service.get(key) == {"a": 2}
-    with refused("ABORTED"):  # it lives, and is as right as ever
+    with assert_refused("ABORTED"):  # it lives, and is as right as ever
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
@@ -278,12 +273,11 @@ def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read
     key: Any,
     clock: shifted_clock.ShiftedClock,
     impatient: None,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     service.get(service.key("T", "other"), transaction=transaction)
     clock.ahead += open_transactions.UNCLAIMED + 1
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(key, a=2)
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
@@ -318,7 +312,7 @@ def test_a_change_does_not_wait_for_the_expired(
     until_waiting(engine, 1)
     clock.ahead += seconds
     put.join(30)
-    with service_calls.refused("INVALID_ARGUMENT", "expired"):
+    with service_calls.assert_refused("INVALID_ARGUMENT", "expired"):
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
@@ -327,14 +321,13 @@ def test_every_request_keeps_a_transaction_and_its_locks_alive(
     key: Any,
     clock: shifted_clock.ShiftedClock,
     impatient: None,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.begin()
     service.get(key, transaction=transaction)
     for _ in range(4):
         clock.ahead += 50
         assert service.names("Other", transaction=transaction) == []
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.put(key, a=2)
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
@@ -365,7 +358,6 @@ def test_a_previous_attempt_lends_its_age(
     key: Any,
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
-    refused: Callable[..., Any],
 ) -> None:
     previous = service.begin()
     older = service.begin()
@@ -376,25 +368,25 @@ def test_a_previous_attempt_lends_its_age(
     commit = threads.submit(service.commit, upsert(service, key, a=2), transaction=older)
     until_waiting(engine, 1)
     service.commit(upsert(service, key, a=3), transaction=again)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         commit.result(30)
 
 
 def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused("INVALID_ARGUMENT", "read-only"):
+    with assert_refused("INVALID_ARGUMENT", "read-only"):
         service.begin(read_write={"previous_transaction": service.begin(read_only={})})
     service.commit(transaction=service.begin(read_write={"previous_transaction": b"unknown"}))
 
 
 def test_without_a_lock_the_commit_is_still_validated(
-    near: service_calls.Service, refused: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_manager.LockManager, "share", lambda *_: None)
     key = near.key("T", 1)
     transaction = near.begin()
     near.get(key, transaction=transaction)
     near.put(key, a=1)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         near.commit(upsert(near, key, a=2), transaction=transaction)

@@ -2,10 +2,9 @@
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -14,7 +13,7 @@ from emulator import inprocess
 from tests.emulator import conftest
 from tests.emulator.support import lock_waits, service_calls
 from tests.emulator.support.lock_waits import until_waiting
-from tests.emulator.support.service_calls import upsert
+from tests.emulator.support.service_calls import assert_refused, upsert
 
 
 @pytest.fixture
@@ -54,17 +53,14 @@ def test_the_locks_of_a_killed_process_fall_at_once(
 def test_a_ring_over_two_processes_is_resolved(
     shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
     threads: futures.ThreadPoolExecutor,
-    refused: Callable[..., Any],
 ) -> None:
     engine, far, _ = shared
     near = service_calls.Service(inprocess.Channel(engine))
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         lock_waits.cross(far, near, engine, threads)
 
 
-def test_a_forked_child_has_locks_of_its_own(
-    tmp_path: Path, impatient: None, refused: Callable[..., Any]
-) -> None:
+def test_a_forked_child_has_locks_of_its_own(tmp_path: Path, impatient: None) -> None:
     with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
         near = service_calls.Service(inprocess.Channel(engine))
         key = near.key("T", 1)
@@ -73,12 +69,12 @@ def test_a_forked_child_has_locks_of_its_own(
         child = os.fork()
         if not child:
             try:
-                with refused("ABORTED"):
+                with assert_refused("ABORTED"):
                     near.put(key, a=2)
                 os._exit(len(list((tmp_path / "data-locks").iterdir())) - 3)
             finally:
                 os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        with refused("ABORTED"):
+        with assert_refused("ABORTED"):
             near.put(key, a=2)
         near.commit(upsert(near, key, a=3), transaction=transaction)

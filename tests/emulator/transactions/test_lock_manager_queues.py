@@ -1,7 +1,7 @@
 """Who waits behind whom in pessimistic mode, who passes, and how many may wait."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from emulator.storage import read_sets
 from emulator.transactions import lock_manager
 from tests.emulator.support import service_calls, shifted_clock
 from tests.emulator.support.lock_waits import until_waiting
-from tests.emulator.support.service_calls import upsert
+from tests.emulator.support.service_calls import assert_refused, upsert
 
 
 @pytest.fixture
@@ -198,7 +198,6 @@ def test_closing_the_engine_ends_all_waiting(
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
     patient: None,
-    refused: Callable[..., Any],
 ) -> None:
     key = near.key("T", 1)
     holder = near.begin()
@@ -206,7 +205,7 @@ def test_closing_the_engine_ends_all_waiting(
     put = threads.submit(near.put, key, a=2)
     until_waiting(engine, 1)
     engine.close()
-    with refused("UNAVAILABLE"):
+    with assert_refused("UNAVAILABLE"):
         put.result(30)
 
 
@@ -215,7 +214,6 @@ def test_only_so_many_requests_wait(
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
     patient: None,
-    refused: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lock_manager, "MAX_WAITING", 1)
@@ -224,7 +222,7 @@ def test_only_so_many_requests_wait(
     near.get(key, transaction=holder)
     put = threads.submit(near.put, key, a=2)
     until_waiting(engine, 1)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         near.put(key, a=3)
     near.rollback(holder)
     put.result(30)

@@ -4,7 +4,6 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from google.protobuf import timestamp_pb2
 
 from emulator.transactions import mutations
 from tests.emulator.support import service_calls, shifted_clock
+from tests.emulator.support.service_calls import assert_refused
 
 
 def test_every_value_comes_back_exactly_as_it_was_put(
@@ -76,12 +76,10 @@ def test_a_lookup_of_a_key_twice_finds_it_once(service: service_calls.Service) -
     assert len(service.lookup(service.key("T", 1), service.key("T", 1)).found) == 1
 
 
-def test_a_lookup_takes_1000_keys_and_no_more(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_lookup_takes_1000_keys_and_no_more(service: service_calls.Service) -> None:
     asked = [service.key("T", n + 1) for n in range(1001)]
     assert len(service.lookup(*asked[:1000]).missing) == 1000
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.lookup(*asked)
 
 
@@ -97,14 +95,12 @@ def test_a_large_lookup_is_deferred_in_parts(
     assert response.deferred
 
 
-def test_insert_update_upsert_and_delete_do_what_they_say(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_insert_update_upsert_and_delete_do_what_they_say(service: service_calls.Service) -> None:
     key = service.key("T", 1)
-    with refused("NOT_FOUND", "no entity to update"):
+    with assert_refused("NOT_FOUND", "no entity to update"):
         service.commit({"update": service.entity(key, a=1)})
     service.commit({"insert": service.entity(key, a=1)})
-    with refused("ALREADY_EXISTS", "entity already exists"):
+    with assert_refused("ALREADY_EXISTS", "entity already exists"):
         service.commit({"insert": service.entity(key, a=2)})
     service.commit({"update": service.entity(key, a=3)})
     assert service.get(key) == {"a": 3}
@@ -113,13 +109,11 @@ def test_insert_update_upsert_and_delete_do_what_they_say(
     service.commit({"delete": key})
 
 
-def test_a_failing_second_mutation_applies_nothing(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_a_failing_second_mutation_applies_nothing(service: service_calls.Service) -> None:
     first, second = service.key("T", 1), service.key("T", 2)
     service.put(second)
     for transaction in (None, service.begin()):
-        with refused("ALREADY_EXISTS"):
+        with assert_refused("ALREADY_EXISTS"):
             service.commit(
                 {"upsert": service.entity(first, a=1)},
                 {"insert": service.entity(second, a=1)},
@@ -172,14 +166,14 @@ def test_a_clock_that_goes_back_does_not_take_versions_back(
 
 
 def test_a_non_transactional_commit_takes_one_mutation_per_entity(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
+    with assert_refused("INVALID_ARGUMENT", "multiple mutations affecting the same entity"):
         service.commit({"delete": service.key("T", 1)}, {"delete": service.key("T", 1)})
 
 
 def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     key = service.key("T", 1)
     mutations = [
@@ -195,7 +189,7 @@ def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(
         (({"upsert": service.entity(key)}, {"insert": service.entity(key)}), "ALREADY_EXISTS"),
         (({"delete": key}, {"update": service.entity(key)}), "NOT_FOUND"),
     ):
-        with refused(status):
+        with assert_refused(status):
             service.commit(*bad, transaction=service.begin())
 
 
@@ -222,13 +216,13 @@ def test_allocated_ids_are_no_entities_and_keep_the_partition(
 
 
 def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
+    with assert_refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
         service.call("AllocateIds", keys=[service.key("T", 1)])
-    with refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
+    with assert_refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
         service.call("ReserveIds", keys=[service.key("T")])
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("ReserveIds", keys=[service.key("T", "name")])
 
 
@@ -242,7 +236,7 @@ def test_ids_in_use_or_reserved_are_passed_over(
 
 
 def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     assert service.commit({"upsert": service.entity(service.key("T"))}).mutation_results[0].key
     inner = service.key("T", None, "U", 1)
@@ -251,9 +245,9 @@ def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(
         {"delete": service.key("T")},
         {"upsert": service.entity(inner)},
     ):
-        with refused("INVALID_ARGUMENT", "Key path is incomplete"):
+        with assert_refused("INVALID_ARGUMENT", "Key path is incomplete"):
             service.commit(bad)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.lookup(service.key("T"))
 
 
@@ -262,13 +256,11 @@ def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(
     [(), ("", 1), ("T", 0), ("T", ""), ("__x__", 1), ("T", "__x__"), ("k" * 1501, 1),
      ("T", "é" * 751), ("T", 1) * 101, ("k" * 1500, "n" * 1500) * 3],
 )  # fmt: skip
-def test_bad_keys_are_refused(
-    service: service_calls.Service, path: tuple[Any, ...], refused: Callable[..., Any]
-) -> None:
+def test_bad_keys_are_refused(service: service_calls.Service, path: tuple[Any, ...]) -> None:
     key = service.key(*path)
     if path == ("T", ""):
         key.path[0].name = ""
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.put(key)
 
 
@@ -279,24 +271,21 @@ def test_long_keys_and_negative_ids_are_legal(service: service_calls.Service) ->
 
 
 @pytest.mark.parametrize("namespace", ["__x__", "a b", "x" * 101])
-def test_bad_namespaces_are_refused(
-    service: service_calls.Service, namespace: str, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_bad_namespaces_are_refused(service: service_calls.Service, namespace: str) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         service.put(service.key("T", 1, namespace=namespace))
 
 
 def test_a_key_of_another_project_or_database_is_refused(
     service: service_calls.Service,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
 ) -> None:
     other = make_service(service.channel, "elsewhere")
-    with refused("INVALID_ARGUMENT", "mismatched projects"):
+    with assert_refused("INVALID_ARGUMENT", "mismatched projects"):
         service.put(other.key("T", 1))
     other = make_service(service.channel)
     other.database = "named"
-    with refused("INVALID_ARGUMENT", "mismatched databases"):
+    with assert_refused("INVALID_ARGUMENT", "mismatched databases"):
         service.lookup(other.key("T", 1))
 
 
@@ -317,9 +306,9 @@ def test_a_key_of_another_project_or_database_is_refused(
     ],
 )
 def test_properties_beyond_a_limit_are_refused(
-    service: service_calls.Service, fields: dict[str, Any], text: str, refused: Callable[..., Any]
+    service: service_calls.Service, fields: dict[str, Any], text: str
 ) -> None:
-    with refused("INVALID_ARGUMENT", text):
+    with assert_refused("INVALID_ARGUMENT", text):
         service.commit({"upsert": service.entity(service.key("T", 1), **fields)})
     assert service.get(service.key("T", 1)) is None
 
@@ -327,26 +316,23 @@ def test_properties_beyond_a_limit_are_refused(
 def test_unindexed_values_may_be_long_but_not_without_end(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     key = service.key("T", 1)
     service.put(key, a=unindexed("x" * 1_000_000), b=unindexed({"c": "x" * 2000}))
-    with refused("INVALID_ARGUMENT", "1048487"):
+    with assert_refused("INVALID_ARGUMENT", "1048487"):
         service.put(key, a=unindexed("x" * 1_048_488))
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.put(key, a=unindexed(b"x" * 524_250), b=unindexed(b"x" * 524_250))
 
 
 def test_the_product_of_arrays_in_a_composite_index_is_limited(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
-    with refused("INVALID_ARGUMENT", "composite"):
+    with assert_refused("INVALID_ARGUMENT", "composite"):
         service.put(service.key("T", 1), a=list(range(200)), b=list(range(200)))
 
 
-def test_values_without_a_place_are_refused(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_values_without_a_place_are_refused(service: service_calls.Service) -> None:
     empty = service.value(None)
     empty.ClearField("null_value")
     excluded = service.value([1])
@@ -358,18 +344,16 @@ def test_values_without_a_place_are_refused(
     pathless = service.value(None)
     pathless.key_value.SetInParent()
     for value in (empty, excluded, late, torn, pathless):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.put(service.key("T", 1), v=value)
 
 
-def test_entities_nest_twenty_deep(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_entities_nest_twenty_deep(service: service_calls.Service) -> None:
     nested: dict[str, Any] = {"x": 1}
     for _ in range(20):
         nested = {"n": nested}
     service.put(service.key("T", 1), **nested)
-    with refused("INVALID_ARGUMENT", "deeper"):
+    with assert_refused("INVALID_ARGUMENT", "deeper"):
         service.put(service.key("T", 1), n=nested)
 
 
@@ -381,11 +365,9 @@ def test_key_values_without_a_project_get_the_request_s(service: service_calls.S
     assert service.names("T", ("k", "=", reference)) == [1]
 
 
-def test_an_empty_mutation_is_refused_and_changes_nothing(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_an_empty_mutation_is_refused_and_changes_nothing(service: service_calls.Service) -> None:
     entity = service.entity(service.key("T", 1), a=1)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.commit({})
     assert service.get(entity.key) is None
 
@@ -393,7 +375,6 @@ def test_an_empty_mutation_is_refused_and_changes_nothing(
 def test_a_request_may_be_10_mib_and_no_larger(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     def mutations(count: int) -> list[dict[str, Any]]:
         return [
@@ -402,7 +383,7 @@ def test_a_request_may_be_10_mib_and_no_larger(
         ]
 
     assert len(service.commit(*mutations(10)).mutation_results) == 10
-    with refused("INVALID_ARGUMENT", "larger"):
+    with assert_refused("INVALID_ARGUMENT", "larger"):
         service.commit(*mutations(11))
 
 

@@ -1,7 +1,6 @@
 """What must be impossible, each as a history of two transactions."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from emulator.storage import file_store
 from emulator.transactions import open_transactions
 from tests.emulator.support import service_calls, shifted_clock
+from tests.emulator.support.service_calls import assert_refused
 
 
 @pytest.fixture
@@ -23,26 +23,24 @@ def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[
 
 
 def test_a_lost_update_is_aborted(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     key, _ = accounts
     first, second = service.begin(), service.begin()
     service.get(key, transaction=first)
     service.get(key, transaction=second)
     service.commit(set_to(service, key, a=2), transaction=first)
-    with refused("ABORTED", "cross-transaction contention"):
+    with assert_refused("ABORTED", "cross-transaction contention"):
         service.commit(set_to(service, key, a=3), transaction=second)
     assert service.get(key) == {"a": 2}
 
 
-def test_write_skew_is_aborted(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
-) -> None:
+def test_write_skew_is_aborted(service: service_calls.Service, accounts: tuple[Any, Any]) -> None:
     first, second = service.begin(), service.begin()
     for transaction in (first, second):
         service.lookup(*accounts, transaction=transaction)
     service.commit(set_to(service, accounts[0], a=0), transaction=first)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[1], a=0), transaction=second)
 
 
@@ -70,13 +68,12 @@ def test_a_phantom_is_aborted(
     accounts: tuple[Any, Any],
     filters: tuple[Any, ...],
     keys_only: bool,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.begin()
     found = service.names("T", *filters, keys_only=keys_only, transaction=transaction)
     assert found == ["a", "b"]
     service.put(service.key("T", "c"), a=1, x=0)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
@@ -87,7 +84,6 @@ def test_a_result_that_vanishes_is_aborted(
     accounts: tuple[Any, Any],
     keys_only: bool,
     change: str,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.begin()
     service.names("T", ("a", "=", 1), keys_only=keys_only, transaction=transaction)
@@ -95,40 +91,40 @@ def test_a_result_that_vanishes_is_aborted(
         service.delete(accounts[1])
     else:
         service.put(accounts[1], a=7)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
 def test_a_phantom_of_an_empty_kind_or_kindless_query_is_aborted(
-    service: service_calls.Service, refused: Callable[..., Any]
+    service: service_calls.Service,
 ) -> None:
     for kind in ("New", None):
         transaction = service.begin()
         assert service.names(kind, transaction=transaction) == []
         made = service.key("New", 1)
         service.put(made)
-        with refused("ABORTED"):
+        with assert_refused("ABORTED"):
             service.commit(set_to(service, service.key("T", 5)), transaction=transaction)
         service.delete(made)
 
 
 def test_a_phantom_of_a_count_is_aborted(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     assert service.count(service.query("T", ("a", "=", 1)), None, transaction=transaction) == [2]
     service.delete(accounts[0])
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[1], a=2), transaction=transaction)
 
 
 def test_a_kindless_keys_only_result_that_changes_is_aborted(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     service.names(None, keys_only=True, transaction=transaction)
     service.delete(accounts[0])
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[1], a=2), transaction=transaction)
 
 
@@ -146,33 +142,31 @@ def test_changes_outside_of_what_was_read_do_not_conflict(
 
 
 def test_a_limited_query_depends_on_what_comes_before_its_last_result(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     assert service.names("T", ("a", "=", 1), limit=1, transaction=transaction) == ["a"]
     service.put(service.key("T", "Z"), a=1)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=5), transaction=transaction)
 
 
 def test_skipped_results_are_read_too(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     assert service.names("T", ("a", "=", 1), offset=1, transaction=transaction) == ["b"]
     service.delete(accounts[0])
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, service.key("T", "q")), transaction=transaction)
 
 
-def test_an_insert_of_what_was_found_missing_is_aborted(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_an_insert_of_what_was_found_missing_is_aborted(service: service_calls.Service) -> None:
     key = service.key("T", "new")
     transaction = service.begin()
     assert service.get(key, transaction=transaction) is None
     service.put(key, a=1)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit({"insert": service.entity(key, a=2)}, transaction=transaction)
 
 
@@ -186,40 +180,40 @@ def test_a_transaction_does_not_see_its_own_writes_before_commit(
 
 
 def test_a_commit_without_mutations_ends_the_transaction(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.put(accounts[0], a=8)
     assert not service.commit(transaction=transaction).mutation_results
-    with refused("INVALID_ARGUMENT", "committed"):
+    with assert_refused("INVALID_ARGUMENT", "committed"):
         service.get(accounts[0], transaction=transaction)
 
 
 def test_ended_and_unknown_transactions_are_refused(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     rolled_back = service.begin()
     service.rollback(rolled_back)
     for transaction in (rolled_back, b"unknown", b""):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.get(accounts[0], transaction=transaction)
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.commit(transaction=transaction)
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.rollback(transaction)
 
 
 def test_an_aborted_transaction_may_be_rolled_back(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     service.put(accounts[0], a=8)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=2), transaction=transaction)
     service.rollback(transaction)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.commit(transaction=transaction)
 
 
@@ -229,12 +223,11 @@ def test_transactions_expire(
     accounts: tuple[Any, Any],
     clock: shifted_clock.ShiftedClock,
     seconds: int,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.begin()
     service.get(accounts[0], transaction=transaction)
     clock.ahead += seconds
-    with refused("INVALID_ARGUMENT", "expired or is no longer valid"):
+    with assert_refused("INVALID_ARGUMENT", "expired or is no longer valid"):
         service.get(accounts[0], transaction=transaction)
 
 
@@ -242,25 +235,24 @@ def test_a_used_transaction_lives_270_seconds(
     service: service_calls.Service,
     accounts: tuple[Any, Any],
     clock: shifted_clock.ShiftedClock,
-    refused: Callable[..., Any],
 ) -> None:
     transaction = service.begin()
     for _ in range(5):
         clock.ahead += 50
         service.get(accounts[0], transaction=transaction)
     clock.ahead += 30
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.commit(transaction=transaction)
 
 
 def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin(read_only={})
     assert service.get(accounts[0], transaction=transaction) == {"a": 1, "x": 0}
     service.put(accounts[0], a=8)
     assert service.get(accounts[0], transaction=transaction) == {"a": 1, "x": 0}
-    with refused("INVALID_ARGUMENT", "read-only"):
+    with assert_refused("INVALID_ARGUMENT", "read-only"):
         service.commit(set_to(service, accounts[0], a=2), transaction=transaction)
     service.commit(transaction=transaction)
 
@@ -277,12 +269,12 @@ def test_a_snapshot_is_that_of_the_first_read(
 
 
 def test_a_previous_attempt_may_be_named(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     first = service.begin()
     service.get(accounts[0], transaction=first)
     service.put(accounts[0], a=8)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=2), transaction=first)
     for previous in (first, b"unknown"):
         again = service.begin(read_write={"previous_transaction": previous})
@@ -290,12 +282,12 @@ def test_a_previous_attempt_may_be_named(
 
 
 def test_a_read_may_begin_the_transaction(
-    service: service_calls.Service, accounts: tuple[Any, Any], refused: Callable[..., Any]
+    service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     asked = {"new_transaction": {"read_write": {}}}
     response = service.lookup(accounts[0], **asked)
     service.put(accounts[0], a=8)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         service.commit(set_to(service, accounts[0], a=2), transaction=response.transaction)
     queried = service.call("RunQuery", query=service.query(), read_options=asked)
     service.commit(transaction=queried.transaction)
@@ -305,18 +297,16 @@ def test_a_read_may_begin_the_transaction(
         read_options={"new_transaction": {"read_only": {}}},
     )
     service.commit(transaction=counted.transaction)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("RunQuery", query=service.query(limit=-1), read_options=asked)
 
 
-def test_modes_and_transactions_must_agree(
-    service: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_modes_and_transactions_must_agree(service: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("Commit", mode=1)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("Commit", mode=0)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         service.call("Commit", mode=2, transaction=service.begin())
     service.call("Commit", mode=0, transaction=service.begin())
 
@@ -324,10 +314,9 @@ def test_modes_and_transactions_must_agree(
 def test_a_transaction_belongs_to_its_project_and_database(
     service: service_calls.Service,
     make_service: type[service_calls.Service],
-    refused: Callable[..., Any],
 ) -> None:
     other = make_service(service.channel, "elsewhere")
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         other.commit(transaction=service.begin())
 
 
@@ -383,12 +372,12 @@ def test_without_validation_an_update_is_lost(
 
 
 def test_too_many_open_snapshots_are_refused_and_released_again(
-    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., Any]
+    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun = [near.begin() for _ in range(file_store.MAX_SNAPSHOTS + 1)]
     for transaction in begun[:-1]:
         near.get(near.key("T", 1), transaction=transaction)
-    with refused("RESOURCE_EXHAUSTED"):
+    with assert_refused("RESOURCE_EXHAUSTED"):
         near.get(near.key("T", 1), transaction=begun[-1])
     for transaction in begun:
         near.rollback(transaction)

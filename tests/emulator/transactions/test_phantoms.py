@@ -1,11 +1,11 @@
 """Claims about queries in transactions: what would change their answer aborts them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 TAGGED = ("or", ("a", "=", 1), ("tag", "=", "x"))
 OR = ("or", ("a", "=", 1), ("b", "=", 9))
@@ -50,33 +50,31 @@ def touch(service: service_calls.Service, transaction: bytes) -> None:
     ],
 )
 def test_a_phantom_is_aborted(
-    rows: service_calls.Service, refused: Callable[..., Any], case: tuple[Any, ...], keys_only: bool
+    rows: service_calls.Service, case: tuple[Any, ...], keys_only: bool
 ) -> None:
     filters, options, found, phantom = case
     transaction = rows.begin()
     asked = dict(options, keys_only=keys_only)
     assert rows.names("T", *filters, transaction=transaction, **asked) == found
     rows.put(rows.key("T", 1), **phantom)
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         touch(rows, transaction)
 
 
 @pytest.mark.parametrize("filters", [(), (("a", ">", 1),)])
 def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
-    rows: service_calls.Service, refused: Callable[..., Any], filters: tuple[Any, ...]
+    rows: service_calls.Service, filters: tuple[Any, ...]
 ) -> None:
     missing = ("__key__", "=", rows.key("T", 5))
     for change in (lambda: rows.put(rows.key("T", 5), a=7), lambda: rows.delete(rows.key("T", 5))):
         transaction = rows.begin()
         rows.names("T", missing, *filters, order=["a"], transaction=transaction)
         change()
-        with refused("ABORTED"):
+        with assert_refused("ABORTED"):
             touch(rows, transaction)
 
 
-def test_an_array_that_was_passed_over_is_read(
-    rows: service_calls.Service, refused: Callable[..., Any]
-) -> None:
+def test_an_array_that_was_passed_over_is_read(rows: service_calls.Service) -> None:
     # Nothing of it at a = 5 changes, but it is no longer found at a = 1 before that.
     key = rows.key("T", 1)
     rows.put(key, a=[1, 5, 6])
@@ -85,7 +83,7 @@ def test_an_array_that_was_passed_over_is_read(
     rest = rows.names("T", ("a", ">", 0), start_cursor=cursor, transaction=transaction)
     assert rest == [21, 22, 23, 31, 32, 33]
     rows.put(key, a=[5, 6])
-    with refused("ABORTED"):
+    with assert_refused("ABORTED"):
         touch(rows, transaction)
 
 

@@ -1,12 +1,12 @@
 """Claims about expected versions, conflicts, and transactions that last one commit."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from emulator import inprocess
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 SERVER_VALUE, FAIL = 1, 3
 
@@ -67,10 +67,10 @@ def test_a_conflict_keeps_the_server_s_entity_and_tells_its_version(
 
 
 def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(
-    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any
 ) -> None:
     service.put(key, a=1)
-    with refused("FAILED_PRECONDITION", "does not match the required base version"):
+    with assert_refused("FAILED_PRECONDITION", "does not match the required base version"):
         service.commit(
             {"upsert": service.entity(service.key("T", 2))},
             {
@@ -109,31 +109,33 @@ def test_a_version_of_an_entity_that_is_gone_conflicts(
 
 
 def test_whether_the_operation_may_meet_the_entity_comes_first(
-    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any
 ) -> None:
-    with refused("NOT_FOUND"):
+    with assert_refused("NOT_FOUND"):
         service.commit({"update": service.entity(key), "base_version": 5})
     service.put(key)
-    with refused("ALREADY_EXISTS"):
+    with assert_refused("ALREADY_EXISTS"):
         service.commit({"insert": service.entity(key), "base_version": 0})
 
 
 def test_a_version_that_was_never_reached_is_refused(
-    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any
 ) -> None:
     service.put(key)
-    with refused("INVALID_ARGUMENT", "Invalid base version, it is greater than the stored version"):
+    with assert_refused(
+        "INVALID_ARGUMENT", "Invalid base version, it is greater than the stored version"
+    ):
         service.commit({"upsert": service.entity(key), "base_version": version(service, key) + 1})
 
 
 def test_preconditions_that_can_never_hold_are_refused(
-    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any
 ) -> None:
     text = "Cannot insert an entity with a base version greater than zero"
     entity = service.entity(key)
-    with refused("INVALID_ARGUMENT", text):
+    with assert_refused("INVALID_ARGUMENT", text):
         service.commit({"insert": entity, "base_version": 1})
-    with refused("INVALID_ARGUMENT", text):
+    with assert_refused("INVALID_ARGUMENT", text):
         service.commit({"upsert": service.entity(service.key("T")), "base_version": 1})
     for bad in (
         {"insert": entity, "update_time": {"seconds": 1}},
@@ -144,7 +146,7 @@ def test_preconditions_that_can_never_hold_are_refused(
         {"delete": key, "conflict_resolution_strategy": SERVER_VALUE},
         {"upsert": entity, "base_version": 1, "conflict_resolution_strategy": 2},
     ):
-        with refused("INVALID_ARGUMENT"):
+        with assert_refused("INVALID_ARGUMENT"):
             service.commit(bad)
     made = service.commit({"insert": service.entity(service.key("T")), "base_version": 0})
     assert made.mutation_results[0].key.path[0].id
@@ -205,17 +207,17 @@ def test_a_single_use_transaction_applies_all_mutations_in_order(
 
 
 def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
-    near: service_calls.Service, engine: inprocess.Engine, refused: Callable[..., Any]
+    near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     key = near.key("T", 1)
-    with refused("NOT_FOUND"):
+    with assert_refused("NOT_FOUND"):
         single_use(
             near,
             {"insert": near.entity(key, a=1)},
             {"update": near.entity(near.key("T", 2))},
             read_write={},
         )
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         single_use(near, {}, read_write={})
     assert near.get(key) is None
     assert not engine._transactions._open
@@ -232,12 +234,12 @@ def test_a_commit_of_nothing_is_of_the_time_that_was_read(service: service_calls
 
 
 def test_a_single_use_transaction_writes_and_is_transactional(
-    service: service_calls.Service, key: Any, refused: Callable[..., Any]
+    service: service_calls.Service, key: Any
 ) -> None:
     mutation = {"upsert": service.entity(key)}
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         single_use(service, mutation, read_only={})
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         single_use(service, mutation, read_write={}, mode=2)
     assert service.get(key) is None
     assert single_use(service, read_write={}).HasField("commit_time")

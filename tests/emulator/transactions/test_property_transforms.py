@@ -1,7 +1,6 @@
 """Claims about property transforms: their arithmetic, their results, and what is refused."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.emulator.support import service_calls
+from tests.emulator.support.service_calls import assert_refused
 
 TOP, BOTTOM = 2**63 - 1, -(2**63)
 
@@ -249,11 +249,10 @@ def test_a_computed_value_stays_out_of_indexes_if_the_property_was(
 def test_a_failed_transform_stores_nothing(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
-    refused: Callable[..., Any],
 ) -> None:
     key = service.key("T", 1)
     service.put(key, list=[1])
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         commit(
             service, key, ("n", "increment", 1),
             ("list", "append_missing_elements", list(range(20_001))),
@@ -280,25 +279,21 @@ def test_a_failed_transform_stores_nothing(
     ],
     ids=str,
 )
-def test_bad_transforms_are_refused(
-    near: service_calls.Service, bad: dict[str, Any], refused: Callable[..., Any]
-) -> None:
+def test_bad_transforms_are_refused(near: service_calls.Service, bad: dict[str, Any]) -> None:
     key = near.key("T", 1)
-    with refused("INVALID_ARGUMENT"):
+    with assert_refused("INVALID_ARGUMENT"):
         near.commit({"upsert": near.entity(key, n=1), "property_transforms": [bad]})
     assert near.get(key) is None
 
 
-def test_a_delete_takes_no_transforms(
-    near: service_calls.Service, refused: Callable[..., Any]
-) -> None:
-    with refused("INVALID_ARGUMENT"):
+def test_a_delete_takes_no_transforms(near: service_calls.Service) -> None:
+    with assert_refused("INVALID_ARGUMENT"):
         commit(near, near.key("T", 1), ("n", "increment", 1), upsert=None,
                delete=near.key("T", 1))  # fmt: skip
 
 
 def test_an_entity_takes_500_transforms_in_a_commit_and_no_more(
-    near: service_calls.Service, refused: Callable[..., Any]
+    near: service_calls.Service,
 ) -> None:
     key, other = near.key("T", 1), near.key("T", 2)
     step = {"property": "n", "increment": {"integer_value": 1}}
@@ -310,7 +305,7 @@ def test_an_entity_takes_500_transforms_in_a_commit_and_no_more(
     )
     assert near.get(key) == near.get(other) == {"n": 500}
     half = {"upsert": near.entity(key), "property_transforms": [step] * 251}
-    with refused("INVALID_ARGUMENT", "500"):
+    with assert_refused("INVALID_ARGUMENT", "500"):
         near.commit(half, half, transaction=near.begin())
     assert near.get(key) == {"n": 500}
 
