@@ -1,14 +1,9 @@
 """Claims about exports and imports by the admin API: one moment, one commit, all or nothing."""
 
-import io
 import json
 import os
-import signal
-import sqlite3
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +11,12 @@ import pytest
 
 from emulator import errors, inprocess
 from emulator.admin_api import admin_protobufs, operations
-from emulator.import_export import export_files, export_folder, json_lines
-from emulator.storage import file_store, row_writer
+from emulator.import_export import export_files, export_folder
 from tests.emulator.support import admin_calls, service_calls
-from tests.emulator.support.admin_calls import Admin, metadata
+from tests.emulator.support.admin_calls import fill, metadata, whole
 from tests.emulator.support.service_calls import Service
 
-CANCELLED, FAILED_PRECONDITION, RESOURCE_EXHAUSTED = 1, 9, 8
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "exports"
-
-
-@pytest.fixture
-def admin(engine: inprocess.Engine, folder: Path) -> Iterator[admin_calls.Admin]:
-    made = Admin(engine, folder)
-    yield made
-    made.api.close()
-
-
-def fill(service: service_calls.Service, numbers: range = range(1, 4)) -> None:
-    for namespace in ("", "n"):
-        for kind in ("T", "U"):
-            service.commit(
-                *(
-                    {"upsert": service.entity(service.key(kind, n, namespace=namespace), a=n)}
-                    for n in numbers
-                )
-            )
-
-
-def whole(
-    engine: inprocess.Engine,
-) -> list[dict[str, dict[str, dict[Any, Any] | list[Any]] | dict[str, dict[Any, Any]]]]:
-    """Return all entities as lines, without the times of their commits."""
-    lines = b"".join(json_lines.export(engine.storage, json_lines.Selection())).splitlines()
-    return [json.loads(line)["entity"] for line in lines]
+FAILED_PRECONDITION = 9
 
 
 def path_of(folder: Path, url: str) -> Path:
@@ -278,108 +241,6 @@ def test_a_wrong_request_starts_nothing(
     assert not folder.exists()
 
 
-def test_a_cancelled_export_leaves_nothing(
-    admin: admin_calls.Admin,
-    near: service_calls.Service,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fill(near)
-    has_begun, may_go_on = threading.Event(), threading.Event()
-    pieces = json_lines.pieces
-
-    def held(snapshot: file_store.Snapshot, chosen: Any) -> Iterator[Any]:
-        has_begun.set()
-        assert may_go_on.wait(60)
-        return pieces(snapshot, chosen)
-
-    monkeypatch.setattr(json_lines, "pieces", held)
-    operation = admin.export()
-    assert has_begun.wait(60)
-    admin.call("CancelOperation", name=operation.name)
-    may_go_on.set()
-    assert admin.ended(operation).error.code == CANCELLED
-    assert list(folder.iterdir()) == []
-
-
-def test_a_cancelled_import_stores_nothing(
-    admin: admin_calls.Admin,
-    near: service_calls.Service,
-    engine: inprocess.Engine,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fill(near)
-    url = admin.exported()
-    engine.reset()
-    has_begun, may_go_on = threading.Event(), threading.Event()
-
-    def held(file: io.BufferedReader) -> Iterator[bytes]:
-        for line in iter(file.readline, b""):
-            has_begun.set()
-            assert may_go_on.wait(60)
-            yield line
-
-    monkeypatch.setattr(json_lines, "read_lines", held)
-    operation = admin.load(url)
-    assert has_begun.wait(60)
-    admin.call("CancelOperation", name=operation.name)
-    may_go_on.set()
-    assert admin.ended(operation).error.code == CANCELLED
-    assert whole(engine) == []
-
-
-def test_a_full_disk_ends_an_export_and_leaves_nothing(
-    admin: admin_calls.Admin,
-    near: service_calls.Service,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fill(near)
-
-    def full(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    operation = admin.ended(admin.export())
-    monkeypatch.undo()
-    assert operation.error.code == RESOURCE_EXHAUSTED
-    assert list(folder.iterdir()) == []
-    assert admin.exported()
-
-
-def test_a_fault_of_the_commit_stores_nothing(
-    admin: admin_calls.Admin,
-    near: service_calls.Service,
-    engine: inprocess.Engine,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fill(near)
-    url = admin.exported()
-    engine.reset()
-
-    def full(_writer: row_writer.Writer) -> None:
-        fault = sqlite3.OperationalError("database or disk is full")
-        fault.sqlite_errorcode = sqlite3.SQLITE_FULL
-        raise fault
-
-    monkeypatch.setattr(row_writer.Writer, "save_state", full)
-    operation = admin.ended(admin.load(url))
-    monkeypatch.undo()
-    assert operation.error.code == RESOURCE_EXHAUSTED
-    assert whole(engine) == []
-    assert admin.loaded(url) == 12
-
-
-def test_a_snapshot_that_no_thread_takes_is_given_back(
-    admin: admin_calls.Admin, near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(operations, "MAX_RUNNING", 0)
-    before = len(admin.api._engine.storage._connections.snapshots_left)
-    with pytest.raises(errors.ResourceExhausted):
-        admin.export()
-    assert len(admin.api._engine.storage._connections.snapshots_left) == before
-
-
 def test_exports_and_imports_are_billed(
     admin: admin_calls.Admin, near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
@@ -388,51 +249,6 @@ def test_exports_and_imports_are_billed(
         url = admin.exported(entity_filter={"kinds": ["T"]})
         admin.loaded(url)
     assert (cost.reads, cost.writes) == (6, 6)
-
-
-KILLED = """
-import os, signal, sys
-from emulator import inprocess
-from emulator.import_export import json_lines
-from tests.emulator.support.admin_calls import Admin
-data, folder, what, url = sys.argv[1:]
-engine = inprocess.open_engine(data)
-admin = Admin(engine, __import__("pathlib").Path(folder))
-def kill(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-if what == "export":
-    json_lines.pieces = lambda *_: iter(kill, None)
-    admin.ended(admin.export())
-else:
-    def lines(file):
-        for number, line in enumerate(file):
-            yield kill() if number == 5 else line
-    json_lines.read_lines = lines
-    admin.ended(admin.load(url))
-"""
-
-
-@pytest.mark.parametrize("what", ["export", "import"])
-def test_a_kill_leaves_no_export_and_no_part_of_an_import(
-    tmp_path: Path, folder: Path, what: str
-) -> None:
-    data = tmp_path / "data"
-    with inprocess.open_engine(data) as engine:
-        service = Service(inprocess.Channel(engine))
-        fill(service)
-        url = Admin(engine, folder).exported()
-        engine.reset()
-    ran = subprocess.run(
-        [sys.executable, "-c", KILLED, str(data), str(folder), what, url],
-        check=False, timeout=60, capture_output=True,
-    )  # fmt: skip
-    assert ran.returncode == -signal.SIGKILL, ran.stderr
-    with inprocess.open_engine(data) as engine:
-        assert whole(engine) == []
-        admin = Admin(engine, folder)
-        assert admin.loaded(url) == 12
-        admin.exported("gs://after")
-    assert [each.name for each in folder.iterdir() if each.name.startswith(".")] == []
 
 
 def test_the_form_of_an_export_is_one_that_exports_module_reads(

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,10 @@ import grpc
 import pytest
 
 from emulator import inprocess
-from emulator.encoding import keys
 from emulator.fault_injection import fault_plans
-from emulator.storage import group_commit, row_writer
-from tests.emulator.support import ledger_writer, service_calls, shared_commits, shifted_clock
-from tests.emulator.support.service_calls import Service
-from tests.emulator.support.shared_commits import Held, turn_of
+from emulator.storage import row_writer
+from tests.emulator.support import ledger_writer, service_calls, shared_commits
+from tests.emulator.support.shared_commits import Held, put_in_group
 from tests.support import programs
 
 PATIENCE = programs.PATIENCE
@@ -26,49 +23,6 @@ def status(future: futures.Future[Any]) -> str:
     """The name of the status that a call in another thread was answered with."""
     error: Any = future.exception(PATIENCE)
     return "OK" if error is None else error.code().name
-
-
-@pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> shared_commits.Watch:
-    made = shared_commits.Watch()
-    monkeypatch.setattr(sqlite3, "connect", made.connect)
-    return made
-
-
-@pytest.fixture
-def patient_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine ends no group before the test does."""
-    monkeypatch.setattr(group_commit, "LONGEST", 300.0)
-    monkeypatch.setattr(group_commit, "_NAP", 30.0)
-
-
-@pytest.fixture(params=["optimistic", "pessimistic"])
-def opened(
-    tmp_path: Path,
-    index_yaml: Path,
-    watch: shared_commits.Watch,
-    patient_groups: None,
-    request: pytest.FixtureRequest,
-) -> Iterator[tuple[inprocess.Engine, service_calls.Service]]:
-    options = {"indexes": index_yaml, "concurrency": request.param}
-    with inprocess.open_engine(tmp_path / "data", **options) as engine:
-        service = Service(inprocess.Channel(engine))
-        service.put(service.key("Known"), a=1)
-        watch.statements.clear()
-        yield engine, service
-
-
-def put_in_group(
-    engine: inprocess.Engine,
-    service: service_calls.Service,
-    threads: futures.ThreadPoolExecutor,
-    *names: str,
-) -> tuple[shared_commits.Held, list[futures.Future[Any]]]:
-    """Put entities, all in one group; returns the holder of the turn and the other commits."""
-    held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
-    puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
-    held.close_idle(len(names))
-    return held, puts
 
 
 def test_commits_that_wait_for_the_turn_share_one_commit(
@@ -116,7 +70,7 @@ def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "ab"]
     writes = engine.meter.total().writes
     watch.at_commit = look
-    held.close_idle(2)
+    held.release(2)
     for each in (held.done, *puts):
         each.result(PATIENCE)
     # No entity, the locks of both commits, no bill, no answer.
@@ -184,7 +138,7 @@ def test_a_transaction_whose_group_failed_is_still_open_and_commits_again(
     held = Held(engine, threads)
     change = {"insert": service.entity(key, a=1)}
     commit = threads.submit(service.commit, change, transaction=transaction)
-    held.close_idle(1)
+    held.release(1)
     assert status(commit) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
     watch.at_commit = lambda: None
@@ -205,11 +159,11 @@ def test_a_fault_of_sqlite_in_one_part_fails_its_group(
         raise shared_commits.fault(sqlite3.SQLITE_IOERR)
 
     monkeypatch.setattr(row_writer.Writer, "save_state", fail)
-    held.close_idle(0)
+    held.release(0)
     assert "cannot be read or written" in str(held.done.exception(PATIENCE))
     held = shared_commits.Held(engine, threads)
     put = threads.submit(service.put, service.key("T", "a"), a=1)
-    held.close_idle(1)
+    held.release(1)
     assert held.done.exception(PATIENCE)
     assert status(put) == "UNAVAILABLE"
     monkeypatch.undo()
@@ -228,7 +182,7 @@ def test_a_part_that_is_refused_takes_back_itself_alone(
     held = Held(engine, threads, there)
     both = {"insert": service.entity(service.key("T", "beside"), a=1)}, {"insert": there}
     refused = threads.submit(service.commit, *both)
-    held.close_idle(1)
+    held.release(1)
     assert status(refused) == "ALREADY_EXISTS"
     held.done.result(PATIENCE)
     assert watch.commits == 1
@@ -252,7 +206,7 @@ def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(
     watch.at_commit = fail
     held = Held(engine, threads, there)
     insert = threads.submit(service.commit, {"insert": there})
-    held.close_idle(1)
+    held.release(1)
     # ALREADY_EXISTS would be of an entity that was never there.
     assert status(insert) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
@@ -266,7 +220,7 @@ def test_the_first_part_may_fail_and_the_others_are_stored(
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0), fails=True)
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "ab"]
-    held.close_idle(2)
+    held.release(2)
     for put in puts:
         put.result(PATIENCE)
     with pytest.raises(KeyError):
@@ -286,7 +240,7 @@ def test_a_fault_at_a_point_strikes_one_part_of_a_group(
         fault_plans.Plan.parse({"rules": [{"point": point, "call": 1, "status": "INTERNAL"}]})
     )
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in "abc"]
-    held.close_idle(3)
+    held.release(3)
     outcomes = [status(put) for put in puts]
     assert sorted(outcomes) == ["INTERNAL", "OK", "OK"]
     held.done.result(PATIENCE)
@@ -306,7 +260,7 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     held = Held(engine, threads, service.entity(key, a=10))
     late = {"upsert": service.entity(key, a=found + 1)}
     commit = threads.submit(service.commit, late, transaction=transaction)
-    held.close_idle(1)
+    held.release(1)
     assert status(commit) == "ABORTED"
     assert service.get(key) == {"a": 10}
 
@@ -344,168 +298,9 @@ def test_ids_that_a_group_gave_out_are_never_the_same(
     engine, service = opened
     held = Held(engine, threads)
     asked = [threads.submit(service.call, "AllocateIds", keys=[service.key("T")]) for _ in "abc"]
-    held.close_idle(3)
+    held.release(3)
     given = {each.result(PATIENCE).keys[0].path[-1].id for each in asked}
     assert len(given) == 3
-
-
-def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
-    opened: tuple[inprocess.Engine, service_calls.Service],
-    watch: shared_commits.Watch,
-    threads: futures.ThreadPoolExecutor,
-) -> None:
-    engine, service = opened
-    held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
-    load = threads.submit(engine.load, [service.entity(service.key("T", 1), a=1)], "test")
-    held.close_idle(1)
-    held.done.result(PATIENCE)
-    assert load.result(PATIENCE) == 1
-    assert watch.statements == ["BEGIN IMMEDIATE", "COMMIT"] * 2
-    with engine.storage.write() as writer:
-        put = threads.submit(service.put, service.key("T", 2), a=2)
-        programs.wait_until(lambda: turn_of(engine)._awaited == 1)
-        writer.clear()
-        assert watch.commits == 2
-    put.result(PATIENCE)
-    assert watch.statements == ["BEGIN IMMEDIATE", "COMMIT"] * 4
-    assert service.names("T") == [2]
-
-
-@pytest.mark.parametrize(("most", "commits"), [(1, 5), (2, 3), (5, 1)])
-def test_a_group_takes_in_no_more_than_it_may(
-    opened: tuple[inprocess.Engine, service_calls.Service],
-    watch: shared_commits.Watch,
-    threads: futures.ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
-    most: int,
-    commits: int,
-) -> None:
-    monkeypatch.setattr(group_commit, "MOST", most)
-    held, puts = put_in_group(*opened, threads, *"abcd")
-    for each in (held.done, *puts):
-        each.result(PATIENCE)
-    assert watch.commits == commits
-
-
-def test_a_group_takes_nobody_in_when_its_time_is_over(
-    opened: tuple[inprocess.Engine, service_calls.Service],
-    watch: shared_commits.Watch,
-    threads: futures.ThreadPoolExecutor,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_commit, "LONGEST", 0.0)
-    held, puts = put_in_group(*opened, threads, *"abcd")
-    for each in (held.done, *puts):
-        each.result(PATIENCE)
-    assert watch.commits == 5
-
-
-class TestWithSomebodyWhoNeverComes:
-    """A thread that was to take the turn is gone, say interrupted: a group is left open."""
-
-    @pytest.fixture
-    def opened(
-        self, opened: tuple[inprocess.Engine, service_calls.Service]
-    ) -> tuple[inprocess.Engine, service_calls.Service]:
-        engine, service = opened
-        turn_of(engine)._awaited += 1
-        return engine, service
-
-    def test_a_group_ends_all_the_same(
-        self,
-        opened: tuple[inprocess.Engine, service_calls.Service],
-        watch: shared_commits.Watch,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        monkeypatch.setattr(group_commit, "_NAP", 0.1)
-        _, service = opened
-        service.put(service.key("T", 1), a=1)
-        assert watch.commits == 1
-        assert service.names("T") == [1]
-
-    @pytest.fixture
-    def left_open(
-        self,
-        opened: tuple[inprocess.Engine, service_calls.Service],
-        threads: futures.ThreadPoolExecutor,
-    ) -> futures.Future[Any]:
-        """A put whose group nobody ends."""
-        engine, service = opened
-        put = threads.submit(service.put, service.key("T", 1), a=1)
-        turn = turn_of(engine)
-        programs.wait_until(lambda: turn._group and turn._group.parts and not turn._lock.locked())
-        return put
-
-    def test_closing_commits_what_is_under_way(
-        self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
-    ) -> None:
-        engine, _ = opened
-        engine.storage.close()
-        left_open.result(PATIENCE)
-        with inprocess.open_engine(engine.storage.path) as again:
-            service = Service(inprocess.Channel(again))
-            assert service.names("T") == [1]
-
-    def test_a_read_of_a_moment_sees_what_was_under_way_before_it(
-        self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
-    ) -> None:
-        engine, service = opened
-        moment = engine.storage._now() + 1
-        with engine.storage.read() as before:
-            assert moment > before.version
-        with engine.storage.read_at(moment) as snapshot:
-            encoded = keys.encode(keys.Partition("test"), service.key("T", 1))
-            seen = snapshot.entity_version(encoded)
-        assert seen == left_open.result(PATIENCE).mutation_results[0].version
-        turn_of(engine)._awaited -= 1
-        later = service.commit({"upsert": service.entity(service.key("T", 2), a=1)})
-        assert later.mutation_results[0].version > moment
-
-
-def test_the_log_is_not_emptied_in_the_middle_of_a_group(
-    tmp_path: Path, index_yaml: Path, patient_groups: None
-) -> None:
-    clock = shifted_clock.ShiftedClock()
-    options: dict[str, Any] = {"history": 0, "clock": clock, "indexes": index_yaml}
-    with inprocess.open_engine(tmp_path / "data", **options) as engine:
-        service = Service(inprocess.Channel(engine))
-        service.put(service.key("T", 1), a=1)
-        clock.ahead += 600
-        with turn_of(engine)._taken():
-            turn_of(engine)._begin()
-        assert service.names("T") == [1]  # its end finds the log due, and the turn free
-        turn_of(engine).close()
-        assert service.names("T") == [1]
-        assert not (tmp_path / "data-wal").stat().st_size
-
-
-@pytest.mark.parametrize("is_after", [False, True])
-def test_an_interrupt_at_the_commit_is_told_as_what_became_of_it(
-    opened: tuple[inprocess.Engine, service_calls.Service],
-    watch: shared_commits.Watch,
-    is_after: bool,
-) -> None:
-    engine, service = opened
-    turn = turn_of(engine)
-
-    def interrupt() -> None:
-        if is_after:
-            sqlite3.Connection.execute(turn.connection, "COMMIT")
-        raise KeyboardInterrupt
-
-    with turn._taken():
-        group = turn._begin()
-        group.parts.append(group_commit.Part(group.connection))
-        group.connection.execute("INSERT INTO reserved VALUES (x'00')")
-        watch.at_commit = interrupt
-        with pytest.raises(KeyboardInterrupt):
-            turn._end()
-    watch.at_commit = lambda: None
-    assert group.over.is_set()
-    assert (group.fault is None) == is_after
-    with engine.storage.read() as snapshot:
-        assert snapshot.is_reserved(b"\0") == is_after
-    service.put(service.key("T", 1), a=1)
 
 
 def test_a_crowd_of_threads_is_stored_whole(

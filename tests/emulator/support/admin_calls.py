@@ -1,10 +1,13 @@
 """The Datastore Admin API called in one line each, in this process."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from emulator import inprocess
 from emulator.admin_api import admin_protobufs, admin_service
+from emulator.import_export import json_lines
+from tests.emulator.support import service_calls
 
 PATIENCE = 60  # seconds
 
@@ -55,3 +58,22 @@ def metadata(operation: Any) -> Any:
         if operation.metadata.Unpack(made):
             return made
     raise AssertionError(operation)
+
+
+def fill(service: service_calls.Service, numbers: range = range(1, 4)) -> None:
+    for namespace in ("", "n"):
+        for kind in ("T", "U"):
+            service.commit(
+                *(
+                    {"upsert": service.entity(service.key(kind, n, namespace=namespace), a=n)}
+                    for n in numbers
+                )
+            )
+
+
+def whole(
+    engine: inprocess.Engine,
+) -> list[dict[str, dict[str, dict[Any, Any] | list[Any]] | dict[str, dict[Any, Any]]]]:
+    """Return all entities as lines, without the times of their commits."""
+    lines = b"".join(json_lines.export(engine.storage, json_lines.Selection())).splitlines()
+    return [json.loads(line)["entity"] for line in lines]

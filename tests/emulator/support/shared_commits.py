@@ -13,6 +13,7 @@ from typing import Any
 
 from emulator import inprocess
 from emulator.encoding import keys
+from tests.emulator.support import service_calls
 from tests.support import programs
 
 _TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
@@ -50,7 +51,7 @@ def fault(code: int = sqlite3.SQLITE_FULL) -> sqlite3.Error:
 
 
 class Held:
-    """A commit that puts entities and keeps the turn until it is let go."""
+    """A commit that puts entities and keeps the writer's turn until it is released."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Held:
             if self._fails:
                 raise KeyError("as the test wants it")
 
-    def close_idle(self, waiting: int) -> None:
+    def release(self, waiting: int) -> None:
         """Let it go as soon as so many others wait for the turn."""
         turn = turn_of(self._engine)
         programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")
@@ -88,3 +89,16 @@ class Held:
 def turn_of(engine: inprocess.Engine) -> Any:
     """The writer's turn in an engine."""
     return engine.storage._connections.turn
+
+
+def put_in_group(
+    engine: inprocess.Engine,
+    service: service_calls.Service,
+    threads: futures.ThreadPoolExecutor,
+    *names: str,
+) -> tuple[Held, list[futures.Future[Any]]]:
+    """Put entities, all in one group; returns the holder of the turn and the other commits."""
+    held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
+    puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
+    held.release(len(names))
+    return held, puts

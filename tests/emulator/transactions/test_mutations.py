@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from google.protobuf import timestamp_pb2
 
-from emulator.transactions import mutations
 from tests.emulator.support import service_calls, shifted_clock
 from tests.emulator.support.service_calls import assert_refused
 
@@ -53,46 +52,6 @@ def test_timestamps_are_cut_to_microseconds(service: service_calls.Service) -> N
     service.put(service.key("T", 1), t=value)
     found = service.get(service.key("T", 1))["t"]
     assert (found.seconds, found.nanos) == (-5, 123_456_000)
-
-
-def test_a_looked_up_key_comes_back_byte_for_byte(service: service_calls.Service) -> None:
-    named = service.key("T", "x", "U", 5, namespace="n")
-    service.put(named)
-    bare = service.key("T", 1)
-    service.put(bare)
-    bare.ClearField("partition_id")
-    for key in (named, bare):
-        response = service.lookup(key)
-        assert response.found[0].entity.key == key
-        assert response.found[0].entity.key.SerializeToString() == key.SerializeToString()
-    bare.path[0].id = 2
-    missing = service.lookup(bare).missing[0]
-    assert missing.entity.key == bare
-    assert missing.version > 0
-
-
-def test_a_lookup_of_a_key_twice_finds_it_once(service: service_calls.Service) -> None:
-    service.put(service.key("T", 1))
-    assert len(service.lookup(service.key("T", 1), service.key("T", 1)).found) == 1
-
-
-def test_a_lookup_takes_1000_keys_and_no_more(service: service_calls.Service) -> None:
-    asked = [service.key("T", n + 1) for n in range(1001)]
-    assert len(service.lookup(*asked[:1000]).missing) == 1000
-    with assert_refused("INVALID_ARGUMENT"):
-        service.lookup(*asked)
-
-
-def test_a_large_lookup_is_deferred_in_parts(
-    service: service_calls.Service, unindexed: type[service_calls.Unindexed]
-) -> None:
-    names = range(1, 7)
-    for n in names:
-        service.put(service.key("T", n), v=unindexed(b"x" * 900_000))
-    response = service.lookup(*(service.key("T", n) for n in names))
-    assert response.ByteSize() < 4 * 1024 * 1024
-    assert len(response.found) + len(response.deferred) == 6
-    assert response.deferred
 
 
 def test_insert_update_upsert_and_delete_do_what_they_say(service: service_calls.Service) -> None:
@@ -191,48 +150,6 @@ def test_a_transactional_commit_applies_mutations_of_one_entity_in_order(
     ):
         with assert_refused(status):
             service.commit(*bad, transaction=service.begin())
-
-
-def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(
-    service: service_calls.Service,
-) -> None:
-    made = service.commit(*({"insert": service.entity(service.key("T"))} for _ in range(200)))
-    ids = [result.key.path[0].id for result in made.mutation_results]
-    keys = service.call("AllocateIds", keys=[service.key("P", "x", "T") for _ in range(200)]).keys
-    ids += [key.path[-1].id for key in keys]
-    assert len(set(ids)) == 400
-    assert all(len(str(number)) == 16 and number < 2**53 for number in ids)
-    assert ids[:200] != sorted(ids[:200])
-
-
-def test_allocated_ids_are_no_entities_and_keep_the_partition(
-    service: service_calls.Service,
-) -> None:
-    answered = service.call("AllocateIds", keys=[service.key("T", 1, "U", namespace="n")]).keys[0]
-    assert answered.partition_id == service.key("T", 1, namespace="n").partition_id
-    assert answered.path[0].id == 1
-    assert service.get(answered) is None
-    assert not service.call("AllocateIds").keys
-
-
-def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(
-    service: service_calls.Service,
-) -> None:
-    with assert_refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
-        service.call("AllocateIds", keys=[service.key("T", 1)])
-    with assert_refused("INVALID_ARGUMENT", "Key path is incomplete: [T: null]"):
-        service.call("ReserveIds", keys=[service.key("T")])
-    with assert_refused("INVALID_ARGUMENT"):
-        service.call("ReserveIds", keys=[service.key("T", "name")])
-
-
-def test_ids_in_use_or_reserved_are_passed_over(
-    near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)
-    near.put(near.key("T", 1))
-    near.call("ReserveIds", keys=[near.key("T", 2)])
-    assert near.call("AllocateIds", keys=[near.key("T")]).keys[0].path[0].id == 3
 
 
 def test_incomplete_keys_are_only_for_insert_and_upsert_and_only_at_the_end(
