@@ -43,9 +43,18 @@ app_compilation.compile_once()
 _IS_MEASURED = pytest.StashKey[bool]()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say of each test whether it is measured."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--few-values", action="store_true", help="give each test only its first three values"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Say of each test whether it is measured, and leave out those that nobody wants now."""
     repeated = coverage_pause.repeated(item.nodeid for item in items)
+    if config.getoption("--few-values"):
+        config.hook.pytest_deselected(items=[each for each in items if each.nodeid in repeated])
+        items[:] = [each for each in items if each.nodeid not in repeated]
     for item in items:
         marked = any(item.get_closest_marker(each) for each in coverage_pause.UNMEASURED)
         item.stash[_IS_MEASURED] = not marked and item.nodeid not in repeated

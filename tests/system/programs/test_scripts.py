@@ -420,7 +420,7 @@ exit 0
         ended, did = self.gate(folder, "--quick", "--durations=5")
         assert ended.returncode == 0, ended.stderr
         assert "mypy " in did
-        assert "-m not slow and not browser" in did[-1]
+        assert "--few-values -m not slow and not browser" in did[-1]
         assert "--ignore=tests/system/programs" in did[-1]
         assert did[-1].endswith("--durations=5")
         assert not [line for line in did if line.startswith(("coverage", "npm"))]
@@ -501,3 +501,10 @@ def test_a_commit_subject_has_at_most_60_characters(tmp_path, subject, status):
     (tmp_path / "message").write_text(subject + "\n")
     hook = programs.ROOT / "scripts" / "hooks" / "commit-msg"
     assert programs.run([hook, tmp_path / "message"], cwd=tmp_path).returncode == status
+
+
+def test_few_values_are_the_first_three_of_each_test():
+    path = Path(__file__).relative_to(programs.ROOT)
+    asked = ["--collect-only", "-q", "--few-values", "-k", "commit_subject"]
+    said = programs.run([sys.executable, "-m", "pytest", *asked, path], cwd=programs.ROOT)
+    assert said.stdout.count("::test_a_commit_subject_has_at_most_60_characters[") == 3
