@@ -76,7 +76,7 @@ class Tab:
         """Chromium itself logs every refused request; this test means to be refused."""
         self.expected.append(f"responded with a status of {status}")
 
-    def check(self) -> None:
+    def assert_no_faults(self) -> None:
         self.faults += self.page.evaluate("window.violations ?? []")
         unexpected = [
             fault for fault in self.faults if not any(part in fault for part in self.expected)
@@ -118,7 +118,7 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
 
         yield opened
         for tab in tabs:
-            tab.check()
+            tab.assert_no_faults()
 
 
 @contextlib.contextmanager

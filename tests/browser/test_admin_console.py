@@ -330,7 +330,7 @@ def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_broug
     see(reader, "Look here")
     with open_store.context():
         dispatcher.deliver(told(), now=account_holders.here(), handlers=wiring.HANDLERS)
-        stored_state.check_sums()
+        stored_state.assert_sums()
 
 
 def moderate(open_store: connection.Store) -> None:

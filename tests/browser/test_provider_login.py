@@ -114,7 +114,7 @@ def stage(
     made = Stage(_origin(server), issuer, website, browser)
     yield made
     for tab in made.tabs:
-        tab.check()
+        tab.assert_no_faults()
     for context in made.contexts:
         context.close()
 

@@ -151,7 +151,7 @@ def events_of_comments() -> dict[str, set[str]]:
     return {event: done for event, done in events().items() if not event.startswith("followed/")}
 
 
-def check_tree(found: Iterable[Said], counted: dict[str, int]) -> None:
+def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
     """No number twice, none above the counter it came from; every parent there, one level up."""
     by_id = {row.id: row for row in found}
     assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
@@ -165,10 +165,10 @@ def check_tree(found: Iterable[Said], counted: dict[str, int]) -> None:
             assert 0 < row.number <= parent.children
 
 
-def check_sums(*, is_delivered: bool = True) -> None:
+def assert_sums(*, is_delivered: bool = True) -> None:
     """Every counter is what the comments themselves add up to; no event is left."""
     found = said().values()
-    check_tree(found, roots())
+    assert_tree_sound(found, roots())
     assert in_threads() == ledger.in_threads(found)
     if is_delivered:
         assert events() == {}

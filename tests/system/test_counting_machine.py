@@ -307,7 +307,7 @@ class Machine(RuleBasedStateMachine):
         for _ in range(2):  # the first may go on where an interrupted one ended
             for site in ("a", "b"):
                 assert recount.site(site, tell=print, fixes=True) == 0
-        stored_state.check_sums()
+        stored_state.assert_sums()
         self.what_is_stored_is_what_the_ledger_says()
 
     def _settle(self, step: Step, failing: list[dict[str, object]]) -> None:

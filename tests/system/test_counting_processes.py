@@ -255,15 +255,15 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
     assert [child.returncode for child in children] == [status] * 2
     told = [words[1] for words in said if words[0] == "T"]
     told += _finish()
-    stored_state.check_sums()
+    stored_state.assert_sums()
     for thread in roots:
         name = records.ThreadName("demo", thread)
         assert repair.find_problems(sample_threads.SETTINGS.scheme, name) == []
         sharding.gather(name)
-    stored_state.check_sums()
+    stored_state.assert_sums()
     assert recount.site("demo", tell=print, fixes=False) == 0
-    _check_told(said, told)
-    _check_wishes(said, sorted(roots))
+    _assert_told(said, told)
+    _assert_wishes(said, sorted(roots))
     return len(set(told))
 
 
@@ -281,7 +281,7 @@ def _finish() -> list[str]:
     return told
 
 
-def _check_told(said: list[list[str]], told: list[str]) -> None:
+def _assert_told(said: list[list[str]], told: list[str]) -> None:
     """Each change that was answered was told of, each comment that is there, and nothing else."""
     stored = stored_state.said()
     assert {words[1] for words in said if words[0] == "A"} <= set(told)
@@ -294,7 +294,7 @@ def _check_told(said: list[list[str]], told: list[str]) -> None:
     assert {comment for _, comment in keys} <= stored.keys()
 
 
-def _check_wishes(said: list[list[str]], threads: list[str]) -> None:
+def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
     """Votes and followers are as the last answer said, or as a call without an answer wanted."""
     allowed: dict[tuple[str, ...], set[int]] = {}
     for letter, *words in said:

@@ -42,7 +42,7 @@ READING = [row for row in ROWS if row.method == "GET"]
 LEADING = ("href", "src", "action", "formaction", "content", "data")
 
 
-def check_document(source: str) -> None:
+def assert_document_safe(source: str) -> None:
     """Nothing runs but our own files, and nothing leads where a stranger wants it to."""
     for tag, values in html_reader.Elements(source).elements:
         assert tag not in {"iframe", "object", "embed", "frame", "applet"}
@@ -57,7 +57,7 @@ def check_document(source: str) -> None:
     assert "<svg/onload" not in source
 
 
-def check(answer: TestResponse) -> None:
+def assert_safe(answer: TestResponse) -> None:
     assert answer.status_code < 500
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert "Set-Cookie" not in answer.headers
@@ -66,7 +66,7 @@ def check(answer: TestResponse) -> None:
         assert not where.startswith(("/", "\\"))
         assert not urlsplit(where).scheme
     if answer.mimetype == "text/html":
-        check_document(answer.text)
+        assert_document_safe(answer.text)
     elif "json" in answer.mimetype:
         # No function of somebody's stands before it, which is how such answers were stolen.
         assert answer.text[:1] in "{["
@@ -76,16 +76,16 @@ def check(answer: TestResponse) -> None:
 def test_what_a_link_holds_is_text_and_leads_nowhere(all_roles: AllRoles, row: Row) -> None:
     path, is_desk = path_of(row.rule, all_roles.comment().id), row.rule.startswith("/admin")
     client = all_roles.client("owner" if is_desk else "nobody")
-    check(client.get(path, query_string=row.query))
+    assert_safe(client.get(path, query_string=row.query))
     for name, payload in itertools.product(NAMES, PAYLOADS[:2] if is_desk else PAYLOADS):
-        check(client.get(path, query_string={**row.query, name: payload}))
+        assert_safe(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
     # Who is not signed in is shown the way, and a link from elsewhere is asked for once more.
     stranger = all_roles.client("nobody")
     for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
         query = {**row.query, "next": payload, "cursor": payload}
-        check(stranger.get(path, query_string=query, headers=headers))
+        assert_safe(stranger.get(path, query_string=query, headers=headers))
 
 
 def test_the_page_that_asks_again_asks_for_itself(all_roles: AllRoles) -> None:
@@ -132,7 +132,7 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     for answer in documents:
         assert answer.status_code == 200
         assert "Mallory" in answer.text
-        check_document(answer.text)
+        assert_document_safe(answer.text)
         assert "javascript:" not in answer.text
         targets = [values.get("href") for _, values in html_reader.Elements(answer.text).elements]
         assert not set(STORED) & set(targets)

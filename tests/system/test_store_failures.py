@@ -152,7 +152,7 @@ def test_a_write_whose_n_th_call_fails_is_done_once_when_it_is_repeated(
     assert 503 in seen
     assert {200, 201} & set(seen)
     with open_store.context():
-        _check()
+        _assert_sound()
 
 
 @pytest.mark.parametrize("name", READS)
@@ -187,15 +187,15 @@ def test_a_post_without_a_key_whose_answer_is_lost_is_there_and_its_repeat_is_an
     assert ask().status_code == 201
     with open_store.context():
         assert _found("once") == 2
-        _check()
+        _assert_sound()
 
 
-def _check() -> None:
+def _assert_sound() -> None:
     now = sample_threads.START + timedelta(days=36_500)
     for comment in cast_vote.waiting(now):
         cast_vote.count(comment.id, now=now)
     dispatcher.deliver(counter_oracle.events(), now=now, handlers=wiring.HANDLERS)
-    stored_state.check_sums()
+    stored_state.assert_sums()
     assert (
         repair.find_problems(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "t")) == []
     )

@@ -221,7 +221,7 @@ def test_dead_letters_are_revived_one_or_all(
     assert run("delivery", "revive", "--all").output == f"2{told[1:]}"
     assert dead_letters.waiting(sample_threads.START).dead == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_dead_letters_are_dropped_one_or_all(
@@ -232,7 +232,7 @@ def test_dead_letters_are_dropped_one_or_all(
     assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
     assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_the_types_that_the_command_takes_are_those_there_are() -> None:

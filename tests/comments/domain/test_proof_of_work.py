@@ -22,7 +22,7 @@ def made(secret: str = SECRET, tries: int = 50) -> dict[str, Any]:
     return dict(msgspec.to_builtins(challenge))
 
 
-def refused(solution: str) -> None:
+def assert_refused(solution: str) -> None:
     with pytest.raises(errors.Forbidden) as caught:
         proof_of_work.check(solution, secret=SECRET)
     assert caught.value.code == "proof-invalid"
@@ -101,7 +101,7 @@ def test_no_two_challenges_are_the_same() -> None:
     ],
 )
 def test_a_solution_that_was_changed_is_refused(changed: dict[str, object]) -> None:
-    refused(proof_solver.solved(made(), **changed))
+    assert_refused(proof_solver.solved(made(), **changed))
 
 
 @pytest.mark.parametrize(
@@ -111,29 +111,31 @@ def test_a_solution_that_was_changed_is_refused(changed: dict[str, object]) -> N
 def test_what_a_challenge_says_cannot_be_changed(old: str, new: str) -> None:
     given = made()
     assert old in given["salt"]
-    refused(proof_solver.solved(given, salt=given["salt"].replace(old, new)))
+    assert_refused(proof_solver.solved(given, salt=given["salt"].replace(old, new)))
 
 
 def test_digits_of_the_number_cannot_move_into_the_salt() -> None:
     given = made(tries=50_000)
     solution = json.loads(base64.b64decode(proof_solver.solved(given)))
     first, rest = divmod(solution["number"], 10)
-    refused(proof_solver.encoded({**solution, "salt": f"{given['salt']}{first}", "number": rest}))
+    assert_refused(
+        proof_solver.encoded({**solution, "salt": f"{given['salt']}{first}", "number": rest})
+    )
 
 
 def test_one_of_another_secret_or_purpose_is_refused() -> None:
-    refused(proof_solver.solved(made("another secret of the tests")))
+    assert_refused(proof_solver.solved(made("another secret of the tests")))
     forged = v1.create_challenge(
         v1.ChallengeOptions(hmac_key=SECRET, max_number=9, params={"s": "demo"})
     )
-    refused(proof_solver.solved(vars(forged)))
+    assert_refused(proof_solver.solved(vars(forged)))
 
 
 @pytest.mark.parametrize(
     "solution", ["", "x", "====", "bnVsbA==", "W10=", "e30=", "\ud800", "é", "A" * 3_000, "/w=="]
 )
 def test_what_is_no_solution_at_all_is_refused(solution: str) -> None:
-    refused(solution)
+    assert_refused(solution)
 
 
 def test_a_challenge_without_work_has_nothing_to_find() -> None:

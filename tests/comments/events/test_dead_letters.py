@@ -103,7 +103,7 @@ def test_what_is_revived_is_delivered_and_counted(
     dead_letters.revive(event, now=NOW)
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(1, 0, 30 * 60, 0)
     assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     (message,) = _messages(1, dead=True)
     dead_letters.revive(message, now=NOW)
     claimed = message_queue.claim(message, now=NOW)

@@ -98,7 +98,7 @@ def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_n
     assert early == counter_oracle.events() == [f"{row.id}.1"]
     assert dispatcher.sweep(now=NOW, handlers=handlers) == dispatcher.Done(1, 0)
     assert told == early
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
@@ -114,7 +114,7 @@ def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
     faults.plan = []
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     assert told == [f"{row.id}.1"] * 2
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_an_event_waits_for_every_handler(store: connection.Store, site: records.Site) -> None:
@@ -133,7 +133,7 @@ def test_an_event_waits_for_every_handler(store: connection.Store, site: records
     assert row.done == ["counters", "erasures", "questions", "webhooks"]
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     assert len(told) == 1
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 TERM = timedelta(minutes=10)
@@ -250,7 +250,7 @@ def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
     later = NOW + outbox.FIRST_PAUSE
     assert outbox.due(later, 10) == [bad]
     assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
@@ -280,7 +280,7 @@ def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
     # Whoever was done with it is not told again when the others are.
     bad = ""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_exact_handlers_share_a_commit(
@@ -291,7 +291,7 @@ def test_exact_handlers_share_a_commit(
     faults.calls.clear()
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=(*wiring.HANDLERS, other))
     assert faults.calls.count("Commit") == 1
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_an_event_that_always_fails_is_given_up_kept_and_revived(
@@ -316,4 +316,4 @@ def test_an_event_that_always_fails_is_given_up_kept_and_revived(
     assert [event.id for event in outbox.pending("counters")] == counter_oracle.events()
     dead_letters.revive(counter_oracle.events()[0], now=NOW)
     assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()

@@ -55,12 +55,12 @@ def _deliver() -> dispatcher.Done:
     return dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
-def _check(commits: Commits) -> None:
+def _assert_counted(commits: Commits) -> None:
     """Everything was counted, by commits that the service takes."""
     assert max(commits.writes) <= MOST_WRITES
     assert max(commits.bytes) <= MOST_BYTES
     assert counter_oracle.events() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
@@ -88,7 +88,7 @@ def test_an_import_of_many_authors_and_days_is_told_in_parts(
     assert counter_oracle.events() == events
     assert _deliver() == dispatcher.Done(len(events), 0)
     assert totals.of_site("demo")["participants"] == 101
-    _check(commits)
+    _assert_counted(commits)
 
 
 def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
@@ -104,7 +104,7 @@ def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
     events = counter_oracle.events()
     assert len(events) > 1
     assert _deliver() == dispatcher.Done(len(events), 0)
-    _check(commits)
+    _assert_counted(commits)
 
 
 def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
@@ -121,4 +121,4 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
     assert _deliver() == dispatcher.Done(dispatcher.AT_ONCE, 0)
     assert max(commits.writes) > dispatcher.MOST_ROWS  # what they have in common is one row
-    _check(commits)
+    _assert_counted(commits)

@@ -45,7 +45,7 @@ def test_the_process_that_posted_delivers_soon_and_asks_no_query(
     worker.step()
     assert "RunQuery" not in faults.calls
     assert faults.calls.count("Commit") == 1
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
@@ -57,7 +57,7 @@ def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
     assert len(counter_oracle.events()) == 8
     clock.now += worker_thread.SWEEP_EVERY
     worker.step()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_a_store_that_fails_while_delivering_stops_no_worker(
@@ -77,7 +77,7 @@ def test_a_store_that_fails_while_delivering_stops_no_worker(
     assert row.attempts == 0  # that was not the event's fault
     clock.now += worker_thread.SWEEP_EVERY
     worker.step()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_what_waits_in_a_process_is_bounded(
@@ -110,7 +110,7 @@ def test_cron_delivers_and_only_cron_may(open_store: connection.Store, site: rec
         "no-store",
     )  # fmt: skip
     with open_store.context():
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 def _client(store: connection.Store) -> flask.testing.FlaskClient:

@@ -235,7 +235,7 @@ def test_each_hook_is_told_of_what_it_wants(store: connection.Store, site: recor
         ("hook/demo/one", '{"type":"comment.retracted"}'),
         ("hook/demo/two", '{"type":"comment.retracted"}'),
     ]
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_nobody_is_told_of_another_sites_comments_nor_of_imports(

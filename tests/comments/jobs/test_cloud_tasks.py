@@ -185,7 +185,7 @@ def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
     assert answer.json is not None
     assert (answer.json["delivered"], answer.json["waiting"]) == (1, 0)
     with open_store.context():
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
@@ -279,7 +279,7 @@ def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
     assert answer.json is not None
     assert answer.json["delivered"] == 3
     with open_store.context():
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 def test_a_service_that_hangs_holds_up_no_request(

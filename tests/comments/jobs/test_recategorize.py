@@ -101,7 +101,7 @@ def _change(*names: str) -> int:
     return recategorize.change(NAME, names, now=NOW)
 
 
-def _check() -> None:
+def _assert_all_right() -> None:
     """No walk goes on, every counter is exact, and the recount agrees before and after delivery."""
     # A comment that comes or goes may give its thread other categories: a worker walks through it.
     recategorize.finish(now=NOW)
@@ -109,7 +109,7 @@ def _check() -> None:
     assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
     assert recount.site("demo", tell=print, fixes=False) == 0
     _deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     assert recount.site("demo", tell=print, fixes=False) == 0
 
 
@@ -135,15 +135,15 @@ def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[
 
 def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> None:
     assert _change("Travel", "sport") == 6
-    _check()
+    _assert_all_right()
     assert _numbers("news") == {"approved": 1, "participants": 1}
     assert _numbers("sport") == {"approved": 6, "participants": 3}
     assert _numbers("travel") == {"approved": 6, "participants": 3}
     assert _change() == 6
-    _check()
+    _assert_all_right()
     assert _numbers("sport") == _numbers("travel") == {}
     assert _change() == 0
-    _check()
+    _assert_all_right()
 
 
 def test_readers_see_nothing_of_it(filed: records.Site) -> None:
@@ -166,7 +166,7 @@ def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
         recategorize.change(records.ThreadName("demo", "nothing"), ["news"], now=NOW)
     with pytest.raises(errors.BadInput):
         _change("a/b")
-    _check()
+    _assert_all_right()
 
 
 @pytest.mark.parametrize("commit", range(COMMITS))
@@ -183,7 +183,7 @@ def test_a_change_that_was_killed_after_any_commit_is_finished_by_whoever_comes_
     sample_threads.post(filed, "meanwhile", author=_author(4))
     assert recount.site("demo", tell=print, fixes=False) == 0
     scheduler.settle(NOW)
-    _check()
+    _assert_all_right()
     assert _numbers("travel") == {"approved": 7, "participants": 4}
 
 
@@ -200,7 +200,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(
     hook.plan(commit, when, fail)
     _change("travel")
     assert hook.is_over
-    _check()
+    _assert_all_right()
     assert _numbers("travel") == {"approved": 6, "participants": 3}
 
 
@@ -212,7 +212,7 @@ def test_two_runners_share_one_walk(
     hook.plan(commit, "after", other)
     _change("travel")
     assert hook.is_over
-    _check()
+    _assert_all_right()
     assert _numbers("travel") == {"approved": 6, "participants": 3}
 
 
@@ -227,7 +227,7 @@ def test_a_change_upon_a_change_wins(
     )
     _change("travel")
     assert hook.is_over
-    _check()
+    _assert_all_right()
     assert _numbers("sport") == {"approved": 6, "participants": 3}
     assert _numbers("travel") == {}
 
@@ -241,7 +241,7 @@ def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
     hook.plan(step, "after", act, "RunQuery")
     _change("travel")
     assert hook.is_over
-    _check()
+    _assert_all_right()
     assert _numbers("sport") == {"approved": 6, "participants": 3}
     assert _numbers("travel") == {}
 
@@ -263,7 +263,7 @@ def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
     hook.plan(commit, when, _elsewhere(open_store, act))
     _change("travel")
     assert hook.is_over
-    _check()
+    _assert_all_right()
 
 
 def test_writers_and_changes_at_once_leave_every_counter_exact(
@@ -287,7 +287,7 @@ def test_writers_and_changes_at_once_leave_every_counter_exact(
         for each in work:
             each.result()
     recategorize.finish(now=NOW)
-    _check()
+    _assert_all_right()
 
 
 def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> None:
@@ -299,7 +299,7 @@ def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> N
     rows = outbox.read(events)
     assert {row.kind for row in rows} == {"filed"}
     assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # nobody is told of it but the counters
-    _check()
+    _assert_all_right()
 
 
 def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
@@ -313,7 +313,7 @@ def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
     moved = _change(*reads.get(comment_rows.thread_key(NAME)).categories)
     moved += recategorize.change(OTHER, ["news"], now=NOW)
     assert moved == 1
-    _check()
+    _assert_all_right()
 
 
 def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
@@ -322,7 +322,7 @@ def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> N
     refiled = transactions.transaction(lambda: maintenance.refile(NAME, [other, "a" * 26], now=NOW))
     assert (refiled.writes, refiled.changed) == ((), 0)
     recategorize.finish(now=NOW)
-    _check()
+    _assert_all_right()
 
 
 def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
@@ -331,5 +331,5 @@ def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
     assert recategorize.finish(now=NOW, steps=2) < 7
     assert recategorize.finish(now=NOW, steps=0) == 0
     recategorize.finish(now=NOW)
-    _check()
+    _assert_all_right()
     assert _numbers("travel") == {"approved": 7, "participants": 3}

@@ -132,7 +132,7 @@ class Categories(RuleBasedStateMachine):
             recategorize.finish(now=NOW)
             assert list(reads.fetch(reads.Query("Job"))) == []
             dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
-            counter_oracle.check_all()
+            counter_oracle.assert_all_counted()
         finally:
             self._small.stop()
             self._context.__exit__(None, None, None)

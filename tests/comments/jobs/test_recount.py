@@ -62,7 +62,7 @@ def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
     ]
     assert counter_drift.recount_all() == found
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("folded", [False, True])
@@ -99,7 +99,7 @@ def test_sites_authors_and_their_rows_in_threads_are_mended_too(
         Difference(counting.author_scope("demo", author), "approved", 0, 2),
     ]
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 STATISTICS = [
@@ -128,7 +128,7 @@ def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
     assert counter_drift.recount_all(fixes=False) == found
     assert counter_drift.recount_all() == found
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("scope", STATISTICS)
@@ -141,7 +141,7 @@ def test_rows_of_statistics_that_are_gone_come_back(
         Difference(scope, name, 0, numbers[name]) for name in sorted(numbers)
     ]
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("day", ["", "2020-02-20"])
@@ -159,7 +159,7 @@ def test_rows_of_statistics_that_count_nothing_go(
     )
     assert counter_drift.recount_all() == [Difference(scope, "approved", 2, 0)]
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
@@ -181,7 +181,7 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
     )
     assert len(counter_drift.recount_all()) == 3 + 1 + 1 + 1
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("lost", range(4))
@@ -195,14 +195,14 @@ def test_a_shard_that_is_gone_is_counted_again(
         ) or counter_rows.thread_counter(counter_drift.NAME, n)
         counter_drift.plant(row, approved=1)
     counter_drift.plant(counter_drift.thread_row(), approved=-4)
-    counter_oracle.check()
+    counter_oracle.assert_counted()
     counter_drift.delete(counter_rows.thread_counter_key(counter_drift.NAME, lost))
     assert {each.scope for each in counter_drift.recount_all()} == {HERE}
     assert counter_drift.recount_all() == []
     sample_threads.post(site, "more", counted_rows["2"].id)
     counter_drift.deliver()
     sharding.gather(counter_drift.NAME)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_threads_stored_before_there_were_counters_get_theirs(
@@ -219,7 +219,7 @@ def test_threads_stored_before_there_were_counters_get_theirs(
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_what_events_have_still_to_add_is_counted_in(
@@ -237,7 +237,7 @@ def test_what_events_have_still_to_add_is_counted_in(
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_an_event_that_was_lost_is_found_as_drift(
@@ -256,7 +256,7 @@ def test_an_event_that_was_lost_is_found_as_drift(
         *(Difference(each, "approved", 0, 1) for each in _places_of(row.author.id)),
     ]
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_an_interrupted_recount_goes_on_where_it_ended(
@@ -300,4 +300,4 @@ def test_many_authors_are_mended_in_transactions_of_bounded_size(
         )
     assert len(counter_drift.recount_all()) == 10 + 20
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()

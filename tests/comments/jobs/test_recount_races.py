@@ -81,7 +81,7 @@ def test_what_people_write_between_comparison_and_mending_stays(
     counter_drift.recount_all()
     assert between.is_over
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("commit", COMPARED)
@@ -102,7 +102,7 @@ def test_two_recounts_at_once_mend_once(
     counter_drift.recount_all()
     assert between.is_over
     assert counter_drift.recount_all() == []
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("query", range(13))
@@ -123,7 +123,7 @@ def test_a_comparison_is_of_one_moment(
     assert counter_drift.recount_all() == []
     assert between.is_over
     counter_drift.deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_a_recount_finds_nothing_while_writers_go_on(
@@ -148,7 +148,7 @@ def test_a_recount_finds_nothing_while_writers_go_on(
         assert found == [[]] * 6
         recategorize.finish(now=counter_drift.NOW)
         counter_drift.deliver()
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 def _write(store: connection.Store, site: records.Site, label: int, stop: threading.Event) -> None:
@@ -194,4 +194,4 @@ def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
     assert between.is_over
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (1, 0, 1)
-    sample_votes.check()
+    sample_votes.assert_counted()

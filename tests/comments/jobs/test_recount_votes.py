@@ -48,7 +48,7 @@ def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
     assert (sample_votes.stored(one.id), sample_votes.stored(two.id)) == ((1, 1, 0), (2, 1, 1))
     sample_votes.count_all()
     assert counter_drift.recount_all() == []
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
@@ -63,4 +63,4 @@ def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
     assert counter_drift.recount_all() == [Difference(Scope("comment", row.id), "votes", 2, 0)]
     assert counter_drift.recount_all() == []
     sample_votes.count_all()
-    sample_votes.check()
+    sample_votes.assert_counted()

@@ -57,13 +57,13 @@ def _grow(site: records.Site) -> Grown:
 def processes(engine: inprocess.Engine, repaired_rows: Grown) -> list[reader_processes.Reader]:
     """Two processes that have read everything."""
     warm = [reader_processes.Reader(engine, ahead=ahead) for ahead in (0.0, 600.0)]
-    _check(warm)
+    _assert_current(warm)
     return warm
 
 
-def _check(processes: list[reader_processes.Reader]) -> None:
+def _assert_current(processes: list[reader_processes.Reader]) -> None:
     for process in processes:
-        process.check(NAME)
+        process.assert_current(NAME)
 
 
 def _damage(row: records.Comment, **values: object) -> None:
@@ -109,16 +109,16 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
 ) -> None:
     damage(repaired_rows)
     assert repair.fix(SCHEME, NAME)
-    _check(processes)
+    _assert_current(processes)
     folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
-    _check(processes)
+    _assert_current(processes)
     processes[0].now += thread_view.CACHE_MAX_AGE  # one sees the new directory, one the old
-    _check(processes)
+    _assert_current(processes)
     for process in processes:
         process.now += compactor.GRACE
     compactor.clear(folded)
-    _check(processes)
+    _assert_current(processes)
     total = processes[0].do(lambda: thread_view.view(NAME).total)
     assert total == processes[0].expected(NAME)[2]
     assert leftovers.sweep(NAME) == []
@@ -137,18 +137,18 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
     folded = compactor.switch(prepared) if stops == "before the clearing" else None
     damage(repaired_rows)
     repair.fix(SCHEME, NAME)
-    _check(processes)
+    _assert_current(processes)
     folded = folded or compactor.switch(prepared)
-    _check(processes)
+    _assert_current(processes)
     for process in processes:
         process.now += compactor.GRACE
     assert folded is not None
     compactor.clear(folded)
-    _check(processes)
+    _assert_current(processes)
     compaction.whole(NAME)
     for process in processes:
         process.now += compactor.GRACE
-    _check(processes)
+    _assert_current(processes)
 
 
 @pytest.mark.parametrize("query", range(1, 7))
@@ -179,7 +179,7 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
     assert queries > 1
     for process in processes:
         process.now += compactor.GRACE
-    _check(processes)
+    _assert_current(processes)
 
 
 def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
@@ -193,14 +193,14 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
     own_comment.retract(
         moved.id, author_id=moved.author.id, revision=None, now=sample_threads.START
     )
-    _check(processes)
+    _assert_current(processes)
     _clear_after_the_grace(folded, processes)
-    _check(processes)
+    _assert_current(processes)
     folded = compactor.fold(SCHEME, NAME)
     assert folded is not None
-    _check(processes)
+    _assert_current(processes)
     _clear_after_the_grace(folded, processes)
-    _check(processes)
+    _assert_current(processes)
 
 
 def _clear_after_the_grace(

@@ -48,7 +48,7 @@ def _flags(name: records.ThreadName) -> int:
     return reads.count(reads.Query("Comment", where=where))
 
 
-def _check_reader(name: records.ThreadName) -> None:
+def _assert_reader_right(name: records.ThreadName) -> None:
     expected = [presentation.fragment(row) for row in ordered_query.thread(name)]
     assert thread_view.using(name, lambda v: [each.json for each in v.rows()]) == expected
 
@@ -69,7 +69,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     clock.now += max(worker_thread.LOOK_EVERY, sharding.QUIET)
     worker.step()
     assert reads.get(comment_rows.thread_key(name)).shards == 1
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
@@ -91,7 +91,7 @@ def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
     clock.now += 1
     assert worker.step() == scheduler.Done(0, 1, 0)
     assert _flags(name) == 0
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_a_process_that_starts_finishes_what_another_one_left(
@@ -186,7 +186,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
         sample_threads.post(site, "text")
         backlog.erased(name)
         programs.wait_until(lambda: directories.load_directory(name).version)
-        _check_reader(name)
+        _assert_reader_right(name)
     assert worker.stop(programs.PATIENCE)
 
 
@@ -222,7 +222,7 @@ def test_the_command_folds_clears_and_removes_orphans(
     with open_store.context():
         assert scheduler.look() == []
         assert leftovers.sweep(name) == []
-        _check_reader(name)
+        _assert_reader_right(name)
 
 
 def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
@@ -300,7 +300,7 @@ def test_cron_is_let_in_by_what_only_it_can_present(
     }
     with open_store.context():
         assert _flags(name) == 0
-        _check_reader(name)
+        _assert_reader_right(name)
 
 
 @pytest.mark.parametrize("given", ["", SECRET])

@@ -48,10 +48,10 @@ class Instance(reader_processes.Reader):
     def call(self) -> scheduler.Done:
         for each in self.others:  # read the directory just before another one replaces it
             each.now += thread_view.CACHE_MAX_AGE
-            each.check(NAME)
+            each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
         for each in self.others:  # with what they held before the clearing, if that may still be
-            each.check(NAME)
+            each.assert_current(NAME)
         return done
 
     def wait(self, seconds: float) -> None:
@@ -59,9 +59,9 @@ class Instance(reader_processes.Reader):
         self.waited.append(seconds)
         self.clock += seconds
         for each in self.others:
-            each.check(NAME)
+            each.assert_current(NAME)
             each.now += seconds
-            each.check(NAME)
+            each.assert_current(NAME)
 
 
 @pytest.fixture(autouse=True)
@@ -131,12 +131,12 @@ def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
         # Nothing was cleared before its grace, nothing was deleted that readers use.
         assert scheduler.look() == [NAME]
         for each in others:
-            each.check(NAME)
+            each.assert_current(NAME)
     assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert scheduler.look() == []
     for each in others:
-        each.check(NAME)
+        each.assert_current(NAME)
 
 
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
@@ -192,7 +192,7 @@ def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
     assert best is not None
     assert _rankings() == [best.ranking]
     for each in others:
-        each.check(NAME)
+        each.assert_current(NAME)
 
 
 def _rankings() -> list[str]:

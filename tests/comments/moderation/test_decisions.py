@@ -35,8 +35,8 @@ def _status(row: records.Comment) -> Status:
     return decisions.case("demo", row.id).comment.status
 
 
-def _check() -> None:
-    stored_state.check_sums(is_delivered=False)
+def _assert_stored() -> None:
+    stored_state.assert_sums(is_delivered=False)
     assert repair.find_problems(sample_threads.SETTINGS.scheme, NAME) == []
 
 
@@ -56,11 +56,11 @@ def test_what_is_taken_away_leaves_its_place_and_comes_back_to_it(
     assert sample_threads.listed(site) == ["1", "-", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
     assert _decide(tree_rows["3"], verb).status is status
     assert sample_threads.listed(site)[-1] == "2.1"
-    _check()
+    _assert_stored()
     assert _decide(tree_rows["1.1"], Verb.APPROVE).sort_hash == tree_rows["1.1"].sort_hash
     _decide(tree_rows["3"], Verb.RESTORE)
     assert sample_threads.listed(site) == before
-    _check()
+    _assert_stored()
 
 
 def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_back(
@@ -70,10 +70,10 @@ def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_
     assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
     _decide(tree_rows["2.1"], Verb.SPAM)
     assert sample_threads.listed(site)[-2:] == ["1.2", "3"]
-    _check()
+    _assert_stored()
     _decide(tree_rows["2.1"], Verb.APPROVE)
     assert sample_threads.listed(site)[-3:] == ["-", "2.1", "3"]
-    _check()
+    _assert_stored()
 
 
 def test_a_decision_is_undone_once_and_to_what_stood_before(
@@ -211,7 +211,7 @@ def test_many_at_once_are_many_decisions_each_with_its_outcome(
         decisions.bulk(
             "demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=sample_threads.START
         )
-    _check()
+    _assert_stored()
 
 
 def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
@@ -304,7 +304,7 @@ def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
             assert isinstance(refused[0], errors.RevisionMismatch)
             assert len(audit_log.log("demo", subject=row.id)) == 1
     with open_store.context():
-        _check()
+        _assert_stored()
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
                 assert isinstance(approved, records.Comment)
                 assert approved.body == row.body
     with open_store.context():
-        _check()
+        _assert_stored()
 
 
 @pytest.mark.slow
@@ -357,7 +357,7 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
             assert _status(row) is Status.RETRACTED
     with open_store.context():
         assert ordered_query.thread(NAME) == ()
-        _check()
+        _assert_stored()
 
 
 @pytest.mark.slow
@@ -380,4 +380,4 @@ def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
         assert decided.revision == revision + 1
         assert len(stored_state.audit()) == number
     faults.plan.clear()
-    _check()
+    _assert_stored()

@@ -57,7 +57,7 @@ def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
     with pytest.raises(errors.Conflict):
         _decide(tree_rows["1.1"], Verb.RESTORE)
     _deliver()
-    stored_state.check_sums()
+    stored_state.assert_sums()
 
 
 def test_the_term_begins_anew_with_a_later_refusal(tree_rows: dict[str, records.Comment]) -> None:

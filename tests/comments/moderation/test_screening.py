@@ -33,7 +33,7 @@ def test_what_is_held_has_its_place_and_appears_in_it(site: records.Site) -> Non
     moderated_site.approve(held)
     assert sample_threads.listed(site) == ["first", "held", "later"]
     moderated_site.settle()
-    stored_state.check_sums()
+    stored_state.assert_sums()
     assert repair.find_problems(sample_threads.SETTINGS.scheme, moderated_site.NAME) == []
 
 
@@ -96,7 +96,7 @@ def test_an_approved_comment_that_is_edited_into_a_link_is_held_again(site: reco
         is Status.PENDING
     )
     moderated_site.settle()
-    stored_state.check_sums()
+    stored_state.assert_sums()
 
 
 @pytest.mark.parametrize(

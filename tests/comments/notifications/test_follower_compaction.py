@@ -42,7 +42,7 @@ def prepared(base: follower_lists.Pointer) -> follower_compaction.Prepared:
     return found
 
 
-def check_settled(expected: Iterable[str]) -> None:
+def assert_settled(expected: Iterable[str]) -> None:
     """After one more compaction the list is that, and nothing is stored beside it."""
     while follower_compaction.is_marked(NAME):
         assert follower_compaction.compact(NAME)
@@ -72,7 +72,7 @@ def test_who_marks_while_a_generation_is_closed_is_neither_lost_nor_folded_with_
     follower_compaction.clean(NAME)
     assert members() == ["ann", "cid", "dan"]
     assert stored("FollowerMark") == {"0000000002bob", "0000000002cid", "0000000002dan"}
-    check_settled(["ann", "cid", "dan"])
+    assert_settled(["ann", "cid", "dan"])
 
 
 def test_of_two_who_fold_one_switches_and_the_other_leaves_nothing() -> None:
@@ -83,7 +83,7 @@ def test_of_two_who_fold_one_switches_and_the_other_leaves_nothing() -> None:
     assert follower_compaction.switch(one)
     leave("ann")
     assert not follower_compaction.switch(other)
-    check_settled(["bob"])
+    assert_settled(["bob"])
 
 
 def test_a_switch_whose_answer_was_lost_is_known_again() -> None:
@@ -91,7 +91,7 @@ def test_a_switch_whose_answer_was_lost_is_known_again() -> None:
     found = prepared(follower_compaction.close(NAME))
     assert follower_compaction.switch(found)
     assert follower_compaction.switch(found)
-    check_settled(["ann"])
+    assert_settled(["ann"])
 
 
 def test_a_late_switch_does_not_bring_back_who_left() -> None:
@@ -101,7 +101,7 @@ def test_a_late_switch_does_not_bring_back_who_left() -> None:
     leave("ann")
     assert follower_compaction.compact(NAME)
     assert not follower_compaction.switch(late)
-    check_settled(["bob"])
+    assert_settled(["bob"])
 
 
 def test_a_closed_generation_that_somebody_left_is_folded_first() -> None:
@@ -111,7 +111,7 @@ def test_a_closed_generation_that_somebody_left_is_folded_first() -> None:
     join("bob")
     assert follower_compaction.compact(NAME)
     assert members() == ["bob"]
-    check_settled(["bob"])
+    assert_settled(["bob"])
 
 
 def test_who_cleans_spares_the_segments_of_an_attempt_that_may_still_switch() -> None:
@@ -121,7 +121,7 @@ def test_who_cleans_spares_the_segments_of_an_attempt_that_may_still_switch() ->
     found = prepared(follower_compaction.close(NAME))
     follower_compaction.clean(NAME)
     assert follower_compaction.switch(found)
-    check_settled(["ann", "bob"])
+    assert_settled(["ann", "bob"])
 
 
 def test_cleaning_late_deletes_no_mark_since() -> None:
@@ -130,7 +130,7 @@ def test_cleaning_late_deletes_no_mark_since() -> None:
     leave("ann")
     follower_compaction.clean(NAME)
     assert members() == ["bob"]
-    check_settled(["bob"])
+    assert_settled(["bob"])
 
 
 def test_who_folds_slowly_finds_a_segment_gone_and_gives_up() -> None:
@@ -142,7 +142,7 @@ def test_who_folds_slowly_finds_a_segment_gone_and_gives_up() -> None:
     join("00")
     slow = dataclasses.replace(follower_compaction.close(NAME), directory=base.directory)
     assert follower_compaction.prepare(NAME, slow) is None
-    check_settled(["00"])
+    assert_settled(["00"])
 
 
 def test_segments_without_a_change_are_kept_and_small_ones_join_their_neighbours() -> None:
@@ -158,9 +158,9 @@ def test_segments_without_a_change_are_kept_and_small_ones_join_their_neighbours
     leave(*({*names} - {*staying}))
     assert follower_compaction.compact(NAME)
     assert len(follower_lists.pointer(NAME).directory.lines) <= 3
-    check_settled(staying)
+    assert_settled(staying)
     leave(*names)
-    check_settled([])
+    assert_settled([])
     assert follower_lists.pointer(NAME).directory == id_sets.Directory()
 
 
@@ -174,7 +174,7 @@ def test_loading_adds_each_once_also_who_has_left(monkeypatch: pytest.MonkeyPatc
         follower_compaction.load(NAME, again)
         assert members() == expected
         assert follower_lists.count(NAME) == len(expected)
-    check_settled(expected)
+    assert_settled(expected)
 
 
 def test_who_left_a_list_that_somebody_had_closed_joins_by_a_later_loading() -> None:
@@ -184,7 +184,7 @@ def test_who_left_a_list_that_somebody_had_closed_joins_by_a_later_loading() -> 
     follower_compaction.load(NAME, ["ann", "bob"])
     assert members() == ["ann", "bob"]
     leave("ann")
-    check_settled(["bob"])
+    assert_settled(["bob"])
 
 
 def test_loading_beside_somebody_who_folds_faster_ends_with_everybody(
@@ -231,7 +231,7 @@ def test_an_interrupted_cleaning_is_found_by_the_mark_that_asks(
     engine.install_faults(None)
     assert failing > 7  # twenty marks of three each, and the segments
     assert follower_lists.asking() == []
-    check_settled(names)
+    assert_settled(names)
 
 
 def test_what_a_compaction_costs(engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch) -> None:

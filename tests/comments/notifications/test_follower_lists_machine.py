@@ -186,7 +186,7 @@ class Lists(RuleBasedStateMachine):
         assert follower_lists.contains(NAME, follower) == (follower in self.oracle)
         assert follower_lists.count(NAME) == len(self.oracle)
 
-    def _check_settled(self) -> None:
+    def _assert_settled(self) -> None:
         """What is left is finished by whoever comes next, and nothing stays behind."""
         for _ in range(3):
             assert follower_compaction.compact(NAME)

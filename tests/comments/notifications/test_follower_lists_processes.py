@@ -129,15 +129,15 @@ def _run(path: Path, plan: object) -> tuple[int, str]:
     return child.returncode, said
 
 
-def _check(expected: set[str]) -> None:
+def _assert_read(expected: set[str]) -> None:
     assert list(follower_lists.every(NAME, limit=10)) == sorted(expected)
 
 
-def _check_settled(expected: set[str]) -> None:
+def _assert_settled(expected: set[str]) -> None:
     """Nothing is left over after whoever comes next has folded."""
     for _ in range(2):
         assert follower_compaction.compact(NAME)
-    _check(expected)
+    _assert_read(expected)
     at = follower_lists.pointer(NAME)
     assert at.directory.count == len(expected)
     query = reads.Query("FollowerMark", keys_only=True)
@@ -163,7 +163,7 @@ def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
         _change(expected, turn)
     status, commits = _run(path, {"rules": []})
     assert status == 0
-    _check_settled(expected)
+    _assert_settled(expected)
     assert int(commits) > 6  # two queries' marks, three segments, lines, the switch, the closing
     killed = 0
     # What is stored after a commit is what is stored before the next one.
@@ -174,10 +174,10 @@ def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
         # Another history may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         killed += status != 0
-        _check(expected)
+        _assert_read(expected)
         _change(expected, call + 1)
-        _check(expected)
-        _check_settled(expected)
+        _assert_read(expected)
+        _assert_settled(expected)
     assert killed > 5
 
 
@@ -198,7 +198,7 @@ def test_fifty_threads_of_two_processes_change_a_list_that_both_fold(
     assert len(wanted) > THREADS * 2
     found = set(follower_lists.every(NAME, limit=50)) - {"everybody's"}
     assert found == {follower for follower, follows in wanted.items() if follows}
-    _check_settled(set(follower_lists.every(NAME, limit=50)))
+    _assert_settled(set(follower_lists.every(NAME, limit=50)))
 
 
 def _mark_many(ids: list[str], *, follows: bool) -> None:

@@ -116,4 +116,4 @@ def test_whatever_happens_everybody_gets_what_he_wants_once(
                 for number, address in enumerate(box.recipients)
             ]
             assert sorted(told) == sorted(model.expected)
-            counter_oracle.check_all()
+            counter_oracle.assert_all_counted()

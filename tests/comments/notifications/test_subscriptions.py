@@ -117,7 +117,7 @@ def test_followers_are_counted_from_events_each_change_once(
             counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
         )
         assert _followers() == 2
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
@@ -146,7 +146,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
     assert recount.site("demo", tell=told.append, fixes=True) == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     assert _followers() == 3
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     assert recount.site("demo", tell=told.append, fixes=True) == 0
 
 
@@ -176,7 +176,7 @@ def test_many_who_follow_and_leave_at_once_are_counted_exactly(
         dispatcher.deliver(
             counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS
         )
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
         assert _followers() == subscriptions.count(THREAD)
 
 

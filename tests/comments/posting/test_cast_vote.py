@@ -41,7 +41,7 @@ def test_a_voter_has_one_vote_the_last(
     assert _votes(row).get("g:bob") == last
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (int(last == 1), int(last == -1), last or 0)
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
@@ -165,7 +165,7 @@ def test_a_hundred_parallel_votes_of_one_voter_are_one(
     assert _votes(row) == {"g:bob": 1}
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (1, 0, 1)
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_fifty_new_voters_of_one_network_at_once_are_as_many_as_may_be(
@@ -202,7 +202,7 @@ def test_a_vote_whose_call_fails_once_is_one_vote(
         assert _votes(row) == ({"g:bob": value} if value else {})
         assert list(map(len, sample_votes.networks())) == ([1] if value else [])
     sample_votes.count_all()
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(

@@ -137,7 +137,7 @@ def test_every_row_says_what_its_votes_come_to_whatever_fails(
         if not sample_votes.left():
             break
         sample_votes.count_all()
-    sample_votes.check()
+    sample_votes.assert_counted()
     assert recount.site("demo", tell=print, fixes=False) == 0
     cast = sample_votes.cast()
     assert cast[ids[0]] == {"g:everybody": 1}

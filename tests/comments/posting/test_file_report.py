@@ -53,7 +53,7 @@ def test_so_many_different_people_have_a_comment_held_and_say_why(row: records.C
     )  # fmt: skip
     (entry,) = audit_log.log("demo")
     assert (entry.actor, entry.verb) == (file_report.BY, "hold")
-    stored_state.check_sums(is_delivered=False)
+    stored_state.assert_sums(is_delivered=False)
 
 
 def test_a_person_counts_once_and_so_does_a_network(row: records.Comment) -> None:
@@ -226,7 +226,7 @@ def test_many_reports_at_once_hold_once(open_store: connection.Store, site: reco
         assert _status(row) is Status.PENDING
         assert len(audit_log.log("demo")) == 1
         assert reports.of([row.id])[row.id].open == 3
-        stored_state.check_sums(is_delivered=False)
+        stored_state.assert_sums(is_delivered=False)
 
 
 def test_the_answer_to_a_report_is_the_same_whatever_comes_of_it(

@@ -95,7 +95,7 @@ def post(client: FlaskClient, token: str = GOOD, body: str = "Hello", **more: An
     return proof_solver.post(client, body, turnstile=token, **more)
 
 
-def refused(response: TestResponse, status: int, code: str) -> None:
+def assert_refused(response: TestResponse, status: int, code: str) -> None:
     assert (response.status_code, response.get_json()["code"]) == (status, code), response.text
 
 
@@ -131,7 +131,7 @@ def test_browsers_are_told_the_site_key_where_it_is_asked(
 def test_without_a_token_nobody_is_asked_and_nothing_is_stored(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
-    refused(post(client, ""), 403, "turnstile-required")
+    assert_refused(post(client, ""), 403, "turnstile-required")
     assert post(client, "x" * (turnstile.LONGEST_TOKEN + 1)).status_code == 400
     assert (cloudflare.asked, stored(open_store)) == ([], [])
 
@@ -153,7 +153,7 @@ def test_a_token_that_is_bad_or_of_another_page_or_purpose_is_refused(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store, said: dict
 ) -> None:
     cloudflare.said = said
-    refused(post(client), 403, "turnstile-refused")
+    assert_refused(post(client), 403, "turnstile-refused")
     assert stored(open_store) == []
 
 
@@ -169,10 +169,10 @@ def test_a_token_is_good_for_one_post(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     assert post(client, body="one").status_code == 201
-    refused(post(client, body="two"), 403, "turnstile-refused")
+    assert_refused(post(client, body="two"), 403, "turnstile-refused")
     # Even where the service would take it twice.
     cloudflare.used.clear()
-    refused(post(client, body="three"), 403, "turnstile-refused")
+    assert_refused(post(client, body="three"), 403, "turnstile-refused")
     assert len(stored(open_store)) == 1
 
 
@@ -193,7 +193,7 @@ def test_a_repeat_of_a_post_is_the_same_post(
     assert post(client, key="key").status_code == 201
     # From another network, which has no note of it.
     assert post(client, key="key", peer="198.51.100.9").status_code == 201
-    refused(post(client, "new", key="other"), 503, "turnstile-unavailable")
+    assert_refused(post(client, "new", key="other"), 503, "turnstile-unavailable")
     assert len(stored(open_store)) == 1
 
 
@@ -202,11 +202,11 @@ def test_it_is_asked_beside_the_proof_of_work_and_after_it(
 ) -> None:
     with open_store.context():
         site_settings.change("demo", guard={"proof_of_work": 50})
-    refused(post(client), 403, "proof-required")
+    assert_refused(post(client), 403, "proof-required")
     assert cloudflare.asked == []
     proof = proof_solver.proof(client)
     assert post(client, proof=proof).status_code == 201
-    refused(post(client, "another", "another text", proof=proof), 403, "proof-spent")
+    assert_refused(post(client, "another", "another text", proof=proof), 403, "proof-spent")
 
 
 @pytest.mark.parametrize("beside", ["", "beside the proof of work"])
@@ -304,7 +304,7 @@ def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
         is_asked(open_store, port, settings, SHORT, refuses=then == "refuse")
         response = post(client)
     if then == "refuse":
-        refused(response, 503, "turnstile-unavailable")
+        assert_refused(response, 503, "turnstile-unavailable")
         assert response.headers["Retry-After"] == "60"
         assert stored(open_store) == []
         return
@@ -324,7 +324,7 @@ def test_what_fares_worse_anyway_is_not_only_held(
         post(client, "one", "casino")
         (case,) = decisions.queue("demo", Status.SPAM).cases
         assert case.rule == "rule:r"
-        counter_oracle.check()
+        counter_oracle.assert_counted()
 
 
 def test_a_secret_that_cannot_be_read_is_as_if_nobody_answered(

@@ -49,7 +49,7 @@ def test_a_count_whose_call_fails_once_counts_once(
     faults.lose(method, when, status)
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (2, 1, 1)
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_a_burst_of_votes_is_one_write_of_the_row(
@@ -94,7 +94,7 @@ def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_i
     clock.now += backlog.TELL_AFTER
     worker.step()
     assert totals.of_site("demo")["score"] == 3
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_a_worker_counts_a_vote_whose_answer_was_lost(
@@ -162,7 +162,7 @@ def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
     assert _votes(row) == {"g:ann": 1, "g:bob": 1}
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (2, 0, 2)
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 def test_imported_votes_stay_beside_those_that_are_cast(
@@ -178,7 +178,7 @@ def test_imported_votes_stay_beside_those_that_are_cast(
     sample_votes.vote(row, "bob", 0)
     sample_votes.count_all()
     assert sample_votes.stored(row.id) == (7, 4, 3)
-    sample_votes.check()
+    sample_votes.assert_counted()
 
 
 @pytest.mark.parametrize("is_late", [True, False])
@@ -195,7 +195,7 @@ def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
     assert sample_votes.stored(row.id) == (0, 0, 0)
     sample_votes.count_all()
     assert (sample_votes.cast(), sample_votes.networks()) == ({}, [])
-    sample_votes.check()
+    sample_votes.assert_counted()
     assert "score" not in totals.of_site("demo")
 
 

@@ -96,16 +96,16 @@ class Scene:
         for reader in self.readers:
             reader.now += compactor.GRACE
 
-    def check_readers(self) -> None:
+    def assert_readers_current(self) -> None:
         for reader in (*self.readers, reader_processes.Reader(self.engine)):
-            reader.check(NAME)
+            reader.assert_current(NAME)
 
     def finish(self) -> None:
         """Let others come, each knowing nothing, until there is nothing to do; check all."""
-        self.check_readers()
+        self.assert_readers_current()
         for _ in range(3):
             Folder(self.engine).work(self.pass_grace)
-            self.check_readers()
+            self.assert_readers_current()
         assert scheduler.look() == []
         directory = directories.load_directory(NAME)
         named = {line.key for line in directory.lines}.union(directories.parts_of(NAME))
@@ -162,12 +162,12 @@ def _grow(scene: Scene) -> None:
     Folder(scene.engine).work(scene.pass_grace)
     last = sample_threads.post(site, f"{CANARY} in the tail")
     Folder(scene.engine).work(scene.pass_grace)
-    scene.check_readers()
+    scene.assert_readers_current()
     assert _kinds_that_hold(CANARY) >= {"Comment", "Bucket"}
     scene.said = [first, last, sample_threads.post(site, f"{CANARY} in a row")]
     _vote(rows["1"], 5)
     sample_threads.grow(site, {f"later {n}": {} for n in range(6)})
-    scene.check_readers()
+    scene.assert_readers_current()
 
 
 def _vote(row: records.Comment, votes: int) -> None:

@@ -62,7 +62,7 @@ def _row(comment: records.Comment) -> comment_rows.Comment:
     return row
 
 
-def _check_reader(name: records.ThreadName) -> None:
+def _assert_reader_right(name: records.ThreadName) -> None:
     """A view's rows, total and sizes are those of the floor."""
     rows = ordered_query.thread(name)
     found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
@@ -93,7 +93,7 @@ def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
     compaction.whole(name)
     assert compactor.switch(slow) is None
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
     assert _stored_buckets(name) == _named(name)
 
 
@@ -111,7 +111,7 @@ def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
     leftovers.delete_orphans(name, leftovers.sweep(name))
     assert compactor.switch(prepared) is None
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
@@ -125,7 +125,7 @@ def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
     assert compactor.switch(prepared) is not None
     leftovers.delete_orphans(name, found)
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_a_refused_switch_leaves_no_bucket_behind(
@@ -141,7 +141,7 @@ def test_a_refused_switch_leaves_no_bucket_behind(
     compactor.clear(folded)
     assert _stored_buckets(name) == _named(name)
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_two_attempts_never_write_one_key(
@@ -164,7 +164,7 @@ def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
     compactor.clear(folded)
     assert _row(ten_compacted["1"]).unfolded
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 @pytest.mark.parametrize("verb", ["edit", "retract"])
@@ -183,11 +183,11 @@ def test_a_change_after_clearing_counts_once(
     for text in ("c", "d"):
         sample_threads.retract(rows[text]) if verb == "retract" else _edit(rows[text], "new")
         compaction.forget()
-        _check_reader(name)
+        _assert_reader_right(name)
     compaction.whole(name)
     assert _row(rows["d"]).shelved == (verb == "edit")
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
@@ -199,7 +199,7 @@ def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
     compaction.whole(name)
     with pytest.raises(directories.Gone):
         list(view.rows())
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> None:
@@ -222,7 +222,7 @@ def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
 ) -> None:
     for text in ("one", "two"):
         _edit(ten_compacted["1"], text)
-        _check_reader(name)
+        _assert_reader_right(name)
 
 
 def test_a_directory_larger_than_one_entity_reads_right(
@@ -235,7 +235,7 @@ def test_a_directory_larger_than_one_entity_reads_right(
         compaction.whole(name)
         assert len(directories.parts_of(name)) > 1
         compaction.forget()
-        _check_reader(name)
+        _assert_reader_right(name)
         # The parts of directories before this one are gone with them.
         assert _stored_buckets(name) == _named(name)
 
@@ -254,9 +254,9 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
     transactions.transaction(body)
     sample_threads.post(site, "new")
     compaction.whole(name)
-    _check_reader(name)
+    _assert_reader_right(name)
     sample_threads.retract(rows["b"])
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
     for step in steps:
         with testing.meter(engine) as met:
             compaction.forget()
-            _check_reader(name)
+            _assert_reader_right(name)
         assert (met.writes, met.deletes) == (0, 0)
         step()
 
@@ -379,7 +379,7 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     assert _kinds_that_hold("quetzalcoatlus") == set()
     held = {"Comment", "Bucket", "BucketDirectory"}  # an edit leaves the name on the first page
     assert _kinds_that_hold("Ann") == (held if verb == "edit" else set())
-    _check_reader(name)
+    _assert_reader_right(name)
 
 
 def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> compactor.Prepared:
@@ -437,9 +437,9 @@ def test_a_machine_that_slept_reads_its_directory_anew(
 
     monkeypatch.setattr(time, "clock_gettime", clock)
     compaction.forget()
-    _check_reader(name)
+    _assert_reader_right(name)
     sample_threads.post(site, "while it slept")
     sample_threads.retract(ten_compacted["1"])
     compaction.whole(name)
     asleep = thread_view.CACHE_MAX_AGE
-    _check_reader(name)
+    _assert_reader_right(name)

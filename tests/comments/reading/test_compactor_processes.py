@@ -198,7 +198,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
     )
 
 
-def _check_reader() -> None:
+def _assert_reader_right() -> None:
     """What a process that has just started reads is the floor's."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
@@ -207,12 +207,12 @@ def _check_reader() -> None:
     assert thread_view.view(NAME).total == len(rows)
 
 
-def _check_settled() -> None:
+def _assert_settled() -> None:
     """Nothing is left over after one more folding, by whoever comes next."""
     orphans = leftovers.sweep(NAME)
     compaction.whole(NAME)
     leftovers.delete_orphans(NAME, orphans)
-    _check_reader()
+    _assert_reader_right()
     sample_votes.count_waiting()
     assert scheduler.look() == []
     assert leftovers.sweep(NAME) == []
@@ -234,7 +234,7 @@ def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishe
 ) -> None:
     status, commits = _run(path, {"rules": []})
     assert status == 0
-    _check_settled()
+    _assert_settled()
     assert int(commits) > 3  # buckets, the switch, the flags, the deletion
     # What is stored after a commit is what is stored before the next one.
     for call in range(1, int(commits) + 1):
@@ -244,8 +244,8 @@ def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishe
         status, said = _run(path, {"rules": [rule]})
         # Another history may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
-        _check_reader()
-        _check_settled()
+        _assert_reader_right()
+        _assert_settled()
     assert repair.find_problems(SCHEME, NAME) == []
 
 
@@ -262,7 +262,7 @@ def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
         said = [child.communicate(timeout=programs.PATIENCE)[0].split() for child in children]
     assert [child.returncode for child in children] == [0, 0, 0]
     assert all(int(switched) > 0 for switched, _ in said)
-    _check_settled()
+    _assert_settled()
 
 
 def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
@@ -296,21 +296,21 @@ def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
             own_comment.retract(
                 rows[text].id, author_id=f"g:{text}", revision=None, now=sample_threads.START
             )
-        _check_reader()
+        _assert_reader_right()
         compaction.whole(NAME)
         # Not folded when the folder wakes: it must not take this flag, whose row it knows.
         own_comment.retract(
             rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
         )
         sample_threads.post(changed_thread, "after all")
-        _check_reader()
+        _assert_reader_right()
         folder.send_signal(signal.SIGCONT)
         assert folder.stdout.readline() == f"{outcome}\n"
     assert folder.returncode == 0
-    _check_reader()
+    _assert_reader_right()
     sample_votes.count_waiting()
     assert scheduler.look() == [NAME]
-    _check_settled()
+    _assert_settled()
 
 
 def _is_stopped(pid: int) -> bool:

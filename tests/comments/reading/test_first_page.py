@@ -98,7 +98,7 @@ def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
     compaction.forget()
 
 
-def _check(name: records.ThreadName) -> None:
+def _assert_first_page(name: records.ThreadName) -> None:
     """Fail unless the head is there and says what its directory says without it."""
     limits = (1, 5, 12)
     head = thread_view.head(name, max(limits))
@@ -113,13 +113,13 @@ def _check(name: records.ThreadName) -> None:
 
 
 def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
-    _check(name)
+    _assert_first_page(name)
     rows = thread_view.view(name).rows()
     first, second = (next(rows).id for _ in range(2))
     sample_threads.post(site, "in the tail", first)
-    _check(_fold(name))
+    _assert_first_page(_fold(name))
     own_comment.retract(second, author_id="g:1.1", revision=None, now=sample_threads.START)
-    _check(_fold(name))
+    _assert_first_page(_fold(name))
 
 
 def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
@@ -127,7 +127,7 @@ def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
 ) -> None:
     monkeypatch.setattr(compactor, "MOST_CLEARING", 0)
     sample_threads.post(site, "more")
-    _check(_fold(name))
+    _assert_first_page(_fold(name))
     assert not directories.load_directory(name).content.clearing
 
 

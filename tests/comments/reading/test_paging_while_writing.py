@@ -221,9 +221,9 @@ def test_a_cursor_of_any_other_listing_is_refused(
     for url in urls:
         for other, cursor in held.items():
             if other != url:
-                _refused(client.get(f"{url}&cursor={cursor}"), 400, "cursor")
+                _assert_refused(client.get(f"{url}&cursor={cursor}"), 400, "cursor")
         for garbage in ("x", "x.y", held[url][:-1], held[url][1:], "%C3%A9"):
-            _refused(client.get(f"{url}&cursor={garbage}"), 400, "cursor")
+            _assert_refused(client.get(f"{url}&cursor={garbage}"), 400, "cursor")
 
 
 def test_bad_limits_orders_and_parents_are_refused_by_name(
@@ -233,21 +233,23 @@ def test_bad_limits_orders_and_parents_are_refused_by_name(
     own, thread = ranked_rows["1"].id, "/api/v1/sites/demo/comments?thread=page"
     for order in Order:
         for limit in ("0", "201", "-1", "x", ""):
-            _refused(client.get(f"{thread}&order={order}&limit={limit}"), 400, "limit")
+            _assert_refused(client.get(f"{thread}&order={order}&limit={limit}"), 400, "limit")
         if order is not Order.THREAD:
             for parent in ("root", own, foreign):
-                _refused(client.get(f"{thread}&order={order}&parent={parent}"), 400, "parent")
-            _refused(client.get(f"{thread}&order={order}&around={own}"), 400, "order")
-    _refused(client.get(f"{thread}&order=worst"), 400, "order")
-    _refused(client.get(f"{thread}&parent=x"), 400, "parent")
-    _refused(client.get(f"{thread}&around={own}&cursor=x"), 400, "cursor")
-    _refused(client.get(f"{thread}&around={own}&parent=root"), 400, "parent")
+                _assert_refused(
+                    client.get(f"{thread}&order={order}&parent={parent}"), 400, "parent"
+                )
+            _assert_refused(client.get(f"{thread}&order={order}&around={own}"), 400, "order")
+    _assert_refused(client.get(f"{thread}&order=worst"), 400, "order")
+    _assert_refused(client.get(f"{thread}&parent=x"), 400, "parent")
+    _assert_refused(client.get(f"{thread}&around={own}&cursor=x"), 400, "cursor")
+    _assert_refused(client.get(f"{thread}&around={own}&parent=root"), 400, "parent")
     for name in ("parent", "around"):
-        _refused(client.get(f"{thread}&{name}={foreign}"), 400, name)
+        _assert_refused(client.get(f"{thread}&{name}={foreign}"), 400, name)
         assert client.get(f"{thread}&{name}={'a' * 26}").status_code == 404
 
 
-def _refused(answer: test.TestResponse, status: int, field: str) -> None:
+def _assert_refused(answer: test.TestResponse, status: int, field: str) -> None:
     assert (answer.status_code, answer.get_json()["field"]) == (status, field)
 
 

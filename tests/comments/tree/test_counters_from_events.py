@@ -37,7 +37,7 @@ def test_sites_and_authors_are_counted_from_events(
     sample_threads.post(site, "elsewhere", thread="other", author=sample_threads.author("1"))
     sample_threads.retract(grown["1.1"])
     assert _deliver() == dispatcher.Done(10, 0)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     assert totals.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
     assert totals.of_site("never seen") == {}
 
@@ -57,7 +57,7 @@ def test_categories_and_days_are_counted_from_events(
         sample_threads.post(site, "5", author=bob, thread="plain"),
     ]
     _deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     day, next_day = "2026-01-02", "2026-01-03"
     assert _numbers(counting.category_scope("demo", "news")) == {"approved": 4, "participants": 2}
     assert _numbers(counting.category_scope("demo", "sport")) == {"approved": 3, "participants": 2}
@@ -67,7 +67,7 @@ def test_categories_and_days_are_counted_from_events(
     for row in rows[:2]:
         sample_threads.retract(row)
     _deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     numbers = {"approved": 1, "participants": 1, "retracted": 2}
     assert _numbers(counting.category_scope("demo", "sport")) == numbers
     assert _numbers(counting.day_scope("demo", next_day)) == {"retracted": 1}
@@ -88,7 +88,7 @@ def test_events_delivered_twice_late_and_in_any_order_count_once(
     for event in events:
         dispatcher.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
     assert dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(9, 0)
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_two_that_deliver_the_same_events_at_once_count_them_once(
@@ -107,7 +107,7 @@ def test_two_that_deliver_the_same_events_at_once_count_them_once(
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(4)))
     with open_store.context():
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -117,7 +117,7 @@ def test_a_delivery_whose_answer_is_lost_counts_once(
     sample_threads.grow(site, sample_threads.TREE)
     faults.plan = [when, when]
     _deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
@@ -128,7 +128,7 @@ def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
     faults.calls.clear()
     assert _deliver() == dispatcher.Done(3, 0)
     assert faults.calls.count("Commit") == 3
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     assert totals.of_site("demo")["participants"] == 240
 
 
@@ -145,7 +145,7 @@ def test_a_delivered_retraction_leaves_the_author_nowhere(
     for row in rows:
         sample_threads.retract(row)
     _deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     for kind in (
         "Comment", "Counter", "Participation", "Standing", "Category", "Day", "Appearance", "Event"
     ):  # fmt: skip

@@ -36,16 +36,16 @@ def test_every_verb_leaves_every_counter_as_its_recount(
 ) -> None:
     grown = sample_threads.grow(site, sample_threads.TREE)
     assert counter_oracle.of(NAME) == {"approved": 8, "listed": 8, "participants": 8}
-    counter_oracle.check()
+    counter_oracle.assert_counted()
     sample_threads.retract(grown["1.1"])
-    counter_oracle.check()
+    counter_oracle.assert_counted()
     assert counter_oracle.of(NAME) == {
         "approved": 7, "listed": 8, "participants": 7, "retracted": 1
     }  # fmt: skip
     for text in ("1.1.1", "1.1.2"):
         sample_threads.retract(grown[text])  # the tombstone goes with the last of them
     assert counter_oracle.of(NAME)["listed"] == 5
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_an_author_is_one_participant_until_his_last_comment_is_gone(
@@ -60,7 +60,7 @@ def test_an_author_is_one_participant_until_his_last_comment_is_gone(
     assert counter_oracle.of(NAME)["participants"] == 1
     sample_threads.retract(rows[1])
     assert "participants" not in counter_oracle.of(NAME)
-    counter_oracle.check()
+    counter_oracle.assert_counted()
     assert list(reads.fetch(reads.Query("Participation"))) == []
 
 
@@ -84,7 +84,7 @@ def test_an_edit_reads_and_writes_no_counter(
             now=sample_threads.START,
         )
     assert "Counter" not in _kinds(cost.keys_read | cost.keys_written)
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_once_spread_replies_to_different_parents_write_nothing_in_common(
@@ -101,7 +101,7 @@ def test_once_spread_replies_to_different_parents_write_nothing_in_common(
         written.append(cost.keys_written)
     assert len(frozenset().union(*written)) == sum(len(keys) for keys in written)
     assert all("Thread" not in _kinds(keys) for keys in written)
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
@@ -122,12 +122,12 @@ def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
     with open_store.context():
         assert reads.get(comment_rows.thread_key(NAME)).shards > 1
         assert counter_oracle.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
-        counter_oracle.check()
+        counter_oracle.assert_counted()
         sharding.gather(NAME)
         assert reads.get(comment_rows.thread_key(NAME)).shards == 1
         assert len(list(reads.fetch(reads.Query("Counter")))) == 1
         assert counter_oracle.of(NAME) == {"approved": 104, "listed": 104, "participants": 104}
-        counter_oracle.check()
+        counter_oracle.assert_counted()
         assert repair.find_problems(sample_threads.SETTINGS.scheme, NAME) == []
 
 
@@ -145,7 +145,7 @@ def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first
     late = sharding.Turn(known, NAME)
     _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
-    counter_oracle.check()
+    counter_oracle.assert_counted()
     late.end()
     assert known._busy[NAME].count == 1
 
@@ -172,7 +172,7 @@ def test_gathering_and_spreading_while_others_write_loses_nothing(
             seen = counter_oracle.of(NAME)["approved"]
         sharding.gather(NAME)
         assert counter_oracle.of(NAME)["approved"] == 104
-        counter_oracle.check()
+        counter_oracle.assert_counted()
 
 
 def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
@@ -188,7 +188,7 @@ def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
     now[0] += sharding.QUIET
     assert sharding.gather_quiet() == 1
     assert reads.get(comment_rows.thread_key(NAME)).shards == 1
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
@@ -228,7 +228,7 @@ def test_imports_count_by_the_same_formula(store: connection.Store, site: record
     ]
     for _ in range(2):
         sample_threads.store_imported(NAME, *nodes)
-        counter_oracle.check()
+        counter_oracle.assert_counted()
     assert counter_oracle.of(NAME) == {
         "approved": 2, "pending": 1, "spam": 1, "listed": 3, "participants": 1,
         "up": 5, "down": 2, "score": 3,
@@ -246,7 +246,7 @@ def test_an_import_that_lists_what_is_stored_counts_it(
     assert "listed" not in counter_oracle.of(NAME)
     sample_threads.store_imported(NAME, sample_threads.node("reply", "more", Status.APPROVED))
     assert counter_oracle.of(NAME)["listed"] == 3
-    counter_oracle.check()
+    counter_oracle.assert_counted()
 
 
 def test_a_repair_that_unlists_counts_it(store: connection.Store, site: records.Site) -> None:

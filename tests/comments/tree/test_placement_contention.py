@@ -67,4 +67,4 @@ def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
     assert {rows[parent].child_count for parent in parents} == {EACH}
     assert counter_oracle.of(name)["approved"] == len(rows)
     assert reads.get(comment_rows.thread_key(name)).shards >= spread
-    counter_oracle.check()
+    counter_oracle.assert_counted()

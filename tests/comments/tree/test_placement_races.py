@@ -125,7 +125,7 @@ def test_200_posts_at_once_are_200_comments(
     with open_store.context():
         assert posted <= {row.id for row in ordered_query.thread(sample_threads.name_of(site))}
         assert len(posted) == 200
-        stored_state.check_sums(is_delivered=False)
+        stored_state.assert_sums(is_delivered=False)
         assert (
             repair.find_problems(sample_threads.SETTINGS.scheme, sample_threads.name_of(site)) == []
         )

@@ -102,4 +102,4 @@ def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_o
                 assert not one.written & (other.written | other.read)
     assert met > WRITERS
     with open_store.context():
-        stored_state.check_sums(is_delivered=False)
+        stored_state.assert_sums(is_delivered=False)

@@ -229,7 +229,7 @@ def test_a_thread_shows_what_its_oldest_approved_comment_brought(
     assert list(reads.fetch(reads.Query("Job"))) == []
     moderated_site.settle()
     assert recount.site("demo", tell=print, fixes=False) == 0
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def test_what_is_erased_keeps_nothing_of_what_it_brought(

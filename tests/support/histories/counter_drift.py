@@ -26,7 +26,7 @@ def grown(site: records.Site) -> dict[str, records.Comment]:
         grown["1.1"].id, author_id=grown["1.1"].author.id, revision=None, now=sample_threads.START
     )
     deliver()
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
     return grown
 
 

@@ -61,12 +61,12 @@ def stored() -> dict[Scope, dict[str, int]]:
     return {scope: numbers for scope, numbers in found.items() if numbers}
 
 
-def check() -> None:
+def assert_counted() -> None:
     """Every counter of threads and of authors in them equals its recount."""
     assert stored() == expected()
 
 
-def check_followers() -> None:
+def assert_followers() -> None:
     """The followers of every thread are those whose rows say so; no event of them waits."""
     following: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Subscription")):
@@ -145,10 +145,10 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
     return found
 
 
-def check_all() -> None:
+def assert_all_counted() -> None:
     """Every counter equals its recount, and no event is left."""
-    check()
-    check_followers()
+    assert_counted()
+    assert_followers()
     assert events() == []
     assert stored_later() == expected_later()
     assert stored_statistics() == expected_statistics()

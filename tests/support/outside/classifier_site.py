@@ -74,7 +74,7 @@ class Service:
     def check(self) -> None:
         """Every counter equals its recount."""
         self.deliver()
-        counter_oracle.check_all()
+        counter_oracle.assert_all_counted()
 
     def case(self, comment: records.Comment) -> records.Case:
         return decisions.case("demo", comment.id)

@@ -86,7 +86,7 @@ class Folder:
     may_clear: float = 0.0
 
 
-def compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
+def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     """A view, if there is one, shows the floor's rows; `shown` holds what each tag stood for."""
     try:
         found = thread_view.using(
@@ -104,7 +104,7 @@ def compare_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     assert shown.setdefault(view.tag, found) == found
 
 
-def compare_page(rows: list[records.Comment], pick: int) -> None:
+def assert_page(rows: list[records.Comment], pick: int) -> None:
     """A page of one order, of a few rows, from anywhere: the orders take turns."""
     order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
     asked = thread_pages.Asked(1 + pick % 5, None, SECRET)

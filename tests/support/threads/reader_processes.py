@@ -1,8 +1,8 @@
 """Processes for tests: each a store with caches and a clock of its own, on one engine.
 
 What a process does, it does in a thread of its own, because a thread is inside one store at a
-time: so one process can act while another waits in the middle of a call. `Reader.check` compares
-what a process answers of a thread with the floor, the ordered query.
+time: so one process can act while another waits in the middle of a call. `Reader.assert_current`
+compares what a process answers of a thread with the ordered query.
 """
 
 import threading
@@ -77,7 +77,7 @@ class Reader:
         """What it is to show."""
         return self.do(lambda: of_floor(name))
 
-    def check(self, name: records.ThreadName) -> None:
+    def assert_current(self, name: records.ThreadName) -> None:
         """Fail if it shows anything else than the floor."""
         assert self.shown(name) == self.expected(name)
 

@@ -69,7 +69,7 @@ def stored(comment_id: str) -> tuple[int, int, int]:
     return row.up, row.down, row.score
 
 
-def check() -> None:
+def assert_counted() -> None:
     """Every row says what its votes come to, none waits to be counted, every counter agrees."""
     assert list(reads.fetch(reads.Query("VotesDue"))) == []
     votes = cast()
@@ -82,7 +82,7 @@ def check() -> None:
         )
         difference = row["up"].integer_value - row["down"].integer_value
         assert row["score"].integer_value == difference
-    counter_oracle.check_all()
+    counter_oracle.assert_all_counted()
 
 
 def networks() -> list[list[str]]:

@@ -44,7 +44,7 @@ def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_aut
     assert ban is not None
     assert ban.until is not None
     _settle_events()
-    stored_state.check_sums()
+    stored_state.assert_sums()
 
 
 def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(

@@ -151,17 +151,19 @@ def test_a_page_costs_the_same_however_much_the_site_holds(
     # A thread begins with its oldest comments: as many of other authors, some of them twice. Words
     # among all comments are looked for in a scan for each status.
     slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
-    _check(f"{path}, page {behind + 1}", costs, most, slack)
+    _assert_bounded(f"{path}, page {behind + 1}", costs, most, slack)
 
 
 def test_a_dry_run_reads_what_it_looks_at(sites: list[LargeSite]) -> None:
     for last in (100, 1_000):
         costs = [site.cost("rules", **TRY, last=str(last)) for site in sites]
         # ... and the numbers of the authors, each once.
-        _check(f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300))
+        _assert_bounded(
+            f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300)
+        )
 
 
-def _check(what: str, costs: list[cost_meter.Cost], most: int, slack: int = 2) -> None:
+def _assert_bounded(what: str, costs: list[cost_meter.Cost], most: int, slack: int = 2) -> None:
     """Hold the cost of both sizes to each other and to a bound.
 
     A scan of more than 300 entries comes in batches, and each of them bills a read. The first of

@@ -60,7 +60,7 @@ def give(
     return client.post(path, data=body, headers=signed)
 
 
-def refused(response: TestResponse, status: int, code: str) -> None:
+def assert_refused(response: TestResponse, status: int, code: str) -> None:
     assert (response.status_code, response.get_json()["code"]) == (status, code), response.text
 
 
@@ -78,7 +78,7 @@ def test_who_was_asked_may_answer_later_once_and_again_the_same(
         response = give(client, service, question, reason="read by us")
         assert (response.status_code, response.get_json()) == (200, {"status": "taken"})
         assert service.status(comment) is Status.APPROVED
-    refused(give(client, service, question, "spam"), 409, "answered-before")
+    assert_refused(give(client, service, question, "spam"), 409, "answered-before")
     assert service.status(comment) is Status.APPROVED
     service.check()
 
@@ -102,7 +102,7 @@ def test_who_does_not_sign_is_not_heard(
         response = give(
             client, service, question, secret=secret, at=now + away.get(how, timedelta())
         )
-    refused(response, 401, "bad-signature")
+    assert_refused(response, 401, "bad-signature")
     assert service.status(comment) is Status.PENDING
 
 
@@ -120,7 +120,9 @@ def test_a_signature_that_is_none_is_refused(
     body = json.dumps({"question": asked[1], "verdict": "approve"}).encode()
     hook = webhooks.Hook(service.receiver.url, (service.secret,))
     signed = webhooks.headers(hook, "given.1", body, now=datetime.now(UTC))
-    refused(client.post(PATH, data=body, headers={**signed, name: value}), 401, "bad-signature")
+    assert_refused(
+        client.post(PATH, data=body, headers={**signed, name: value}), 401, "bad-signature"
+    )
 
 
 def test_a_new_secret_is_good_beside_the_old_one_unless_that_leaked(
@@ -131,7 +133,7 @@ def test_a_new_secret_is_good_beside_the_old_one_unless_that_leaked(
     assert give(client, service, asked[1], secret=old).status_code == 200
     assert give(client, service, asked[1], secret=new).status_code == 200
     newest = registration.rotate("demo", service.by(), keeps_old=False)
-    refused(give(client, service, asked[1], secret=new), 401, "bad-signature")
+    assert_refused(give(client, service, asked[1], secret=new), 401, "bad-signature")
     assert give(client, service, asked[1], secret=newest).status_code == 200
 
 
@@ -156,12 +158,12 @@ def test_an_answer_names_the_question_that_was_put_and_no_other_comment(
         site_service.name("blog", theirs.id, 1, SECRET),
         site_service.name("demo", theirs.id, 1, "another secret of the tests"),
     ):
-        refused(give(client, service, wrong, "spam"), 404, "question-not-found")
+        assert_refused(give(client, service, wrong, "spam"), 404, "question-not-found")
     foreign = site_service.name("demo", theirs.id, 1, SECRET)
-    refused(give(client, service, foreign, "spam"), 409, "decided-since")
+    assert_refused(give(client, service, foreign, "spam"), 409, "decided-since")
     assert service.status(comment) is service.status(other) is Status.PENDING
     path = "/api/v1/sites/blog/opinions"
-    refused(give(client, service, question, path=path), 401, "bad-signature")
+    assert_refused(give(client, service, question, path=path), 401, "bad-signature")
 
 
 @pytest.mark.parametrize(
@@ -204,7 +206,7 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
         comment = say(site, "old", now=datetime.now(UTC) - timedelta(days=8))
         question = site_service.name("demo", comment.id, 1, SECRET)
     before = service.case(comment)
-    refused(give(client, service, question), 409, "decided-since")
+    assert_refused(give(client, service, question), 409, "decided-since")
     assert service.case(comment) == before
 
 
@@ -212,4 +214,4 @@ def test_a_site_that_asks_nobody_hears_nobody(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
     registration.remove("demo", "webhook", service.by())
-    refused(give(client, service, asked[1]), 401, "bad-signature")
+    assert_refused(give(client, service, asked[1]), 401, "bad-signature")
