@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import flask.testing
 import pytest
 
-from benchmarks import ours, talk
+from benchmarks.threads import conversations, loading
 from comments import app as apps
 from comments.domain import records
 from comments.reading.materialized import directories, view_cache
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
-NAME = ours.NAME
+NAME = loading.NAME
 # Reads of the directory, which holds the first page, and of one bucket for what it does not hold.
 FIRST, COLD = 1, 2
 
@@ -86,12 +86,12 @@ def large(
 ) -> Iterator[LargeThread]:
     path = large_thread.copied(tmp_path_factory, request.param)
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             site = site_settings.get(NAME.site)
         # Its keeper would fold what a test means to leave unfolded.
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
-        ids = talk.ids(request.param)
+        ids = conversations.ids(request.param)
         made = LargeThread(engine, store, client, site, ids)
         made.client.get(made.url("json"))  # the site is known from here on
         yield made

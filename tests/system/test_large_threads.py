@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments.domain import records
 from comments.jobs import repair
 from comments.store import connection

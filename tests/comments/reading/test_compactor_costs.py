@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments.events import backlog
 from tests.support.threads import growing_thread, paced_thread
 
@@ -12,7 +12,7 @@ MOST = 1.2  # writes for each change, amortised: buckets, directories, rankings,
 @pytest.mark.slow
 @pytest.mark.parametrize(("edits", "votes"), [(0.1, 0.5), (0.3, 0.0)])
 def test_folding_writes_little_more_than_once_for_each_change(edits: float, votes: float) -> None:
-    """A thread of the shape that real ones have, grown with them (`benchmarks/shapes.py`)."""
+    """A thread of the shape that real ones have (`benchmarks/threads/shapes.py`)."""
     spent, lines = growing_thread.replay(
         shapes.grown(700), edits=edits, votes=votes, at_once=backlog.FOLD_ROWS
     )

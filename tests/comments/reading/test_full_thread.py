@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from flask.testing import FlaskClient
 
-from benchmarks import ours, talk
+from benchmarks.threads import conversations, loading
 from comments.domain import presentation, records
 from comments.posting import own_comment
 from comments.reading import full_thread
@@ -57,7 +57,7 @@ def fold(site: records.Site) -> None:
     folded = compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     if folded is not None:
         compactor.clear(folded)
-        ours.cold()
+        loading.cold()
 
 
 def change(site: records.Site, chance: random.Random) -> None:
@@ -286,7 +286,7 @@ def test_an_empty_thread_is_an_empty_list(client: FlaskClient) -> None:
 
 
 def _store(engine: inprocess.Engine) -> connection.Store:
-    return connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    return connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
 
 
 @pytest.mark.slow
@@ -296,10 +296,10 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
     monkeypatch.undo()  # buckets of their real size
     path, order = (
         large_thread.copied(tmp_path_factory, 10_000),
-        talk.walk(large_thread.thread(10_000)),
+        conversations.walk(large_thread.thread(10_000)),
     )
     with prepared_stores.opened(path) as engine, _store(engine).context():
-        listing = full_thread.listing(ours.NAME, SECRET)
+        listing = full_thread.listing(loading.NAME, SECRET)
         with testing.meter(engine) as cost:
             found = listing.page().json()
         keys = [key[-2] for key in cost.keys_read]
@@ -318,7 +318,7 @@ def test_what_a_piece_depends_on_is_known_without_its_bucket(
     site: records.Site,
 ) -> None:
     with open_store.context():
-        ours.cold()
+        loading.cold()
         with testing.meter(engine) as cost:
             found = full_thread.listing(sample_threads.name_of(site), SECRET).page()
             marks = {piece.mark for piece in found.pieces}

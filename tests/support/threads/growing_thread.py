@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments import config
 from comments.domain import records
 from comments.events import backlog

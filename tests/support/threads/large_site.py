@@ -20,7 +20,7 @@ from pathlib import Path
 
 from google.cloud import ndb
 
-from benchmarks import ours, shapes, talk
+from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
 from comments.domain.records import Status
 from comments.events import outbox
@@ -54,8 +54,8 @@ def make(path: Path, count: int) -> None:
 
 def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: datetime) -> None:
     """Fill a store with the site. Call it in the store's context."""
-    site_settings.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=now)
-    ours.store_imported(talk.thread([None]), PAGE)
+    site_settings.add(SITE, ["http://localhost"], scheme=loading.SCHEME, now=now)
+    loading.store_imported(conversations.thread([None]), PAGE)
     key = comment_rows.thread_key_name(PAGE)
     (template,) = reads.fetch(reads.Query("Comment", where=(("thread", "=", key),)))
     project = store.project
@@ -66,14 +66,14 @@ def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: dat
 
 def _comments(template: protobufs.Entity, count: int, now: datetime) -> Iterator[protobufs.Entity]:
     half = count // 2
-    page = talk.thread(shapes.repeated(SHAPE, half))
-    yield from _placed(ours.rows(template, page, lambda place: place % 7), PAGE, 1, half, now)
-    small = talk.thread(shapes.repeated(SMALL, half), first=half)
+    page = conversations.thread(shapes.repeated(SHAPE, half))
+    yield from _placed(loading.rows(template, page, lambda place: place % 7), PAGE, 1, half, now)
+    small = conversations.thread(shapes.repeated(SMALL, half), first=half)
     for number in range(half // len(SMALL)):
         left = half // len(SMALL) - number  # counted from the end
         short = small[number * len(SMALL) : (number + 1) * len(SMALL)]
         name = records.ThreadName(SITE, f"small {left}")
-        rows = ours.rows(template, short, lambda _place: 1)
+        rows = loading.rows(template, short, lambda _place: 1)
         yield from _placed(rows, name, 0, left * len(SMALL), now)
 
 
@@ -140,10 +140,10 @@ def comment(place: int, count: int) -> str:
     """The id of the comment after which so many came."""
     half = count // 2
     if place % 2 == 1:
-        return talk._id(half - 1 - place // 2)
+        return conversations._id(half - 1 - place // 2)
     left = place // 2
     number, step = divmod(left, len(SMALL))
-    return talk._id(half + (half // len(SMALL) - number) * len(SMALL) - 1 - step)
+    return conversations._id(half + (half // len(SMALL) - number) * len(SMALL) - 1 - step)
 
 
 def _authors(count: int) -> Iterator[ndb.Model]:
@@ -215,7 +215,7 @@ def _rulebook(now: datetime) -> None:
 def main(path: str, count: str) -> None:
     """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             fill(engine, store, int(count), datetime.now(UTC))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ours, shapes, talk
+from benchmarks.threads import conversations, loading, shapes
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess
@@ -24,9 +24,9 @@ from tests.conftest import ROOT
 from tests.support.threads import sample_threads
 
 
-def thread(count: int) -> list[talk.Said]:
+def thread(count: int) -> list[conversations.Said]:
     """The thread of so many comments."""
-    return talk.thread(shapes.repeated(shapes.grown(1_000), count))
+    return conversations.thread(shapes.repeated(shapes.grown(1_000), count))
 
 
 def copied(folders: pytest.TempPathFactory, count: int) -> Path:
@@ -53,14 +53,16 @@ def make(path: Path, count: int) -> None:
 def main(path: str, count: str) -> None:
     """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
-        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             origins, now = ["http://localhost"], datetime.now(UTC)
             site_settings.add(
-                ours.NAME.site, origins, scheme=sample_threads.SETTINGS.scheme, now=now
+                loading.NAME.site, origins, scheme=sample_threads.SETTINGS.scheme, now=now
             )
             said = thread(int(count))
-            ours.add_thread(engine, ours.NAME, said, is_folded=True, votes=lambda place: place % 7)
+            loading.add_thread(
+                engine, loading.NAME, said, is_folded=True, votes=lambda place: place % 7
+            )
 
 
 if __name__ == "__main__":

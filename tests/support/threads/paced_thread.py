@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments.events import backlog
 from comments.jobs import scheduler, worker_thread
 from comments.sites import site_settings

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from benchmarks import starts
+from benchmarks.serving import starts
 
 pytestmark = pytest.mark.slow
 STARTS = int(os.environ.get("STARTS", "1"))  # of each number of workers

@@ -1,4 +1,4 @@
-"""The layouts that `benchmarks/layouts.py` compares hold and answer the same."""
+"""The layouts that `benchmarks/layouts/comparison.py` compares hold and answer the same."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -9,7 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import bucketed, layouts, ours, plots, rawclient, rivals, shapes, tables, talk
+from benchmarks import plots, raw_client
+from benchmarks.layouts import bucketed, comparison, flatthread, layout_tables, rivals
+from benchmarks.threads import conversations, loading, shapes
 from comments.jobs import repair
 from comments.reading.compaction import compactor
 from comments.store import connection, reads
@@ -25,7 +27,7 @@ SHAPES: dict[str, shapes.Shape] = {
     "a deep chain": [None, *range(40)],
     "one subtree over many buckets": WIDE,
 }
-Open = Callable[[Sequence[talk.Said]], layouts.Opened]
+Open = Callable[[Sequence[conversations.Said]], comparison.Opened]
 
 
 def ids(fragments: list[bytes]) -> list[str]:
@@ -37,10 +39,10 @@ def htmls(fragments: list[bytes]) -> dict[str, str]:
     return {each["id"]: each["html"] for each in decoded}
 
 
-@pytest.fixture(params=layouts.KINDS, ids=lambda kind: kind.name)
+@pytest.fixture(params=comparison.KINDS, ids=lambda kind: kind.name)
 def opened(request: pytest.FixtureRequest, tmp_path: Path):
     """Opens a layout with a thread in it."""
-    with layouts.Stores(tmp_path) as stores:
+    with comparison.Stores(tmp_path) as stores:
         yield lambda thread: stores.open(request.param, thread)
 
 
@@ -49,40 +51,40 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path):
 def test_every_layout_answers_what_a_walk_over_the_links_gives(
     opened: Open, shape: shapes.Shape
 ) -> None:
-    thread = talk.thread(shape)
-    order = talk.walk(thread)
+    thread = conversations.thread(shape)
+    order = conversations.walk(thread)
     with opened(thread).entered() as layout:
         assert ids(layout.whole()) == order
         assert htmls(layout.whole()) == {said.id: said.html for said in thread}
         assert ids(layout.page(50)) == order[:50]
         assert ids(layout.page(150)) == order[:150]
         for said in thread[:: len(thread) // 4]:
-            assert ids(layout.subtree(said.id)) == talk.walk(thread, said.id)
+            assert ids(layout.subtree(said.id)) == conversations.walk(thread, said.id)
 
 
 @pytest.mark.slow
 def test_every_layout_answers_the_same_after_replies_and_edits(opened: Open) -> None:
-    thread = talk.thread(WIDE)
+    thread = conversations.thread(WIDE)
     # Enough below one comment that its bucket is cut in two; and the last of a bucket's run.
     targets = [thread[1].id] * 40 + [said.id for said in thread[2::25]]
     with opened(thread).entered() as layout:
         for place, target in enumerate(targets, len(thread)):
-            thread.append(talk.reply(place, target))
+            thread.append(conversations.reply(place, target))
             layout.post(thread[-1])
         for said in thread[::60]:
             layout.edit(said.id, f"<p>new {said.id}</p>")
-        assert ids(layout.whole()) == talk.walk(thread)
-        assert ids(layout.page(50)) == talk.walk(thread)[:50]
-        assert ids(layout.subtree(thread[1].id)) == talk.walk(thread, thread[1].id)
+        assert ids(layout.whole()) == conversations.walk(thread)
+        assert ids(layout.page(50)) == conversations.walk(thread)[:50]
+        assert ids(layout.subtree(thread[1].id)) == conversations.walk(thread, thread[1].id)
         expected = {said.id: said.html for said in thread}
         expected |= {said.id: f"<p>new {said.id}</p>" for said in thread[::60]}
         assert htmls(layout.whole()) == expected
 
 
 def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> None:
-    thread = talk.thread(shapes.grown(SIZE))
-    order = talk.walk(thread)
-    with layouts.Stores(tmp_path) as stores:
+    thread = conversations.thread(shapes.grown(SIZE))
+    order = conversations.walk(thread)
+    with comparison.Stores(tmp_path) as stores:
         opened = stores.open(bucketed.Buckets, thread)
         with opened.entered() as layout:
             for skip in (0, 50, 99, 100, 101, 240, SIZE):
@@ -93,73 +95,77 @@ def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> N
 
 
 def test_counts_of_buckets_follow_the_replies(tmp_path: Path) -> None:
-    thread = talk.thread(shapes.grown(SIZE))
+    thread = conversations.thread(shapes.grown(SIZE))
     with (
-        layouts.Stores(tmp_path) as stores,
+        comparison.Stores(tmp_path) as stores,
         stores.open(bucketed.Buckets, thread).entered() as layout,
     ):
         for place in range(SIZE, SIZE + 20):
-            thread.append(talk.reply(place, thread[place % 3].id))
+            thread.append(conversations.reply(place, thread[place % 3].id))
             layout.post(thread[-1])
-        order = talk.walk(thread)
+        order = conversations.walk(thread)
         for skip in range(0, len(thread), 10):
             assert ids(layout.page(10, skip)) == order[skip : skip + 10]
 
 
-@pytest.mark.parametrize("kind", [ours.Floor, ours.Materialized])
+@pytest.mark.parametrize("kind", [flatthread.Floor, flatthread.Materialized])
 def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
     engine: inprocess.Engine, kind: type[Any]
 ) -> None:
-    thread, is_folded = talk.thread(shapes.grown(90)), kind is ours.Materialized
-    with connection.Store(inprocess.Channel(engine), project=ours.PROJECT).context():
-        ours.store_imported(thread)
+    thread, is_folded = conversations.thread(shapes.grown(90)), kind is flatthread.Materialized
+    with connection.Store(inprocess.Channel(engine), project=loading.PROJECT).context():
+        loading.store_imported(thread)
         if is_folded:
-            folded = compactor.fold(ours.SCHEME, ours.NAME)
+            folded = compactor.fold(loading.SCHEME, loading.NAME)
             assert folded is not None
             compactor.clear(folded)
         imported = stored()
-    with inprocess.open_engine(None, indexes=layouts.ROOT / "index.yaml") as other:
-        ours.fill(other, thread, is_folded=is_folded)
-        with connection.Store(inprocess.Channel(other), project=ours.PROJECT).context():
+    with inprocess.open_engine(None, indexes=comparison.ROOT / "index.yaml") as other:
+        loading.fill(other, thread, is_folded=is_folded)
+        with connection.Store(inprocess.Channel(other), project=loading.PROJECT).context():
             assert stored() == imported
-            assert repair.find_problems(ours.SCHEME, ours.NAME) == []
-            assert len(ordered_query.thread(ours.NAME)) == len(thread)
+            assert repair.find_problems(loading.SCHEME, loading.NAME) == []
+            assert len(ordered_query.thread(loading.NAME)) == len(thread)
 
 
 def stored() -> dict[str, Any]:
     """The properties of every comment, by id."""
-    where = (("thread", "=", comment_rows.thread_key_name(ours.NAME)),)
+    where = (("thread", "=", comment_rows.thread_key_name(loading.NAME)),)
     found = reads.fetch(reads.Query("Comment", where=where))
     return {each.key.path[-1].name: dict(each.properties) for each in found}
 
 
 def test_what_an_entity_cannot_hold_is_refused_and_the_end_is_found(tmp_path: Path) -> None:
-    long = talk.said("long", None, 0, "a word " * 10_000)
+    long = conversations.said("long", None, 0, "a word " * 10_000)
     thread = [msgspec.structs.replace(long, id=str(place)) for place in range(12)]
     for folder in "abc":
         (tmp_path / folder).mkdir()
-    with layouts.Stores(tmp_path / "a") as stores, pytest.raises(rawclient.TooLarge):
+    with comparison.Stores(tmp_path / "a") as stores, pytest.raises(raw_client.TooLarge):
         stores.open(rivals.Plain, thread)
     # 140,000 bytes each, body and HTML: seven make less than 1 MiB, eight do not.
-    assert layouts.most_embedded(tmp_path / "b", thread, is_packed=False) == 7
-    assert layouts.most_embedded(tmp_path / "c", thread, is_packed=True) == 12
+    assert comparison.most_embedded(tmp_path / "b", thread, is_packed=False) == 7
+    assert comparison.most_embedded(tmp_path / "c", thread, is_packed=True) == 12
 
 
 def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = tmp_path / "layouts.md"
-    document.write_text(f"before\n{tables.BEGIN}\nan earlier run\n{tables.END}\nafter\n")
+    document.write_text(
+        f"before\n{layout_tables.BEGIN}\nan earlier run\n{layout_tables.END}\nafter\n"
+    )
     shape = tmp_path / "shape.csv"
     shape.write_text("".join(f"c{n};c{n // 3 - 1};{n}\n" for n in range(30)))
     options = f"--shape {shape} --sizes 20,270 --rounds 1 --write --document {document}"
-    layouts.main(options.split())
+    comparison.main(options.split())
     text = document.read_text()
-    assert text.startswith(f"before\n{tables.BEGIN}\n")
-    assert text.endswith(f"{tables.END}\nafter\n")
+    assert text.startswith(f"before\n{layout_tables.BEGIN}\n")
+    assert text.endswith(f"{layout_tables.END}\nafter\n")
     assert "an earlier run" not in text
     assert capsys.readouterr().out.strip() in text
-    run = msgspec.json.decode((tmp_path / "layouts" / "figures.json").read_bytes(), type=tables.Run)
+    run = msgspec.json.decode(
+        (tmp_path / "layouts" / "figures.json").read_bytes(), type=layout_tables.Run
+    )
     bills = {(f.call, f.layout): (f.reads, f.writes, f.calls) for f in run.figures if f.size == 270}
     assert bills["page", "path"] == (50, 0, 1)
     assert bills["page", "embedded"] == (1, 0, 1)
@@ -174,11 +180,11 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     # With a shard of the counters, the author's row in the thread, and the event.
     assert bills["post", "materialised"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
-    for name in tables.PLOTTED:
+    for name in layout_tables.PLOTTED:
         drawn = ET.parse(tmp_path / "layouts" / name).getroot()  # noqa: S314 - our own
         assert drawn.tag.endswith("svg")
         words = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
-        assert {kind.name for kind in layouts.KINDS} <= words
+        assert {kind.name for kind in comparison.KINDS} <= words
 
 
 def test_a_plot_places_values_by_their_logarithm_and_nothing_at_zero() -> None:
@@ -194,9 +200,11 @@ def test_a_plot_places_values_by_their_logarithm_and_nothing_at_zero() -> None:
 def test_the_document_shows_a_run_of_every_layout_and_plot() -> None:
     folder = programs.ROOT / "docs"
     text = (folder / "layouts.md").read_text()
-    run = msgspec.json.decode((folder / "layouts" / "figures.json").read_bytes(), type=tables.Run)
-    assert tables.markdown(run, layouts.TITLES) in text
-    assert {figures.layout for figures in run.figures} == {kind.name for kind in layouts.KINDS}
-    for name, drawn in tables.drawn(run, layouts.TITLES):
+    run = msgspec.json.decode(
+        (folder / "layouts" / "figures.json").read_bytes(), type=layout_tables.Run
+    )
+    assert layout_tables.markdown(run, comparison.TITLES) in text
+    assert {figures.layout for figures in run.figures} == {kind.name for kind in comparison.KINDS}
+    for name, drawn in layout_tables.drawn(run, comparison.TITLES):
         assert f"(layouts/{name})" in text
         assert (folder / "layouts" / name).read_text() == drawn

@@ -1,4 +1,4 @@
-"""The ways that `benchmarks/lists.py` compares hold the same list, and are measured right."""
+"""The ways that `list_comparison` compares hold the same list, and are measured right."""
 
 import random
 import xml.etree.ElementTree as ET
@@ -8,23 +8,27 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks import listrivals, lists, listtables, rawclient, tables
+from benchmarks import raw_client
+from benchmarks.layouts import layout_tables
+from benchmarks.lists import list_comparison, list_rivals, list_tables
 from comments.notifications import follower_compaction
 from tests.support import programs
 
 
-@pytest.fixture(params=lists.WAYS, ids=lambda kind: kind.name)
+@pytest.fixture(params=list_comparison.WAYS, ids=lambda kind: kind.name)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A way with sixty ids in it."""
     with (
-        lists.opened(request.param, tmp_path / "list.db", lists.members(60)) as each,
+        list_comparison.opened(
+            request.param, tmp_path / "list.db", list_comparison.members(60)
+        ) as each,
         each.entered() as entered,
     ):
         yield entered
 
 
 def test_every_way_holds_what_the_same_changes_make_of_a_set(way: Any) -> None:
-    ids, seed = lists.members(90), random.Random(1)
+    ids, seed = list_comparison.members(90), random.Random(1)
     expected = set(ids[:60])
     for turn in range(200):
         follower = seed.choice(ids[30:])
@@ -36,8 +40,8 @@ def test_every_way_holds_what_the_same_changes_make_of_a_set(way: Any) -> None:
             assert sorted(way.every()) == sorted(expected)
             assert way.count() == len(expected)
             assert {each for each in ids[::9] if way.contains(each)} == expected & {*ids[::9]}
-    if isinstance(way, lists.Ours):
-        assert follower_compaction.compact(lists.LIST)
+    if isinstance(way, list_comparison.Ours):
+        assert follower_compaction.compact(list_comparison.LIST)
     assert sorted(way.every()) == sorted(expected)
 
 
@@ -51,13 +55,13 @@ def test_an_id_that_begins_like_another_is_its_own(way: Any) -> None:
     assert way.count() == 61
 
 
-@pytest.mark.parametrize("kind", [listrivals.Tombstones, listrivals.TwoLists, listrivals.Log])
+@pytest.mark.parametrize("kind", [list_rivals.Tombstones, list_rivals.TwoLists, list_rivals.Log])
 def test_who_left_is_cut_out_at_last(tmp_path: Path, kind: type[Any]) -> None:
-    ids = lists.members(100)
-    with lists.opened(kind, tmp_path / "list.db", ids) as each:
+    ids = list_comparison.members(100)
+    with list_comparison.opened(kind, tmp_path / "list.db", ids) as each:
         for turn in range(300):
             each.way.change(ids[turn % 90], follows=turn % 180 >= 90)
-        names = [listrivals.LIST, *listrivals.TwoLists.texts]
+        names = [list_rivals.LIST, *list_rivals.TwoLists.texts]
         found = each.way.client.get("Text", names).values()
         lengths = [len(entity.properties["ids"].string_value) for entity in found]
     assert sum(lengths) < max(2.1 * 100 * 28, 4096)
@@ -66,15 +70,17 @@ def test_who_left_is_cut_out_at_last(tmp_path: Path, kind: type[Any]) -> None:
 def test_what_an_entity_cannot_hold_is_refused(tmp_path: Path) -> None:
     long = [f"{number:0500d}" for number in range(3_000)]
     with (
-        pytest.raises(rawclient.TooLarge),
-        lists.opened(listrivals.Text, tmp_path / "list.db", long),
+        pytest.raises(raw_client.TooLarge),
+        list_comparison.opened(list_rivals.Text, tmp_path / "list.db", long),
     ):
         pass
 
 
 def test_two_who_change_one_text_meet_and_begin_again(tmp_path: Path) -> None:
-    with lists.opened(listrivals.Text, tmp_path / "list.db", lists.members(10)) as each:
-        found = lists.Crowd(each, 4, 0.3).run()
+    with list_comparison.opened(
+        list_rivals.Text, tmp_path / "list.db", list_comparison.members(10)
+    ) as each:
+        found = list_comparison.Crowd(each, 4, 0.3).run()
         assert len(each.way.every()) in range(10, 15)
     assert found.changes > 0
     assert found.reads >= 1
@@ -83,18 +89,20 @@ def test_two_who_change_one_text_meet_and_begin_again(tmp_path: Path) -> None:
 def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "ends", lambda _: {"one text": 38_832})
+    monkeypatch.setattr(list_comparison, "ends", lambda _: {"one text": 38_832})
     document = tmp_path / "lists.md"
-    document.write_text(f"before\n{tables.BEGIN}\nan earlier run\n{tables.END}\nafter\n")
+    document.write_text(
+        f"before\n{layout_tables.BEGIN}\nan earlier run\n{layout_tables.END}\nafter\n"
+    )
     options = f"--sizes 20,300 --rounds 1 --writers 1,3 --seconds 0.1 --write --document {document}"
-    lists.main(options.split())
+    list_comparison.main(options.split())
     text = document.read_text()
-    assert text.startswith(f"before\n{tables.BEGIN}\n")
-    assert text.endswith(f"{tables.END}\nafter\n")
+    assert text.startswith(f"before\n{layout_tables.BEGIN}\n")
+    assert text.endswith(f"{layout_tables.END}\nafter\n")
     assert "an earlier run" not in text
     assert capsys.readouterr().out.strip() in text
     run = msgspec.json.decode(
-        (tmp_path / "lists" / "figures.json").read_bytes(), type=listtables.Run
+        (tmp_path / "lists" / "figures.json").read_bytes(), type=list_tables.Run
     )
     bills = {
         (f.call, f.layout): (f.reads, f.writes, f.deletes, f.calls)
@@ -110,21 +118,25 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["contains", "ours"] == (3, 0, 0, 4)
     assert bills["every", "one text"] == (1, 0, 0, 1)
     assert [each.segments for each in run.foldings] == [1, 1]
-    for name in listtables.PLOTTED:
+    for name in list_tables.PLOTTED:
         drawn = ET.parse(tmp_path / "lists" / name).getroot()  # noqa: S314 - our own
         words = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
-        assert {kind.name for kind in lists.WAYS} <= words
+        assert {kind.name for kind in list_comparison.WAYS} <= words
         assert words & {"ids", "writers"}
 
 
 def test_the_document_shows_a_run_of_every_way_and_plot() -> None:
     folder = programs.ROOT / "docs"
     text = (folder / "lists.md").read_text()
-    run = msgspec.json.decode((folder / "lists" / "figures.json").read_bytes(), type=listtables.Run)
-    assert listtables.markdown(run) in text
-    assert {figures.layout for figures in run.figures} == {kind.name for kind in lists.WAYS}
+    run = msgspec.json.decode(
+        (folder / "lists" / "figures.json").read_bytes(), type=list_tables.Run
+    )
+    assert list_tables.markdown(run) in text
+    assert {figures.layout for figures in run.figures} == {
+        kind.name for kind in list_comparison.WAYS
+    }
     assert {crowd.writers for crowd in run.crowds} >= {8, 50}
     assert max(run.stored) == 200_000
-    for name, drawn in listtables.drawn(run):
+    for name, drawn in list_tables.drawn(run):
         assert f"(lists/{name})" in text
         assert (folder / "lists" / name).read_text() == drawn

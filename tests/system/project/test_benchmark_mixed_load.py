@@ -1,4 +1,4 @@
-"""Claims about the checker of the mixed load (`benchmarks.mixed`): each kind of damage is seen."""
+"""Claims about the checker of the mixed load (`mixed_load.kills`): each kind of damage is seen."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from benchmarks import mixedclients, mixedpages
-from benchmarks.mixedpages import Row, Walk
+from benchmarks.mixed_load import load_clients, page_checks
+from benchmarks.mixed_load.page_checks import Row, Walk
 from comments.domain import records
 from comments.store import connection
 from tests.support.threads import sample_threads
@@ -29,7 +29,7 @@ def _walked(order: str, *pages: Sequence[Row], total: int | None = None) -> list
     ]
 
 
-@pytest.mark.parametrize("order", [*mixedpages.TREES, "oldest"])
+@pytest.mark.parametrize("order", [*page_checks.TREES, "oldest"])
 def test_a_child_before_or_without_its_parent_is_seen(order: str) -> None:
     assert _walked(order, [A, B, C]) == []
     assert _walked(order, [B, A]) == _walked(order, [C, B]) == [ORPHAN]
@@ -45,12 +45,12 @@ def test_flat_orders_may_show_a_parent_on_another_page() -> None:
 
 def test_what_comes_twice_on_a_page_or_on_two_is_seen() -> None:
     assert _walked("thread", [A, A]) == _walked("newest", [A], [A]) == ["a comes twice"]
-    assert list(mixedpages.part([A, A], 1)) == ["a comes twice"]
+    assert list(page_checks.part([A, A], 1)) == ["a comes twice"]
 
 
 def test_a_comment_of_another_thread_is_seen() -> None:
     assert _walked("thread", [_row("x", thread=2)]) == ["x is of thread 2"]
-    assert list(mixedpages.part([_row("x", thread=2)], 1)) == ["x is of thread 2"]
+    assert list(page_checks.part([_row("x", thread=2)], 1)) == ["x is of thread 2"]
     assert _walked("thread", [_row("x", thread=None, version=None)]) == []
 
 
@@ -63,8 +63,8 @@ def test_numbers_that_do_not_fit_the_rows_are_seen() -> None:
 
 def test_an_acknowledged_change_that_is_not_shown_is_seen() -> None:
     found = [_row("a", version=2), _row("b", version=None)]
-    assert list(mixedpages.missing(found, {"a": 1})) == []
-    assert list(mixedpages.missing(found, {"a": 3, "b": 0, "c": 0})) == [
+    assert list(page_checks.missing(found, {"a": 1})) == []
+    assert list(page_checks.missing(found, {"a": 3, "b": 0, "c": 0})) == [
         "a is there at version 2, not 3",
         "b is not there at version 0",
         "c is not there at version 0",
@@ -73,12 +73,12 @@ def test_an_acknowledged_change_that_is_not_shown_is_seen() -> None:
 
 def test_a_part_of_a_thread_may_begin_below_comments_it_does_not_show() -> None:
     deep, deeper = _row("y", "x", level=3), _row("z", "y", level=4)
-    assert list(mixedpages.part([deep, deeper, _row("u", "v", level=2)], 1)) == []
-    assert list(mixedpages.part([deep, _row("z", "other", level=4)], 1)) == [
+    assert list(page_checks.part([deep, deeper, _row("u", "v", level=2)], 1)) == []
+    assert list(page_checks.part([deep, _row("z", "other", level=4)], 1)) == [
         "z comes without its parent other"
     ]
-    assert list(mixedpages.part([B], 1, above="a")) == []
-    assert list(mixedpages.part([_row("z", "other")], 1, above="a")) == [
+    assert list(page_checks.part([B], 1, above="a")) == []
+    assert list(page_checks.part([_row("z", "other")], 1, above="a")) == [
         "z comes without its parent other"
     ]
 
@@ -86,21 +86,21 @@ def test_a_part_of_a_thread_may_begin_below_comments_it_does_not_show() -> None:
 def test_the_pages_of_the_product_are_read_as_they_are(
     client: FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
-    root = sample_threads.post(site, mixedpages.text(1, 0, 0, 0), thread=mixedclients.name_of(1))
+    root = sample_threads.post(site, page_checks.text(1, 0, 0, 0), thread=load_clients.name_of(1))
     gone = sample_threads.post(
-        site, mixedpages.text(1, 0, 1, 0), root.id, thread=mixedclients.name_of(1)
+        site, page_checks.text(1, 0, 1, 0), root.id, thread=load_clients.name_of(1)
     )
-    sample_threads.post(site, mixedpages.text(1, 0, 2, 5), gone.id, thread=mixedclients.name_of(1))
+    sample_threads.post(site, page_checks.text(1, 0, 2, 5), gone.id, thread=load_clients.name_of(1))
     sample_threads.retract(gone)
-    page = client.get(mixedclients.path_of(1)).get_json()
-    shown = mixedpages.rows(page)
+    page = client.get(load_clients.path_of(1)).get_json()
+    shown = page_checks.rows(page)
     assert [(each.thread, each.version, each.replies) for each in shown] == [
         (1, 0, 2), (None, None, 1), (1, 5, 0)
     ]  # fmt: skip
     assert _walked("thread", shown, total=page["total"]) == []
-    html = client.get(f"/embed/demo/fragment?thread={mixedclients.name_of(1)}").text
+    html = client.get(f"/embed/demo/fragment?thread={load_clients.name_of(1)}").text
     parents = {each.id: each.parent for each in shown}
-    seen = mixedpages.shown_in_html(html, parents)
+    seen = page_checks.shown_in_html(html, parents)
     assert [(each.id, each.parent, each.version) for each in seen] == [
         (each.id, each.parent, each.version) for each in shown
     ]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import served, serving
+from benchmarks.serving import page_figures, served_pages
 
 pytestmark = pytest.mark.slow
 
@@ -11,11 +11,11 @@ def test_a_quick_run_measures_every_call(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, count in {"_OTHERS": 2, "_COPIES": 2, "_SERVED": 20, "_QUICK_ROUNDS": 1}.items():
-        monkeypatch.setattr(serving, name, count)
-    serving.main(["--quick", "--sizes", "20,60"])
+        monkeypatch.setattr(served_pages, name, count)
+    served_pages.main(["--quick", "--sizes", "20,60"])
     printed = capsys.readouterr().out
     for size in (20, 60):
-        thread = serving.Stocked(size, "x", 0)
+        thread = served_pages.Stocked(size, "x", 0)
         for call in thread.calls():
             assert f"| {size} | {call.name} |" in printed
         assert f"| 304 to a 200 in bytes sent, first page at {size} | 0." in printed
@@ -37,9 +37,9 @@ def test_a_quick_run_measures_every_call(
 
 
 def test_a_request_is_sent_as_http_says() -> None:
-    posted = served.request("/there", {"Content-Type": "application/json"}, "[1]")
+    posted = page_figures.request("/there", {"Content-Type": "application/json"}, "[1]")
     assert posted.startswith("POST /there HTTP/1.1\r\n")
     assert posted.endswith("\r\nContent-Length: 3\r\n\r\n[1]")
-    asked = served.request("/there", {"If-None-Match": '"a"'})
+    asked = page_figures.request("/there", {"If-None-Match": '"a"'})
     assert asked.startswith("GET /there HTTP/1.1\r\nHost: 127.0.0.1\r\n")
     assert asked.endswith('If-None-Match: "a"\r\n\r\n')

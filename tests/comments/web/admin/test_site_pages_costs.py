@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks import ours
+from benchmarks.threads import loading
 from comments import app as apps
 from comments import config
 from comments.moderation import rulebook
@@ -86,7 +86,7 @@ def _world(tmp_path_factory: pytest.TempPathFactory, size: int) -> LargeSite:
     path = tmp_path_factory.mktemp("desk") / "data"
     large_site.make(path, size)
     engine = inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast")
-    store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+    store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
     with store.context():
         account_holders.account("ann", OWNER)
         app = apps.create_app(config.Settings(secret=SECRET), store)

@@ -1,13 +1,13 @@
 """Large lists of ids, kept in the classic ways and in ours, measured side by side.
 
-The classic ways (`listrivals`) and ours hold the same followers, each in a data file of its own,
+The classic ways (`list_rivals`) and ours hold the same followers, each in a data file of its own,
 and answer five calls: one who joins, one who leaves, whether somebody belongs, everybody, how many.
 Of each call it prints what production would bill (the engine's meter), the calls that leave for the
 store, bytes, and processor and wall time, the ways taking turns; then what many writers at once get
 done, and what they have to repeat. Usage:
 
-    python -m benchmarks.lists [--sizes 100,1000,10000,200000] [--rounds 9] [--writers 1,8,50]
-                               [--seconds 3] [--write]
+    python -m benchmarks.lists.list_comparison [--sizes 100,1000,10000,200000] [--rounds 9]
+                                               [--writers 1,8,50] [--seconds 3] [--write]
 
 Prints Markdown; `--write` puts it between the marks in docs/lists.md, with plots and figures.json
 in docs/lists/.
@@ -28,13 +28,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import listrivals, listtables, rawclient, tables
+from benchmarks import raw_client
+from benchmarks.layouts import layout_tables
+from benchmarks.lists import list_rivals, list_tables
 from comments.domain import records
 from comments.notifications import follower_compaction, follower_lists
 from comments.store import connection
 from emulator import errors, inprocess, testing
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "lists.md"
 FOLDER = "lists"
 LIST = records.ListName("a list")
@@ -76,11 +78,11 @@ class Ours:
 
 
 WAYS: tuple[type[Any], ...] = (
-    listrivals.Rows,
-    listrivals.Text,
-    listrivals.Tombstones,
-    listrivals.TwoLists,
-    listrivals.Log,
+    list_rivals.Rows,
+    list_rivals.Text,
+    list_rivals.Tombstones,
+    list_rivals.TwoLists,
+    list_rivals.Log,
     Ours,
 )
 
@@ -98,9 +100,9 @@ class Opened:
         self._store: connection.Store | None = None
         if kind is Ours:
             self.way = Ours()
-            self._store = connection.Store(channel, project=rawclient.PROJECT, deadline=120.0)
+            self._store = connection.Store(channel, project=raw_client.PROJECT, deadline=120.0)
         else:
-            self.way = kind(rawclient.Client(channel))
+            self.way = kind(raw_client.Client(channel))
 
     def _count(self, method: str, _: object, proceed: Callable[[], bytes]) -> bytes:
         self.calls += 1
@@ -156,14 +158,14 @@ class Bench:
         self._next = 0
         self.opened: dict[str, Opened] = {}
         for kind in WAYS:
-            with contextlib.suppress(rawclient.TooLarge):
+            with contextlib.suppress(raw_client.TooLarge):
                 path = folder / f"{kind.__name__}.db"
                 self.opened[kind.name] = stack.enter_context(opened(kind, path, self._ids))
             note(f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'is too small'}")
 
-    def run(self) -> Iterator[tables.Figures]:
+    def run(self) -> Iterator[layout_tables.Figures]:
         """Measure all calls; what only reads comes first."""
-        for call in listtables.TITLES:
+        for call in list_tables.TITLES:
             measured = {name: self._metered(each, call) for name, each in self.opened.items()}
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
             for _ in range(self._rounds):
@@ -177,7 +179,7 @@ class Bench:
                 yield figures
             note(f"{self._size}: {call}")
 
-    def folding(self) -> listtables.Folding:
+    def folding(self) -> list_tables.Folding:
         """Change as many as it takes on average until a mark asks; what their folding costs."""
         ours = self.opened[Ours.name]
         with ours.entered():
@@ -191,7 +193,7 @@ class Bench:
                 begin = time.process_time()
                 follower_compaction.compact(LIST)
                 cpu = time.process_time() - begin
-                return listtables.Folding(
+                return list_tables.Folding(
                     size=self._size,
                     marks=marks,
                     segments=segments,
@@ -202,13 +204,13 @@ class Bench:
                     cpu=cpu,
                 )
 
-    def _metered(self, each: Opened, call: str) -> tables.Figures:
+    def _metered(self, each: Opened, call: str) -> layout_tables.Figures:
         with contextlib.ExitStack() as stack:
             ready = self._ready(stack.enter_context(each.entered()), call)
             cost = stack.enter_context(testing.meter(each.engine))
             before = each.calls
             ready()
-            return tables.Figures(
+            return layout_tables.Figures(
                 layout=each.kind.name,
                 size=self._size,
                 call=call,
@@ -252,7 +254,7 @@ class Crowd:
         self._end = 0.0
         self._latencies: list[float] = []
 
-    def run(self) -> listtables.Crowded:
+    def run(self) -> list_tables.Crowded:
         """Let them all change the list; what they got done, and what it cost."""
         threads = [
             threading.Thread(target=self._change, args=(number,)) for number in range(self._writers)
@@ -271,7 +273,7 @@ class Crowd:
             folder.join()
             total = cost.total()
         changes, latencies = len(self._latencies), sorted(self._latencies)
-        return listtables.Crowded(
+        return list_tables.Crowded(
             way=self._opened.kind.name,
             writers=self._writers,
             changes=changes,
@@ -309,7 +311,7 @@ def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -
     for tries in itertools.count():
         try:
             way.change(follower, follows=follows)
-        except rawclient.Aborted:
+        except raw_client.Aborted:
             time.sleep(seed.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries)))
         else:
             return
@@ -319,7 +321,7 @@ def ends(folder: Path) -> dict[str, int]:
     """How many ids each way holds in its entities, for those that end below a million."""
     found: dict[str, int] = {}
     for kind in WAYS:
-        if kind in {Ours, listrivals.Rows}:
+        if kind in {Ours, list_rivals.Rows}:
             continue
         low, high = 1, 1_000_000
         with opened(kind, folder / f"{kind.__name__}.db", []) as each, each.entered() as way:
@@ -330,7 +332,7 @@ def ends(folder: Path) -> dict[str, int]:
                 try:
                     way.fill(ids[:middle])
                     low = middle
-                except rawclient.TooLarge:
+                except raw_client.TooLarge:
                     high = middle
         found[kind.name] = low
         note(f"{kind.name} holds {low}")
@@ -356,9 +358,9 @@ def note(text: str) -> None:
 
 def measure(
     sizes: Sequence[int], rounds: int, writers: Sequence[int], seconds: float
-) -> listtables.Run:
+) -> list_tables.Run:
     """Measure everything."""
-    run = listtables.Run(rounds, seconds, ROUND_TRIP, CROWDED, {}, {}, [], [], [])
+    run = list_tables.Run(rounds, seconds, ROUND_TRIP, CROWDED, {}, {}, [], [], [])
     with tempfile.TemporaryDirectory(prefix="lists-") as folder:
         scratch = Path(folder) / "ends"
         scratch.mkdir()
@@ -381,13 +383,13 @@ def measure(
     return run
 
 
-def write(run: listtables.Run, document: Path) -> None:
+def write(run: list_tables.Run, document: Path) -> None:
     """Put tables, plots and figures into the documents."""
-    tables.insert(listtables.markdown(run), document)
+    layout_tables.insert(list_tables.markdown(run), document)
     folder = document.parent / FOLDER
     folder.mkdir(exist_ok=True)
-    (folder / "figures.json").write_bytes(tables.encoded(run))
-    for name, drawn in listtables.drawn(run):
+    (folder / "figures.json").write_bytes(layout_tables.encoded(run))
+    for name, drawn in list_tables.drawn(run):
         (folder / name).write_text(drawn, encoding="utf-8")
 
 
@@ -407,7 +409,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run = measure(sizes, chosen.rounds, writers, chosen.seconds)
     if chosen.write:
         write(run, chosen.document)
-    print(listtables.markdown(run))
+    print(list_tables.markdown(run))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments.store.models import comment_rows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

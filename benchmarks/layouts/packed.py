@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from benchmarks.talk import Said
+from benchmarks.threads.conversations import Said
 
 
 class Public(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """A client that costs next to nothing, in a process of its own.
 
-Owns the requests of `benchmarks.serving` on the wire: raw sockets that stay open, bytes sent as
+Owns the requests of `served_pages` on the wire: raw sockets that stay open, bytes sent as
 they were prepared, answers counted and thrown away. Reads an `Order` as JSON from standard input
 and prints `Times` as JSON. Ways take turns, so that what else the machine does meets all alike.
 

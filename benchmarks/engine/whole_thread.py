@@ -10,7 +10,7 @@ In one run, on the same stored rows:
 
 The bar is query <= 3 x bare. Usage:
 
-    python -m benchmarks.read_thread [--shape FILE] [--size 10000] [--rounds 9]
+    python -m benchmarks.engine.whole_thread [--shape FILE] [--size 10000] [--rounds 9]
 
 FILE holds `id;parent;time` rows; without it a grown shape is used. Prints a Markdown table.
 """
@@ -25,7 +25,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from benchmarks import shapes
+from benchmarks.threads import shapes
 from comments import config
 from comments.domain import records
 from comments.store import connection, reads, transactions
@@ -33,7 +33,7 @@ from comments.store.models import comment_rows
 from comments.tree import bulk_append, ordered_query
 from emulator import inprocess
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 BATCH = 200
 NAME = records.ThreadName("bench", "page")
 WORDS = "a comment is read far more often than it is changed and the reader wants it whole "

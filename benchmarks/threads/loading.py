@@ -1,37 +1,26 @@
-"""Flatthread's two ways of reading a thread, behind the same calls as the classic layouts.
+"""A quick way to store a large thread.
 
-Owns a quick way to store a large thread: rows copied from one that the product stored, with their
-places computed by `sorthash`; a test holds them equal to what an import stores.
-
-    Floor         one ordered query over the comments
-    Materialized  directory, buckets and delta; folded and at rest unless told otherwise
-
-What must stay true: both answer by the product's own code, and `Materialized` without a cache
-(`cold`) unless the cache is what is measured.
+The first comment is stored by the product; the rows of the others are copies of it, with places
+computed by `sorthash`. A test holds them equal to the rows that an import stores.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import UTC, datetime
 
-from benchmarks.talk import START, Said
+from benchmarks.threads.conversations import START, Said
 from comments import config
-from comments.domain import presentation, records, sorthash
-from comments.reading import thread_pages
+from comments.domain import records, sorthash
 from comments.reading.compaction import compactor
-from comments.reading.materialized import thread_view, view_cache
+from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import caches, connection, ownership, reads, transactions
 from comments.store.models import comment_rows
-from comments.tree import bulk_append, changes, ordered_query, placement, values
-from comments.tree.threads import naming
+from comments.tree import bulk_append
 from emulator import inprocess, protobufs
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")
 SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply moves beside another
-_SECRET = "the benchmark's own secret"  # noqa: S105 - signs cursors that nobody keeps
-_MOST = ordered_query.MAX_LIMIT
-_RENDERER = "benchmark"
+RENDERER = "benchmark"
 
 
 def author(said: Said) -> records.Author:
@@ -47,7 +36,7 @@ def imported(said: Said) -> records.ImportedComment:
         author=author(said),
         body=said.body,
         html=said.html,
-        renderer=_RENDERER,
+        renderer=RENDERER,
         status=records.Status.APPROVED,
         created=said.created,
         source="bench",
@@ -163,124 +152,7 @@ def _row(template: protobufs.Entity, said: Said, place: tuple[str, int, int]) ->
     return row
 
 
-def fold() -> None:
-    """Fold what changed, and clear at once: in this process nothing holds an older directory."""
-    folded = compactor.fold(SCHEME, NAME)
-    if folded is not None:
-        compactor.clear(folded)
-    cold()
-
-
 def cold() -> None:
     """Forget what this process holds of threads."""
     held = view_cache.HOLDINGS.get()
     held.cache = caches.Cache(view_cache.CACHE_BYTES)
-
-
-def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
-    """The comments of a listing, page after page."""
-    found = page(None)
-    comments = list(found.comments)
-    while found.cursor is not None:
-        found = page(found.cursor)
-        comments += found.comments
-    return comments
-
-
-class _Ours:
-    """What both ways share: how comments are written."""
-
-    def post(self, said: Said) -> None:
-        """Store a reply."""
-        draft = values.Draft(
-            id=said.id,
-            name=NAME,
-            reply_to=said.parent,
-            author=author(said),
-            text=values.Text(said.body, said.html, _RENDERER),
-            fingerprint=b"",
-            created=said.created,
-            brought=naming.encode(naming.Brought()),
-        )
-        transactions.transaction(
-            lambda: transactions.apply(*placement.append(SCHEME, draft).writes)
-        )
-
-    def edit(self, comment_id: str, html: str) -> None:
-        """Replace a text."""
-        text = values.Text(html, html, _RENDERER)
-        now = datetime(2026, 6, 1, tzinfo=UTC)
-
-        def body() -> None:
-            change = changes.edit(comment_id, text, now=now, check=lambda _: None)
-            transactions.apply(*change.writes)
-
-        transactions.transaction(body)
-
-
-class Floor(_Ours):
-    """The one ordered query, and counts for what a page says of it."""
-
-    name = "floor"
-
-    def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
-        found = ordered_query.page(
-            NAME,
-            order=ordered_query.Order.THREAD,
-            parent=None,
-            limit=limit,
-            cursor=None,
-            secret=_SECRET,
-        )
-        return list(presentation.page(found).comments)
-
-    def whole(self) -> list[bytes]:
-        """All comments."""
-        return [presentation.fragment(row) for row in ordered_query.thread(NAME)]
-
-    def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
-
-        def page(cursor: str | None) -> presentation.ThreadPage:
-            found = ordered_query.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
-            return presentation.page(found)
-
-        return _all(page)
-
-
-class Materialized(_Ours):
-    """Directory, buckets and delta, nothing of it held before."""
-
-    name = "materialised"
-
-    def before(self) -> None:
-        """What comes before each call, and is no part of it."""
-        cold()
-
-    def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
-        asked = thread_pages.Asked(limit, None, _SECRET)
-        return list(thread_pages.page(SCHEME, NAME, asked).comments)
-
-    def whole(self) -> list[bytes]:
-        """All comments."""
-        return thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
-
-    def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
-
-        def page(cursor: str | None) -> presentation.ThreadPage:
-            return thread_pages.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
-
-        return _all(page)
-
-
-class Warm(Materialized):
-    """The same in a process that has read the thread before."""
-
-    name = "materialised, warm"
-    calls = ("page", "whole", "subtree", "page after changes")
-
-    def before(self) -> None:
-        """Keep what is held."""

@@ -1,4 +1,4 @@
-"""The floor of `benchmarks.serving`: a bare Flask handler that returns bytes it holds.
+"""The floor of `served_pages`: a bare Flask handler that returns bytes it holds.
 
 Owns `app`, run by gunicorn with the product's own numbers of workers and threads. The bytes are
 those of the product's answers, in files of the folder that SERVED names, so both send the same.

@@ -1,7 +1,7 @@
 """Servers as they are run: gunicorn on a free port, what it takes to start, what memory it holds.
 
-Owns the processes of `benchmarks.serving`. `product` runs what scripts/serve runs, on a folder of
-data; `plain` runs the floor with the same numbers of workers and threads. Each ends with its block.
+Owns the processes of `served_pages`. `product` runs what scripts/serve runs, on a folder of
+data; `floor` runs the floor with the same numbers of workers and threads. Each ends with its block.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks import ours
+from benchmarks.threads import loading
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 _CONFIG = ROOT / "scripts" / "serving.py"
 _PATIENCE = 60.0
 _PAUSE = 0.002
@@ -110,7 +110,7 @@ def product(data: Path, first: str, *, rules: Mapping[str, str] | None = None) -
     `rules` are those for posts, `OPEN` where nobody says which.
     """
     environ = {
-        "DATASTORE_PROJECT_ID": ours.PROJECT,
+        "DATASTORE_PROJECT_ID": loading.PROJECT,
         "DATA_DIR": str(data),
         "SECRET": SECRET,
         "HOST": "127.0.0.1",
@@ -123,7 +123,7 @@ def product(data: Path, first: str, *, rules: Mapping[str, str] | None = None) -
 @contextlib.contextmanager
 def plain(bodies: Path, first: str) -> Iterator[Server]:
     """Run the floor with what lies in a folder."""
-    with other("benchmarks.plain:app", {"SERVED": str(bodies)}, first) as server:
+    with other("benchmarks.serving.floor:app", {"SERVED": str(bodies)}, first) as server:
         yield server
 
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.serving` has found: its figures as Markdown.
+"""What `served_pages` has found: its figures as Markdown.
 
 Owns the calls by name and how figures are said: milliseconds beside those of the floor in the same
 run, and as ratios to it, which say more on a machine that others use too.
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from benchmarks import lean
+from benchmarks.serving import lean_client
 
 FIRST = "first page"
 # The kinds of `Starts` that are cold, and what they are.
@@ -40,11 +40,11 @@ class Call(msgspec.Struct, frozen=True):
         kind = {"Content-Type": "application/json"} if self.body else {}
         return {"Accept-Encoding": self.coding, **kind}
 
-    def way(self, name: str, port: int, tag: str) -> lean.Way:
+    def way(self, name: str, port: int, tag: str) -> lean_client.Way:
         """The call as it is sent."""
         known = {"If-None-Match": tag} if self.is_known else {}
         asked = request(self.path, self.headers | known, self.body)
-        return lean.Way(name, port, asked, 304 if self.is_known else 200)
+        return lean_client.Way(name, port, asked, 304 if self.is_known else 200)
 
 
 class Figures(msgspec.Struct):
@@ -123,7 +123,7 @@ def request(path: str, headers: dict[str, str] | None = None, body: str = "") ->
     return "\r\n".join([*lines, "", body])
 
 
-def figures(call: Call, sent: int, times: lean.Times, ours: str, floor: str) -> Figures:
+def figures(call: Call, sent: int, times: lean_client.Times, ours: str, floor: str) -> Figures:
     """The figures of one call."""
     alone = {name: sorted(times.alone[name]) for name in (ours, floor)}
     return Figures(

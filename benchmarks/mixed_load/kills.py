@@ -3,12 +3,12 @@
 Runs the product as scripts/serve does and kills it at random, all of it or one worker, while
 writers post, edit, retract and vote in a few threads and readers read pages of every kind. Each
 change stays flagged as not folded for more than a minute, so each thread has hundreds of such rows.
-Checked of every page (`mixedpages`): parents before children, nothing twice, nothing of another
+Checked of every page (`page_checks`): parents before children, nothing twice, nothing of another
 thread, numbers that fit the rows, every acknowledged change; and by each writer, its own change at
 once. At the end every acknowledged post has to be there, and `repair` and `recount` have to find
 nothing.
 
-    python -m benchmarks.mixed [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
+    python -m benchmarks.mixed_load.kills [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
         [--kill-every 15] [--seed 1]
 
 Prints what was counted, the kinds of violations and the first of each. The exit status is 1 if
@@ -27,8 +27,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import mixedclients, mixedpages, ours, processes
-from benchmarks.mixedclients import World
+from benchmarks.mixed_load import load_clients, page_checks
+from benchmarks.mixed_load.load_clients import World
+from benchmarks.serving import gunicorn_process
+from benchmarks.threads import loading
 from comments.domain import records
 from comments.store import connection, reads
 from comments.store.models import comment_rows
@@ -47,11 +49,11 @@ class Service:
         self._data = data
         self._world = world
         self._stack = contextlib.ExitStack()
-        self._server: processes.Server | None = None
+        self._server: gunicorn_process.Server | None = None
 
     def start(self) -> None:
         """Start it, until it answers."""
-        self._server = self._stack.enter_context(processes.product(self._data, "/healthz"))
+        self._server = self._stack.enter_context(gunicorn_process.product(self._data, "/healthz"))
         self._world.port = self._server.port
 
     def kill(self, chance: random.Random) -> None:
@@ -76,13 +78,13 @@ def _unfolded(data: Path, threads: int) -> list[int]:
     """How many rows of each thread are not folded, counted by a process of its own."""
     with inprocess.open_engine(
         data / "flatthread.db",
-        indexes=processes.ROOT / "index.yaml",
+        indexes=gunicorn_process.ROOT / "index.yaml",
         concurrency="pessimistic",
         history=0,
     ) as engine:
-        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
-            names = [records.ThreadName("demo", mixedclients.name_of(n)) for n in range(threads)]
+            names = [records.ThreadName("demo", load_clients.name_of(n)) for n in range(threads)]
             return [reads.count(_flagged(name)) for name in names]
 
 
@@ -97,15 +99,15 @@ def run(asked: argparse.Namespace, data: Path) -> World:
     service = Service(data, world)
     service.start()
     clients = [
-        *(mixedclients.Writer(world, n, chance.randrange(2**32)) for n in range(asked.writers)),
-        *(mixedclients.Reader(world, chance.randrange(2**32)) for _ in range(asked.readers)),
+        *(load_clients.Writer(world, n, chance.randrange(2**32)) for n in range(asked.writers)),
+        *(load_clients.Reader(world, chance.randrange(2**32)) for _ in range(asked.readers)),
     ]
     try:
         for client in clients:
             client.start()
         samples = _strike(asked, service, chance, data)
         world.over.set()
-        for client in mixedclients.finished(clients, _PATIENCE):
+        for client in load_clients.finished(clients, _PATIENCE):
             world.blame(client.name, ["the client does not end"])
         _check_all(world)
     finally:
@@ -141,16 +143,16 @@ def _pause(asked: argparse.Namespace, chance: random.Random) -> float:
 
 def _check_all(world: World) -> None:
     """Compare every thread with what was acknowledged, now that nobody writes."""
-    reader = mixedclients.Reader(world, 0)
+    reader = load_clients.Reader(world, 0)
     for thread in range(world.threads):
-        path = mixedclients.path_of(thread, limit="all")
+        path = load_clients.path_of(thread, limit="all")
         data = reader.get(path)
         if data is None:
             world.blame(path, ["no answer at the end"])
             continue
         page = json.loads(data)
-        shown = mixedpages.rows(page)
-        walk = mixedpages.Walk(thread, "thread")
+        shown = page_checks.rows(page)
+        walk = page_checks.Walk(thread, "thread")
         wrong = list(walk.page(shown, is_whole=True, total=page["total"]))
         wrong += walk.end(world.known(thread))
         posts = world.posts[thread]
@@ -167,12 +169,12 @@ def _check_stored(world: World, data: Path) -> None:
     for command in (["repair"], ["recount", "--no-fix"]):
         done = subprocess.run(
             [sys.executable, "-m", "flask", "--app", "main", *command],
-            cwd=processes.ROOT,
+            cwd=gunicorn_process.ROOT,
             env={
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
-                "DATASTORE_PROJECT_ID": ours.PROJECT,
+                "DATASTORE_PROJECT_ID": loading.PROJECT,
                 "DATA_DIR": str(data),
-                "SECRET": processes.SECRET,
+                "SECRET": gunicorn_process.SECRET,
             },
             capture_output=True,
             text=True,

@@ -1,4 +1,4 @@
-"""What production would bill for the calls of `benchmarks.serving`.
+"""What production would bill for the calls of `served_pages`.
 
 Owns the counting: the product's application on the same data file, in this process, where the
 engine's meter is. Cold is a process that holds nothing; warm the same call again.
@@ -9,24 +9,27 @@ from pathlib import Path
 
 from werkzeug.test import EnvironBuilder, run_wsgi_app
 
-from benchmarks import ours, processes, served
+from benchmarks.serving import gunicorn_process, page_figures
+from benchmarks.threads import loading
 from comments import app as apps
 from comments import config
 from comments.store import connection
 from emulator import inprocess, testing
 
 
-def bills(data: Path, calls: Sequence[served.Call]) -> list[served.Bill]:
+def bills(data: Path, calls: Sequence[page_figures.Call]) -> list[page_figures.Bill]:
     """The reads of each call, cold and warm."""
-    settings = config.Settings(secret=processes.SECRET)
+    settings = config.Settings(secret=gunicorn_process.SECRET)
     with inprocess.open_engine(
         data / "flatthread.db", concurrency="pessimistic", history=0
     ) as engine:
         return [_bill(engine, settings, call) for call in calls]
 
 
-def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call) -> served.Bill:
-    store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT)
+def _bill(
+    engine: inprocess.Engine, settings: config.Settings, call: page_figures.Call
+) -> page_figures.Bill:
+    store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
     app = apps.create_app(settings, store)
     counted = []
     for _ in range(2):
@@ -42,4 +45,4 @@ def _bill(engine: inprocess.Engine, settings: config.Settings, call: served.Call
             if not status.startswith("200"):
                 raise SystemExit(f"{call.path} answered {status}")
         counted.append(cost.reads)
-    return served.Bill(call.name, call.size, *counted)
+    return page_figures.Bill(call.name, call.size, *counted)

@@ -8,7 +8,7 @@ another address asks for a first page all the time, on connections of five reque
 for is taken before and during each attack. Its p99 may be three times what it was, or 250 ms if
 that is more. The memory is that of all the server's processes.
 
-    python -m benchmarks.slow_clients [--seconds 120] [--clients 200] [--from many,one]
+    python -m benchmarks.serving.slow_clients [--seconds 120] [--clients 200] [--from many,one]
                                       [--kinds head,body,reader,drip]
 
 Prints Markdown. With the defaults it takes 20 minutes; `--seconds 5` shows that it works.
@@ -29,7 +29,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import lean, processes, served, serving, shapes
+from benchmarks.serving import gunicorn_process, lean_client, page_figures, served_pages
+from benchmarks.threads import shapes
 
 KINDS = ("head", "body", "reader", "drip")
 SIZE = 10_000  # comments of the thread that is asked for whole: 5 MB
@@ -72,7 +73,7 @@ def beginning(kind: str, path: str) -> bytes:
     if kind == "body":
         length = "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
         return f"POST {_POST} HTTP/1.1\r\nHost: 127.0.0.1\r\n{length}{{".encode()
-    return served.request(path).encode()
+    return page_figures.request(path).encode()
 
 
 class Slow:
@@ -180,9 +181,9 @@ class Attack:
 @contextlib.contextmanager
 def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
     """Attack from a separate process, so that it takes no time from the one that measures."""
-    command = [sys.executable, "-m", "benchmarks.slow_clients", "--attack"]
+    command = [sys.executable, "-m", "benchmarks.serving.slow_clients", "--attack"]
     with subprocess.Popen(
-        command, cwd=processes.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        command, cwd=gunicorn_process.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
         assert process.stdin is not None  # noqa: S101 - both were asked for
         process.stdin.write(msgspec.json.encode(order))
@@ -193,9 +194,9 @@ def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
 class Reader:
     """Asks for a page all the time, and keeps how long each took."""
 
-    def __init__(self, server: processes.Server, path: str) -> None:
+    def __init__(self, server: gunicorn_process.Server, path: str) -> None:
         self._server = server
-        self._way = lean.Way(path, server.port, served.request(path))
+        self._way = lean_client.Way(path, server.port, page_figures.request(path))
         self.memory = 0  # bytes at most
 
     def read(self, seconds: float) -> list[float]:
@@ -204,7 +205,7 @@ class Reader:
         end, look = time.monotonic() + seconds, 0.0
         while time.monotonic() < end:
             start = time.monotonic()
-            connection = lean.Connection(self._server.port, _READER)
+            connection = lean_client.Connection(self._server.port, _READER)
             with contextlib.closing(connection.socket):
                 connection.learn(self._way)
                 times.append(time.monotonic() - start)
@@ -222,7 +223,7 @@ def p99(times: Sequence[float]) -> float:
     return sorted(times)[len(times) * 99 // 100]
 
 
-def line(order: Order, server: processes.Server, page: str) -> tuple[str, bool]:
+def line(order: Order, server: gunicorn_process.Server, page: str) -> tuple[str, bool]:
     """Attack a server; a row of the table, and whether the reader was served well."""
     reader = Reader(server, page)
     before, rest = reader.read(max(5.0, order.seconds / 4)), reader.memory
@@ -282,11 +283,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="slow-") as name:
         data = Path(name) / "data"
-        (thread,) = serving.stock(data, shapes.grown(2_251), [chosen.size])
+        (thread,) = served_pages.stock(data, shapes.grown(2_251), [chosen.size])
         print(f"| {' | '.join(_HEAD)} |\n|---|---|{'---:|' * (len(_HEAD) - 3)}---|")
         is_good = True
         for places, kind in itertools.product(chosen.places.split(","), chosen.kinds.split(",")):
-            with processes.product(data, "/healthz") as server:
+            with gunicorn_process.product(data, "/healthz") as server:
                 many = 1 if places == "one" else _ADDRESSES
                 whole = f"{thread.path}&limit=all"
                 order = Order(server.port, kind, chosen.clients, many, chosen.seconds, whole)

@@ -13,9 +13,18 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pack, place_of, unpack
-from benchmarks.rivals import THREAD, Layout
-from benchmarks.talk import Said
+from benchmarks.layouts.packed import (
+    Placed,
+    edited,
+    end_below,
+    fragment,
+    in_order,
+    pack,
+    place_of,
+    unpack,
+)
+from benchmarks.layouts.rivals import THREAD, Layout
+from benchmarks.threads.conversations import Said
 from comments.store.wire import queries
 from emulator import protobufs
 

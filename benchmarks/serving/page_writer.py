@@ -1,9 +1,9 @@
 """Writes to a served thread, and what a reader waits for right after one.
 
-Owns the round that `benchmarks.serving` repeats: a reply is posted, the first page is read, the
+Owns the round that `served_pages` repeats: a reply is posted, the first page is read, the
 reply is edited, the page is read again. Each page has to count the reply that was just
-acknowledged, though another process may have taken it. Each round asks on new connections. Pages
-are asked for by the client that asks for all others (`lean`): one that reads headers takes longer.
+acknowledged, though another process may have taken it. Each round opens new connections. Pages are
+read with `lean_client`, because a client that parses headers takes longer.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import json
 import time
 from typing import Any
 
-from benchmarks import lean, served
+from benchmarks.serving import lean_client, page_figures
 
 CALLS = ("post", "page after post", "edit", "page after edit")
 
@@ -23,7 +23,7 @@ class Writer:
     def __init__(self, port: int, page: str, parent: str) -> None:
         self._port = port
         self._path = page
-        self._page = lean.Way(page, port, served.request(page))
+        self._page = lean_client.Way(page, port, page_figures.request(page))
         self._parent = parent
         self._written = 0
         self.times: dict[str, list[float]] = {call: [] for call in CALLS}
@@ -31,7 +31,7 @@ class Writer:
     def round(self) -> None:
         """Post, read, edit, read."""
         self._written += 1
-        with self._connected() as writing, lean.connected(self._port) as reading:
+        with self._connected() as writing, lean_client.connected(self._port) as reading:
             before = json.loads(reading.fetch(self._page)[0])["total"]
             body = f"A reply, number {self._written}."
             reply = {"name": "a writer", "body": body, "parent": self._parent}
@@ -48,7 +48,7 @@ class Writer:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)
         return contextlib.closing(connection)
 
-    def _read(self, name: str, reading: lean.Connection) -> dict[str, Any]:
+    def _read(self, name: str, reading: lean_client.Connection) -> dict[str, Any]:
         body, seconds = reading.fetch(self._page)
         self.times[name].append(seconds)
         found: dict[str, Any] = json.loads(body)

@@ -6,7 +6,8 @@ to one thread from connections of their own. A worker that dies is seen in what 
 the places of all its threads (faulthandler); a connection that is cut and a comment that was
 acknowledged and is not there are failures too.
 
-    python -m benchmarks.starts [--starts 300] [--workers 2,4,8] [--writers 8] [--seconds 1.5]
+    python -m benchmarks.serving.starts [--starts 300] [--workers 2,4,8] [--writers 8]
+                                        [--seconds 1.5]
 
 Prints Markdown; what failed is kept in a folder that it names. 300 starts take half an hour.
 """
@@ -24,7 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import httpposts, processes
+from benchmarks.serving import gunicorn_process, served_posts
 
 _SAID = re.compile(rb"answers at http://[^:]+:(\d+)/")
 _DIED = re.compile(r"Fatal Python error|was sent SIG|Traceback|exited with code|WORKER TIMEOUT")
@@ -45,13 +46,13 @@ class Start:
 def running(folder: Path, workers: int) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
     """Run the product until the block ends; the process, and the port it said it answers at."""
     command = [sys.executable, "-m", "gunicorn", "--config", "scripts/serving.py"]
-    environ = processes.without_settings() | processes.OPEN
-    environ |= {"PORT": "0", "DATA_DIR": str(folder / "data"), "SECRET": processes.SECRET}
+    environ = gunicorn_process.without_settings() | gunicorn_process.OPEN
+    environ |= {"PORT": "0", "DATA_DIR": str(folder / "data"), "SECRET": gunicorn_process.SECRET}
     (folder / "data").mkdir()
     with (folder / "log").open("wb") as log, (folder / "said").open("wb") as said:
         process = subprocess.Popen(
             [*command, "--workers", str(workers), "main:app"],
-            cwd=processes.ROOT,
+            cwd=gunicorn_process.ROOT,
             env=environ,
             stdout=said,
             stderr=log,
@@ -76,9 +77,9 @@ def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
     """Start once, under load."""
     found = Start()
     with running(folder, workers) as (_, port):
-        requests = [httpposts.request(None, f"writer {number}") for number in range(writers)]
+        requests = [served_posts.request(None, f"writer {number}") for number in range(writers)]
         try:
-            _, times = httpposts.run(port, requests, seconds)
+            _, times = served_posts.run(port, requests, seconds)
             found.posts = len(times)
         except (SystemExit, OSError) as error:
             found.faults.append(f"a connection failed: {error}")
@@ -94,7 +95,7 @@ def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
 def _total(port: int) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
     with contextlib.closing(connection):
-        connection.request("GET", f"{httpposts.PATH}&limit=1")
+        connection.request("GET", f"{served_posts.PATH}&limit=1")
         total: int = json.loads(connection.getresponse().read())["total"]
         return total
 
@@ -112,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--starts", type=int, default=300, help="of all numbers of workers together"
     )
     parser.add_argument("--workers", default="2,4,8")
-    parser.add_argument("--writers", type=int, default=httpposts.CLIENTS)
+    parser.add_argument("--writers", type=int, default=served_posts.CLIENTS)
     parser.add_argument("--seconds", type=float, default=1.5)
     chosen = parser.parse_args(arguments)
     numbers = [int(each) for each in chosen.workers.split(",")]

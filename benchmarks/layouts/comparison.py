@@ -1,12 +1,13 @@
 """The layouts of a comment thread, measured side by side.
 
-The classic layouts (`rivals`, `bucketed`) and ours (`ours`) hold the same threads, each in a data
-file of its own, and answer five calls: the first page of 50, the whole thread, what stands below
-one comment, a reply, an edit. Of each call it prints what production would bill (the engine's
+The classic layouts (`rivals`, `bucketed`) and ours (`flatthread`) hold the same threads, each in
+a data file of its own, and answer five calls: the first page of 50, the whole thread, the subtree
+of one comment, a reply, an edit. Of each call it prints what production would bill (the engine's
 meter), the calls that leave for the store, bytes, and processor and wall time, the layouts taking
 turns. Usage:
 
-    python -m benchmarks.layouts [--shape FILE] [--sizes 100,1000,10000] [--rounds 9] [--write]
+    python -m benchmarks.layouts.comparison [--shape FILE] [--sizes 100,1000,10000]
+                                            [--rounds 9] [--write]
 
 FILE holds `id;parent;time` rows, repeated to each size; without it a grown shape is used. Prints
 Markdown; `--write` puts it between the marks in docs/layouts.md, with plots and figures.json in
@@ -27,12 +28,14 @@ from typing import Any, Self
 
 import yaml
 
-from benchmarks import bucketed, ours, rawclient, rivals, shapes, tables, talk
+from benchmarks import raw_client
+from benchmarks.layouts import bucketed, flatthread, layout_tables, rivals
+from benchmarks.threads import conversations, loading, shapes
 from comments.store import connection
 from emulator import inprocess, testing
 from emulator.execution import cost_meter
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "layouts.md"
 FOLDER = ROOT / "docs" / "layouts"
 PAGE = 50
@@ -42,9 +45,9 @@ KINDS: tuple[type[Any], ...] = (
     rivals.Embedded,
     bucketed.Buckets,
     rivals.Adjacency,
-    ours.Floor,
-    ours.Materialized,
-    ours.Warm,
+    flatthread.Floor,
+    flatthread.Materialized,
+    flatthread.Warm,
 )
 READS, WRITES = ("page", "whole", "subtree"), ("post", "edit")
 AFTER = "page after changes"
@@ -69,10 +72,10 @@ class Opened:
         channel = inprocess.Channel(engine, self._count)
         self._store: connection.Store | None = None
         if issubclass(kind, rivals.Layout):
-            self._layout = kind(rawclient.Client(channel))
+            self._layout = kind(raw_client.Client(channel))
         else:
             self._layout = kind()
-            self._store = connection.Store(channel, project=ours.PROJECT, deadline=120.0)
+            self._store = connection.Store(channel, project=loading.PROJECT, deadline=120.0)
 
     def _count(self, _method: str, _request: object, proceed: Callable[[], bytes]) -> bytes:
         self.calls += 1
@@ -84,13 +87,13 @@ class Opened:
         with contextlib.nullcontext() if self._store is None else self._store.context():
             yield self._layout
 
-    def fill(self, thread: Sequence[talk.Said]) -> None:
+    def fill(self, thread: Sequence[conversations.Said]) -> None:
         """Store a thread."""
         if self._store is None:
             self._layout.fill(thread)
             return
-        is_folded = issubclass(self.kind, ours.Materialized)
-        ours.fill(self.engine, thread, is_folded=is_folded)
+        is_folded = issubclass(self.kind, flatthread.Materialized)
+        loading.fill(self.engine, thread, is_folded=is_folded)
 
 
 class Stores:
@@ -107,13 +110,13 @@ class Stores:
     def __exit__(self, *exception: object) -> None:
         self._stack.close()
 
-    def open(self, kind: type[Any], thread: Sequence[talk.Said]) -> Opened:
+    def open(self, kind: type[Any], thread: Sequence[conversations.Said]) -> Opened:
         """Open a layout with a thread in it. A warm process shares its file with the cold one.
 
         Raises:
             rawclient.TooLarge: the layout cannot hold it.
         """
-        home = "Materialized" if issubclass(kind, ours.Materialized) else kind.__name__
+        home = "Materialized" if issubclass(kind, flatthread.Materialized) else kind.__name__
         if home in self._engines:
             return Opened(self._engines[home], kind)
         engine = inprocess.open_engine(
@@ -139,7 +142,7 @@ class Stores:
 class Bench:
     """One thread in all layouts that can hold it."""
 
-    def __init__(self, stores: Stores, thread: Sequence[talk.Said], rounds: int) -> None:
+    def __init__(self, stores: Stores, thread: Sequence[conversations.Said], rounds: int) -> None:
         self._rounds = rounds
         self._size = len(thread)
         self._next = len(thread)
@@ -148,12 +151,12 @@ class Bench:
         self._thread = thread
         self.opened: dict[str, Opened] = {}
         for kind in KINDS:
-            with contextlib.suppress(rawclient.TooLarge):
+            with contextlib.suppress(raw_client.TooLarge):
                 self.opened[kind.name] = stores.open(kind, thread)
             known = "stored" if kind.name in self.opened else "cannot hold it"
             note(f"{self._size}: {kind.name} {known}")
 
-    def run(self) -> Iterator[tables.Figures]:
+    def run(self) -> Iterator[layout_tables.Figures]:
         """Measure all calls; what only reads comes first."""
         for call in CALLS:
             measured = {
@@ -170,20 +173,20 @@ class Bench:
                 figures.wall = statistics.median(wall for wall, _ in times[name])
                 figures.cpu = statistics.median(cpu for _, cpu in times[name])
                 figures.rounds = len(times[name])
-                if name == ours.Materialized.name and call in WRITES:
+                if name == flatthread.Materialized.name and call in WRITES:
                     self._changes += 1 + figures.rounds
                 yield figures
             note(f"{self._size}: {call}")
 
-    def about(self) -> tables.Thread:
+    def about(self) -> layout_tables.Thread:
         """What is true of the thread; folds what was changed, so this comes last."""
         depth: dict[str | None, int] = {None: 0}
         for said in self._thread:
             depth[said.id] = depth[said.parent] + 1
-        cost = fold_changes(self.opened[ours.Materialized.name])
-        return tables.Thread(
+        cost = fold_changes(self.opened[flatthread.Materialized.name])
+        return layout_tables.Thread(
             size=self._size,
-            below=talk.sizes(self._thread)[self._target],
+            below=conversations.sizes(self._thread)[self._target],
             depth=max(depth.values()),
             stored={},
             missing=tuple(kind.name for kind in KINDS if kind.name not in self.opened),
@@ -193,16 +196,16 @@ class Bench:
             folding_reads=cost.reads,
         )
 
-    def _metered(self, opened: Opened, call: str) -> tables.Figures:
+    def _metered(self, opened: Opened, call: str) -> layout_tables.Figures:
         with contextlib.ExitStack() as stack:
             layout = stack.enter_context(opened.entered())
             ready = self._ready(layout, call)
-            if opened.kind is ours.Warm and call in READS:
+            if opened.kind is flatthread.Warm and call in READS:
                 ready()
             cost = stack.enter_context(testing.meter(opened.engine))
             before = opened.calls
             ready()
-            return tables.Figures(
+            return layout_tables.Figures(
                 layout=opened.kind.name,
                 size=self._size,
                 call=call,
@@ -224,10 +227,10 @@ class Bench:
 
     def _ready(self, layout: Any, call: str) -> Callable[[], object]:
         """One call, ready to be made."""
-        if isinstance(layout, ours.Materialized):
+        if isinstance(layout, flatthread.Materialized):
             layout.before()
         self._next += 1
-        said = talk.reply(self._next, self._target)
+        said = conversations.reply(self._next, self._target)
         calls: dict[str, Callable[[], object]] = {
             "page": lambda: layout.page(PAGE),
             "whole": layout.whole,
@@ -239,9 +242,9 @@ class Bench:
         return calls[call]
 
 
-def chosen(thread: Sequence[talk.Said]) -> str:
+def chosen(thread: Sequence[conversations.Said]) -> str:
     """The comment that is answered and edited: with about 40 below it, in the middle."""
-    below = talk.sizes(thread)
+    below = conversations.sizes(thread)
     middle = len(thread) // 2
     places = {each.id: place for place, each in enumerate(thread)}
     return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
@@ -250,11 +253,11 @@ def chosen(thread: Sequence[talk.Said]) -> str:
 def fold_changes(opened: Opened) -> cost_meter.Cost:
     """Fold what the bench has changed; what that cost."""
     with opened.entered(), testing.meter(opened.engine) as cost:
-        ours.fold()
+        flatthread.fold()
         return cost.total()
 
 
-def most_embedded(folder: Path, thread: Sequence[talk.Said], *, is_packed: bool) -> int:
+def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_packed: bool) -> int:
     """How many comments of a thread one entity holds, found by storing them; all is the length."""
     with Stores(folder) as stores:
         opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
@@ -262,7 +265,7 @@ def most_embedded(folder: Path, thread: Sequence[talk.Said], *, is_packed: bool)
         def fits(size: int) -> bool:
             try:
                 opened.fill(thread[:size])
-            except rawclient.TooLarge:
+            except raw_client.TooLarge:
                 return False
             return True
 
@@ -295,10 +298,10 @@ def stored(folder: Path) -> dict[str, int]:
 
 def measure(
     shape: shapes.Shape, called: str, sizes: Sequence[int], rounds: int
-) -> Iterator[tables.Run]:
+) -> Iterator[layout_tables.Run]:
     """Measure everything; yields what is known after each size."""
-    longest = talk.thread(shapes.repeated(shape, max(sizes)))
-    run = tables.Run(called, rounds, {}, len(longest), [], [])
+    longest = conversations.thread(shapes.repeated(shape, max(sizes)))
+    run = layout_tables.Run(called, rounds, {}, len(longest), [], [])
     with tempfile.TemporaryDirectory(prefix="layouts-") as folder:
         for is_packed, kind in ((True, rivals.Embedded), (False, rivals.Plain)):
             scratch = Path(folder) / kind.name
@@ -319,12 +322,12 @@ def measure(
             yield run
 
 
-def write(run: tables.Run, document: Path, folder: Path) -> None:
+def write(run: layout_tables.Run, document: Path, folder: Path) -> None:
     """Put tables, plots and figures into the documents."""
-    tables.insert(tables.markdown(run, TITLES), document)
+    layout_tables.insert(layout_tables.markdown(run, TITLES), document)
     folder.mkdir(exist_ok=True)
-    (folder / "figures.json").write_bytes(tables.encoded(run))
-    for name, drawn in tables.drawn(run, TITLES):
+    (folder / "figures.json").write_bytes(layout_tables.encoded(run))
+    for name, drawn in layout_tables.drawn(run, TITLES):
         (folder / name).write_text(drawn, encoding="utf-8")
 
 
@@ -345,7 +348,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if chosen_.write:
             write(run, chosen_.document, chosen_.document.parent / FOLDER.name)
         if len(run.threads) == len(sizes):
-            print(tables.markdown(run, TITLES))
+            print(layout_tables.markdown(run, TITLES))
 
 
 if __name__ == "__main__":

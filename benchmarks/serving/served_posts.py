@@ -14,7 +14,7 @@ A round's rest is the pause in which each delivers its events. With `--guarded` 
 once more, with limits on posts that nobody reaches and authors that are known: each post goes
 through admission, two reads and two writes more, and all of them meet at one network's row. Usage:
 
-    python -m benchmarks.httpposts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
+    python -m benchmarks.serving.served_posts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
                                    [--beside FOLDER] [--guarded]
 """
 
@@ -33,13 +33,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import processes
+from benchmarks.serving import gunicorn_process
 
 CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
 GUARDED = "guarded"
-RULES = processes.OPEN | dict.fromkeys(
+RULES = gunicorn_process.OPEN | dict.fromkeys(
     ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
 )
 REST = 1.5  # seconds after each run, in which events are delivered
@@ -139,12 +139,12 @@ def _posted(port: int) -> Any:
 @contextlib.contextmanager
 def served(root: Path, data: Path, rules: Mapping[str, str]) -> Iterator[int]:
     """Run a checkout's product; its port. Another checkout's has no rules for posts."""
-    if root == processes.ROOT:
-        with processes.product(data, "/healthz", rules=rules) as server:
+    if root == gunicorn_process.ROOT:
+        with gunicorn_process.product(data, "/healthz", rules=rules) as server:
             yield server.port
         return
     code = (
-        "import sys, pathlib, benchmarks.processes as p\n"
+        "import sys, pathlib, benchmarks.serving.gunicorn_process as p\n"
         "with p.product(pathlib.Path(sys.argv[1]), '/healthz') as s:\n"
         "    print(s.port, flush=True); sys.stdin.read()"
     )
@@ -161,9 +161,9 @@ def served(root: Path, data: Path, rules: Mapping[str, str]) -> Iterator[int]:
 
 def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], dict[str, list[Any]]]:
     """Measure every case of every tree, in turns."""
-    roots = {"this": processes.ROOT}
+    roots = {"this": gunicorn_process.ROOT}
     if chosen.guarded:
-        roots[GUARDED] = processes.ROOT
+        roots[GUARDED] = gunicorn_process.ROOT
     if chosen.beside:
         roots["beside"] = chosen.beside.resolve()
     found: dict[tuple[str, str], dict[str, list[Any]]] = {}
@@ -173,7 +173,7 @@ def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], dict[str, list[
         for name, root in roots.items():
             (folder / name).mkdir()
             ports[name] = stack.enter_context(
-                served(root, folder / name, RULES if name == GUARDED else processes.OPEN)
+                served(root, folder / name, RULES if name == GUARDED else gunicorn_process.OPEN)
             )
         for number in range(chosen.rounds):
             for case in chosen.cases.split(","):

@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from benchmarks.rawclient import Client
+from benchmarks.raw_client import Client
 from comments.store.wire import queries
 from emulator import protobufs
 

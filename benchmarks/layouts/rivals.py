@@ -21,9 +21,18 @@ from typing import ClassVar
 
 import msgspec
 
-from benchmarks.packed import Placed, edited, end_below, fragment, in_order, pack, place_of, unpack
-from benchmarks.rawclient import Client
-from benchmarks.talk import Said
+from benchmarks.layouts.packed import (
+    Placed,
+    edited,
+    end_below,
+    fragment,
+    in_order,
+    pack,
+    place_of,
+    unpack,
+)
+from benchmarks.raw_client import Client
+from benchmarks.threads.conversations import Said
 from comments.store.wire import queries
 from emulator import protobufs
 

@@ -1,4 +1,4 @@
-"""The clients of `benchmarks.mixed`: writers who know what they wrote, readers who check pages.
+"""The clients of `kills`: writers who know what they wrote, readers who check pages.
 
 Owns the ledger of what was acknowledged and what a client does when the service is killed under
 it: a writer repeats its request until it is answered, a reader asks for something else.
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
-from benchmarks import mixedpages
+from benchmarks.mixed_load import page_checks
 
 SITE = "/api/v1/sites/demo/comments"
 _PATIENCE = 30.0
@@ -195,7 +195,7 @@ class Writer(Client):
         self._written += 1
         body = {
             "name": f"writer {self._number}",
-            "body": mixedpages.text(thread, self._number, self._written, 0),
+            "body": page_checks.text(thread, self._number, self._written, 0),
         }
         with self.world.lock:
             there = [each.id for each in self.world.posts[thread].values()]
@@ -220,7 +220,7 @@ class Writer(Client):
 
     def _edit(self, thread: int, post: Post) -> None:
         version = post.version + 1
-        text = mixedpages.text(thread, post.writer, post.number, version)
+        text = page_checks.text(thread, post.writer, post.number, version)
         status, data = self._insist("PATCH", f"/api/v1/comments/{post.id}", {"body": text})
         if status != 200:
             self.world.blame("edit", [f"answered {status}: {data[:200]!r}"])
@@ -239,7 +239,7 @@ class Writer(Client):
             return
         self.world.count("retractions")
         page = self.get(path_of(thread, order="newest", limit=200))
-        found = () if page is None else mixedpages.rows(json.loads(page))
+        found = () if page is None else page_checks.rows(json.loads(page))
         for each in found:
             if each.id == post.id and each.version is not None:
                 self.world.blame("newest", [f"{post.id} is shown after its retraction"])
@@ -260,9 +260,9 @@ class Writer(Client):
             path = path_of(thread, limit="all")
         page = self.get(path)
         if page is not None:
-            shown = mixedpages.rows(json.loads(page))
-            wrong = [*mixedpages.part(shown, thread)]
-            wrong += mixedpages.missing(shown, {post.id: post.version})
+            shown = page_checks.rows(json.loads(page))
+            wrong = [*page_checks.part(shown, thread)]
+            wrong += page_checks.missing(shown, {post.id: post.version})
             self.world.blame(f"own change, {path}", wrong)
 
 
@@ -278,10 +278,10 @@ class Reader(Client):
     def _walk(self, thread: int) -> None:
         """Read pages by their cursors; sometimes all of them."""
         known = self.world.known(thread)
-        order = self.chance.choice(mixedpages.ORDERS)
+        order = self.chance.choice(page_checks.ORDERS)
         limit = self.chance.choice((10, 50, 200))
         most = 1_000 if limit == 200 and self.chance.random() < 0.3 else self.chance.randint(1, 4)
-        walk, cursor = mixedpages.Walk(thread, order), ""
+        walk, cursor = page_checks.Walk(thread, order), ""
         for number in range(most):
             query = {"order": order, "limit": limit} | ({"cursor": cursor} if cursor else {})
             path = path_of(thread, **query)
@@ -290,7 +290,7 @@ class Reader(Client):
                 return
             page = json.loads(data)
             is_whole = not number and page["cursor"] is None
-            found = mixedpages.rows(page)
+            found = page_checks.rows(page)
             wrong = walk.page(found, is_whole=is_whole, total=page["total"])
             self.world.blame(path, list(wrong))
             cursor = page["cursor"]
@@ -306,8 +306,8 @@ class Reader(Client):
         data = self.get(path)
         if data is not None:
             page = json.loads(data)
-            walk = mixedpages.Walk(thread, "thread")
-            wrong = list(walk.page(mixedpages.rows(page), is_whole=True, total=page["total"]))
+            walk = page_checks.Walk(thread, "thread")
+            wrong = list(walk.page(page_checks.rows(page), is_whole=True, total=page["total"]))
             wrong += walk.end(self.world.still(thread, known))
             self.world.blame(path, wrong)
 
@@ -323,15 +323,15 @@ class Reader(Client):
         path = f"/api/v1/comments/{one}/replies?limit={self.chance.choice((50, 200, 'all'))}"
         data = None if one is None else self.get(path)
         if data is not None:
-            shown = mixedpages.rows(json.loads(data))
-            self.world.blame(path, mixedpages.part(shown, thread, above=one))
+            shown = page_checks.rows(json.loads(data))
+            self.world.blame(path, page_checks.part(shown, thread, above=one))
 
     def _around(self, thread: int) -> None:
         one = self._one(thread)
         path = path_of(thread, around=one, limit=self.chance.choice((10, 50)))
         data = None if one is None else self.get(path)
         if data is not None:
-            self.world.blame(path, mixedpages.part(mixedpages.rows(json.loads(data)), thread))
+            self.world.blame(path, page_checks.part(page_checks.rows(json.loads(data)), thread))
 
     def _level(self, thread: int) -> None:
         """One level: the roots, or the replies to one comment."""
@@ -340,7 +340,7 @@ class Reader(Client):
         data = self.get(path)
         if data is None:
             return
-        shown = mixedpages.rows(json.loads(data))
+        shown = page_checks.rows(json.loads(data))
         wanted = None if parent == "root" else parent
         wrong = [f"{each.id} is no child of {parent}" for each in shown if each.parent != wanted]
         wrong += [f"{each.id} is of thread {each.thread}" for each in shown
@@ -351,13 +351,13 @@ class Reader(Client):
 
     def _html(self, thread: int) -> None:
         parents = self.world.parents(thread)
-        order = self.chance.choice(mixedpages.ORDERS)
+        order = self.chance.choice(page_checks.ORDERS)
         query = urlencode({"thread": name_of(thread), "order": order, "limit": 50})
         path = f"/embed/demo/fragment?{query}"
         data = self.get(path)
         if data is not None:
-            shown = mixedpages.shown_in_html(data.decode(), parents)
-            walk = mixedpages.Walk(thread, order)
+            shown = page_checks.shown_in_html(data.decode(), parents)
+            walk = page_checks.Walk(thread, order)
             self.world.blame(path, walk.page(shown, is_whole=False, total=None))
 
 

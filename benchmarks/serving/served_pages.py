@@ -1,15 +1,15 @@
 """Pages through gunicorn, beside a bare Flask handler that returns the same bytes.
 
 One run stores threads of each size in one data file, runs the product on it as scripts/serve does
-and the floor (`plain`) with the same workers and threads, and asks both in turns from a lean client
+and the floor (`floor`) with the same workers and threads, and asks both in turns from a lean client
 in a process of its own: alone (p50, p99) and as a crowd of eight (answers a second). It reads the
 first page, the whole thread, a subtree, how many comments 50 threads have, and what a client gets
 who has the page (304); it writes to a thread and reads right after; it starts the product several
 times for its first answers, its memory, and the seconds until it answers. What production would
 bill for each call is counted by the engine's meter, in this process, on the same file.
 
-    python -m benchmarks.serving [--shape FILE] [--sizes 100,1000,10000,100000] [--rounds 20]
-                                 [--quick]
+    python -m benchmarks.serving.served_pages [--shape FILE] [--sizes 100,1000,10000,100000]
+                                              [--rounds 20] [--quick]
 
 Prints Markdown. `--quick` is a try of a minute, and proves nothing.
 """
@@ -26,7 +26,9 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import billed, layouts, lean, ours, processes, served, shapes, talk, writer
+from benchmarks.layouts import comparison
+from benchmarks.serving import gunicorn_process, lean_client, page_bills, page_figures, page_writer
+from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
 from comments.jobs import recount
 from comments.reading import full_thread
@@ -80,19 +82,21 @@ class Stocked(msgspec.Struct):
         threads = [f"t{self.size}", *(_other(number) for number in range(COUNTED - 1))]
         return msgspec.json.encode({"threads": threads}).decode("ascii")
 
-    def calls(self) -> Iterator[served.Call]:
+    def calls(self) -> Iterator[page_figures.Call]:
         """What is read of it."""
-        yield served.Call("first page", self.size, self.path)
-        yield served.Call("first page, gzip", self.size, self.path, coding="gzip")
-        yield served.Call("first page, 304", self.size, self.path, is_known=True)
+        yield page_figures.Call("first page", self.size, self.path)
+        yield page_figures.Call("first page, gzip", self.size, self.path, coding="gzip")
+        yield page_figures.Call("first page, 304", self.size, self.path, is_known=True)
         below = f"/api/v1/comments/{self.target}/replies?limit=all"
-        yield served.Call("subtree", self.size, below)
-        yield served.Call(f"counts of {COUNTED} threads", self.size, _COUNTS, body=self.counted)
+        yield page_figures.Call("subtree", self.size, below)
+        yield page_figures.Call(
+            f"counts of {COUNTED} threads", self.size, _COUNTS, body=self.counted
+        )
         if self.size <= full_thread.MOST:
             every = f"{self.path}&limit=all"
-            yield served.Call("whole thread", self.size, every)
-            yield served.Call("whole thread, gzip", self.size, every, coding="gzip")
-            yield served.Call("whole thread, 304", self.size, every, is_known=True)
+            yield page_figures.Call("whole thread", self.size, every)
+            yield page_figures.Call("whole thread, gzip", self.size, every, coding="gzip")
+            yield page_figures.Call("whole thread, 304", self.size, every, is_known=True)
 
 
 def _other(number: int) -> str:
@@ -111,99 +115,109 @@ def stock(
     found: list[Stocked] = []
     with inprocess.open_engine(
         data / "flatthread.db",
-        indexes=processes.ROOT / "index.yaml",
+        indexes=gunicorn_process.ROOT / "index.yaml",
         durability="fast",  # of the filling alone
         concurrency="pessimistic",
         history=0,
     ) as engine:
-        store = connection.Store(inprocess.Channel(engine), project=ours.PROJECT, deadline=120.0)
+        store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT, deadline=120.0)
         with store.context():
-            site_settings.add(SITE, ["http://localhost"], scheme=ours.SCHEME, now=talk.START)
+            site_settings.add(
+                SITE, ["http://localhost"], scheme=loading.SCHEME, now=conversations.START
+            )
             for number in range(_OTHERS):
-                thread = talk.thread(shapes.repeated(shape, 20), first=sum(sizes) + number * 20)
+                thread = conversations.thread(
+                    shapes.repeated(shape, 20), first=sum(sizes) + number * 20
+                )
                 _add(engine, _other(number), thread)
             for size in sizes:
-                thread = talk.thread(shapes.repeated(shape, size), first=sum(sizes[: len(found)]))
+                thread = conversations.thread(
+                    shapes.repeated(shape, size), first=sum(sizes[: len(found)])
+                )
                 _add(engine, f"t{size}", thread)
                 for number in _copies(size) if copied else ():
                     first = sum(sizes) + _OTHERS * 20 + len(found) * _COPIED * _COPIES
-                    copy = talk.thread(shapes.repeated(shape, size), first=first + number * size)
+                    copy = conversations.thread(
+                        shapes.repeated(shape, size), first=first + number * size
+                    )
                     name = records.ThreadName(SITE, f"t{size}-{number}")
-                    ours.add_thread(engine, name, copy, is_folded=True)
-                target = layouts.chosen(thread)
-                found.append(Stocked(size, target, talk.sizes(thread)[target]))
-                layouts.note(f"{size} comments stored")
+                    loading.add_thread(engine, name, copy, is_folded=True)
+                target = comparison.chosen(thread)
+                found.append(Stocked(size, target, conversations.sizes(thread)[target]))
+                comparison.note(f"{size} comments stored")
     return found
 
 
-def _add(engine: inprocess.Engine, name: str, thread: Sequence[talk.Said]) -> None:
+def _add(engine: inprocess.Engine, name: str, thread: Sequence[conversations.Said]) -> None:
     """Store a thread that is folded and counted."""
     whose = records.ThreadName(SITE, name)
-    ours.add_thread(engine, whose, thread, is_folded=True)
+    loading.add_thread(engine, whose, thread, is_folded=True)
     recount.thread(whose, tell=lambda _number: None, fixes=True)
 
 
 def read(
-    data: Path, folder: Path, calls: Sequence[served.Call], chosen: argparse.Namespace
-) -> tuple[list[served.Figures], float]:
+    data: Path, folder: Path, calls: Sequence[page_figures.Call], chosen: argparse.Namespace
+) -> tuple[list[page_figures.Figures], float]:
     """Measure what is read, warm and at rest, ours and the floor in turns; and the empty answer."""
     bodies = folder / "bodies"
     bodies.mkdir()
-    with processes.product(data, calls[0].path) as product:
-        ways: dict[served.Call, lean.Way] = {}
+    with gunicorn_process.product(data, calls[0].path) as product:
+        ways: dict[page_figures.Call, lean_client.Way] = {}
         for number, call in enumerate(calls):
             status, body, tag = product.ask(call.path, call.headers, call.body)
             if status != 200:
                 raise SystemExit(f"{call.path} answered {status}: {body[:200]!r}")
             (bodies / str(number)).write_bytes(body)
             ways[call] = call.way(f"ours {number}", product.port, tag)
-        with lean.connected(product.port) as connection:
+        with lean_client.connected(product.port) as connection:
             sizes = {call: connection.learn(way) for call, way in ways.items()}
-        with processes.plain(bodies, "/0") as plain:
+        with gunicorn_process.plain(bodies, "/0") as plain:
             floors = {
-                call: lean.Way(f"plain {number}", plain.port, served.request(f"/{number}"))
+                call: lean_client.Way(
+                    f"plain {number}", plain.port, page_figures.request(f"/{number}")
+                )
                 for number, call in enumerate(calls)
             }
             every = [
                 way for pair in zip(ways.values(), floors.values(), strict=True) for way in pair
             ]
-            nothing = lean.Way("empty", plain.port, served.request("/"), 304)
+            nothing = lean_client.Way("empty", plain.port, page_figures.request("/"), 304)
             every.append(nothing)
-            times = ask(lean.Order(every, chosen.rounds, chosen.each, chosen.seconds))
+            times = ask(lean_client.Order(every, chosen.rounds, chosen.each, chosen.seconds))
     found = [
-        served.figures(call, sizes[call], times, ways[call].name, floors[call].name)
+        page_figures.figures(call, sizes[call], times, ways[call].name, floors[call].name)
         for call in calls
     ]
     return found, statistics.median(times.alone[nothing.name])
 
 
-def ask(order: lean.Order) -> lean.Times:
+def ask(order: lean_client.Order) -> lean_client.Times:
     """Let the client carry out an order in its own process."""
     client = subprocess.run(
-        [sys.executable, "-m", "benchmarks.lean"],
-        cwd=processes.ROOT,
+        [sys.executable, "-m", "benchmarks.serving.lean_client"],
+        cwd=gunicorn_process.ROOT,
         input=msgspec.json.encode(order),
         stdout=subprocess.PIPE,
         check=True,
     )
-    return msgspec.json.decode(client.stdout, type=lean.Times)
+    return msgspec.json.decode(client.stdout, type=lean_client.Times)
 
 
-def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[served.Written]:
+def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[page_figures.Written]:
     """Measure posts, edits and the pages right after them."""
-    found: list[served.Written] = []
-    with processes.product(data, threads[0].path) as product:
+    found: list[page_figures.Written] = []
+    with gunicorn_process.product(data, threads[0].path) as product:
         for thread in threads:
-            writing = writer.Writer(product.port, thread.path, thread.target)
+            writing = page_writer.Writer(product.port, thread.path, thread.target)
             for _ in range(rounds):
                 writing.round()
-            found.append(served.Written(thread.size, writing.times))
+            found.append(page_figures.Written(thread.size, writing.times))
     return found
 
 
-def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
+def start(data: Path, threads: Sequence[Stocked], times: int) -> page_figures.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = served.Starts([], [], {}, {}, {}, {}, {}, {}, {})
+    found = page_figures.Starts([], [], {}, {}, {}, {}, {}, {}, {})
     sizes = learn(data, threads)
     for _ in range(times):
         for thread in threads[1:]:
@@ -220,23 +234,28 @@ def start(data: Path, threads: Sequence[Stocked], times: int) -> served.Starts:
                 serve(connection, thread, sizes, found)
                 row = found.row.setdefault(thread.size, [])
                 for _ in range(_ROWS):
-                    row += lean.alone(lean.Way("row", connection.port, way.request), _BETWEEN)
+                    row += lean_client.alone(
+                        lean_client.Way("row", connection.port, way.request), _BETWEEN
+                    )
     return found
 
 
-def cold(path: str) -> lean.Way:
+def cold(path: str) -> lean_client.Way:
     """A page that the process behind a connection does not keep."""
-    return lean.Way(path, 0, served.request(path))
+    return lean_client.Way(path, 0, page_figures.request(path))
 
 
 def learn(data: Path, threads: Sequence[Stocked]) -> dict[str, int]:
     """How long the answers are, so that who times them reads no headers meanwhile."""
     paths = [path for each in threads for path in (each.path, *each.copies, *each.made)]
-    with processes.product(data, "/healthz") as product, lean.connected(product.port) as connection:
+    with (
+        gunicorn_process.product(data, "/healthz") as product,
+        lean_client.connected(product.port) as connection,
+    ):
         return {path: connection.learn(cold(path)) for path in paths}
 
 
-def rested(connection: lean.Connection) -> Iterator[float]:
+def rested(connection: lean_client.Connection) -> Iterator[float]:
     """Ask a process for what it keeps, when it has had nothing to do for a while."""
     for _ in range(_RESTS):
         for _ in range(_BETWEEN):
@@ -246,7 +265,10 @@ def rested(connection: lean.Connection) -> Iterator[float]:
 
 
 def serve(
-    connection: lean.Connection, thread: Stocked, sizes: dict[str, int], found: served.Starts
+    connection: lean_client.Connection,
+    thread: Stocked,
+    sizes: dict[str, int],
+    found: page_figures.Starts,
 ) -> None:
     """Ask a process that serves for what it has not been asked for yet."""
     kept = [connection.ask() for _ in range(_SERVED)]
@@ -262,32 +284,32 @@ def serve(
 
 
 @contextlib.contextmanager
-def _started(data: Path, found: served.Starts) -> Iterator[lean.Connection]:
-    with processes.product(data, "/healthz") as product:
+def _started(data: Path, found: page_figures.Starts) -> Iterator[lean_client.Connection]:
+    with gunicorn_process.product(data, "/healthz") as product:
         found.seconds.append(product.started)
         found.memory.append(product.memory())
         product.settle()
-        with lean.connected(product.port) as connection:
+        with lean_client.connected(product.port) as connection:
             yield connection
 
 
-def measure(chosen: argparse.Namespace) -> served.Run:
+def measure(chosen: argparse.Namespace) -> page_figures.Run:
     """Measure everything."""
     shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
     kind = "real" if chosen.shape else "grown"
-    run = served.Run(f"a {kind} discussion of {len(shape):,} comments, cut or repeated")
+    run = page_figures.Run(f"a {kind} discussion of {len(shape):,} comments, cut or repeated")
     with tempfile.TemporaryDirectory(prefix="serving-") as name:
         folder = Path(name)
         data = folder / "data"
         threads = stock(data, shape, chosen.sizes, copied=True)
         calls = [call for thread in threads for call in thread.calls()]
-        run.bills = billed.bills(data, calls)
+        run.bills = page_bills.bills(data, calls)
         run.figures, run.empty = read(data, folder, calls, chosen)
-        layouts.note("read")
+        comparison.note("read")
         run.starts = start(data, threads, chosen.starts)
-        layouts.note("started")
+        comparison.note("started")
         run.written = write_to(data, threads, chosen.writes)
-        layouts.note("written")
+        comparison.note("written")
     return run
 
 
@@ -305,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if chosen.quick:
         chosen.rounds, chosen.seconds = _QUICK_ROUNDS, 0.1
         chosen.starts, chosen.writes = 1, 3
-    print(served.markdown(measure(chosen)))
+    print(page_figures.markdown(measure(chosen)))
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What must be true of every page that `benchmarks.mixed` reads (pure).
+"""What must be true of every page that `kills` reads (pure).
 
 Owns the claims: parents before their children, no comment twice, no comment of another thread,
 numbers that fit the rows, and every acknowledged post at its acknowledged version or a later one.

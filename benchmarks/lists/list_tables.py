@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from benchmarks import plots, tables
+from benchmarks import plots
+from benchmarks.layouts import layout_tables
 
 BASE = "rows"
 TITLES = {
@@ -58,7 +59,7 @@ class Run(msgspec.Struct):
     crowded: int
     ends: dict[str, int]
     stored: dict[int, dict[str, int]]
-    figures: list[tables.Figures]
+    figures: list[layout_tables.Figures]
     foldings: list[Folding]
     crowds: list[Crowded]
 
@@ -93,7 +94,7 @@ def _calls(run: Run, call: str) -> str:
         found = {
             each.layout: each for each in run.figures if (each.size, each.call) == (size, call)
         }
-        lines += [tables.line(each, found[BASE]) for each in found.values()]
+        lines += [layout_tables.line(each, found[BASE]) for each in found.values()]
         lines += [
             f"| {size:,} | {way} | cannot hold it | | | | | | | |"
             for way in run.ends
@@ -120,7 +121,7 @@ def _crowds(run: Run) -> str:
     ]
     base = {each.writers: _rate(each) for each in run.crowds if each.way == BASE}
     lines += [
-        f"| {each.writers} | {each.way} | {tables.ratio(_rate(each), base[each.writers])} "
+        f"| {each.writers} | {each.way} | {layout_tables.ratio(_rate(each), base[each.writers])} "
         f"| {each.repeats:.2f} | {each.reads:.2f} | {each.writes:.2f} | {each.bytes:,.0f} "
         f"| {each.median * 1000:.1f} | {each.high * 1000:.0f} |"
         for each in run.crowds
@@ -166,14 +167,14 @@ def _stored(run: Run) -> str:
 def drawn(run: Run) -> Iterator[tuple[str, str]]:
     """The plots by file name."""
     said = "one run; both axes logarithmic; a line ends where the way cannot hold the list"
-    ways: Sequence[tuple[str, str, Callable[[tables.Figures], float]]] = (
+    ways: Sequence[tuple[str, str, Callable[[layout_tables.Figures], float]]] = (
         ("billed.svg", "Billed reads, writes and deletes of one call", _billed),
         ("bytes.svg", "Bytes to and from the store", lambda f: f.bytes_in + f.bytes_out),
         ("time.svg", "Processor time in ms (orientation only)", lambda f: f.cpu * 1000),
     )
     for file, title, value in ways:
         panels = [
-            plots.Panel(TITLES[call], tables.curves(run.figures, call, value), "ids")
+            plots.Panel(TITLES[call], layout_tables.curves(run.figures, call, value), "ids")
             for call in TITLES
         ]
         yield file, plots.draw(title, said, panels)
@@ -190,7 +191,7 @@ def _where(run: Run) -> str:
     return f"one run, one process, {run.round_trip * 1000:g} ms from the store"
 
 
-def _billed(figures: tables.Figures) -> float:
+def _billed(figures: layout_tables.Figures) -> float:
     return figures.reads + figures.writes + figures.deletes
 
 

@@ -14,7 +14,7 @@ Every figure is a ratio of two ways that take turns in one run, but for the two 
 
 Usage:
 
-    python -m benchmarks.engine [--entities 1000000] [--rounds 9] [--only scale,lookup]
+    python -m benchmarks.engine.engine_costs [--entities 1000000] [--rounds 9] [--only scale,lookup]
                                 [--json FILE]
 
 Prints a Markdown table. A million entities take a few minutes and 4 GB below the temporary folder.
@@ -36,7 +36,7 @@ from typing import Any
 
 import grpc
 
-from benchmarks import bare
+from benchmarks.engine import plain_sqlite
 from emulator import inprocess, protobufs, testing
 from emulator.import_export import bulk_load
 
@@ -215,7 +215,7 @@ def measure_scale(folder: Path, entities: int, rounds: int) -> list[Figure]:
         medians = alternate(ways, rounds)
         grown = peak_mib() - before
     per_second = entities / seconds
-    plain = bare.insert_seconds(folder / "many", folder / "plain", bulk_load.BATCH)
+    plain = plain_sqlite.insert_seconds(folder / "many", folder / "plain", bulk_load.BATCH)
     return [
         Figure(
             "scale",
@@ -240,9 +240,11 @@ def measure_order(folder: Path, rounds: int) -> list[Figure]:
     with opened(folder, "order") as engine:
         load(engine, range(size))
         caller = Caller(inprocess.Channel(engine))
-        with contextlib.closing(bare.ordered_table(folder / "order", folder / "rows")) as table:
+        with contextlib.closing(
+            plain_sqlite.ordered_table(folder / "order", folder / "rows")
+        ) as table:
             ways: dict[str, Callable[[], object]] = {
-                "bare": lambda: bare.read_ordered(table),
+                "bare": lambda: plain_sqlite.read_ordered(table),
                 "engine": lambda: caller.fetch(created_query()),
             }
             if [way() for way in ways.values()] != [size, size]:

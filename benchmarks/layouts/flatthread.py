@@ -1,0 +1,141 @@
+"""Flatthread's two ways of reading a thread, behind the same calls as the classic layouts.
+
+    Floor         the one ordered query over the comments
+    Materialized  directory, buckets and delta; compacted and at rest unless told otherwise
+    Warm          the same in a process that has read the thread before
+
+All answer by the product's own code.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from benchmarks.threads import loading
+from benchmarks.threads.conversations import Said
+from comments.domain import presentation
+from comments.reading import thread_pages
+from comments.reading.compaction import compactor
+from comments.reading.materialized import thread_view
+from comments.store import transactions
+from comments.tree import changes, ordered_query, placement, values
+from comments.tree.threads import naming
+
+_SECRET = "the benchmark's own secret"  # noqa: S105 - signs cursors that nobody keeps
+_MOST = ordered_query.MAX_LIMIT
+
+
+def fold() -> None:
+    """Fold what changed, and clear at once: in this process nothing holds an older directory."""
+    folded = compactor.fold(loading.SCHEME, loading.NAME)
+    if folded is not None:
+        compactor.clear(folded)
+    loading.cold()
+
+
+def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
+    """The comments of a listing, page after page."""
+    found = page(None)
+    comments = list(found.comments)
+    while found.cursor is not None:
+        found = page(found.cursor)
+        comments += found.comments
+    return comments
+
+
+class _Ours:
+    """What both ways share: how comments are written."""
+
+    def post(self, said: Said) -> None:
+        """Store a reply."""
+        draft = values.Draft(
+            id=said.id,
+            name=loading.NAME,
+            reply_to=said.parent,
+            author=loading.author(said),
+            text=values.Text(said.body, said.html, loading.RENDERER),
+            fingerprint=b"",
+            created=said.created,
+            brought=naming.encode(naming.Brought()),
+        )
+        transactions.transaction(
+            lambda: transactions.apply(*placement.append(loading.SCHEME, draft).writes)
+        )
+
+    def edit(self, comment_id: str, html: str) -> None:
+        """Replace a text."""
+        text = values.Text(html, html, loading.RENDERER)
+        now = datetime(2026, 6, 1, tzinfo=UTC)
+
+        def body() -> None:
+            change = changes.edit(comment_id, text, now=now, check=lambda _: None)
+            transactions.apply(*change.writes)
+
+        transactions.transaction(body)
+
+
+class Floor(_Ours):
+    """The one ordered query, and counts for what a page says of it."""
+
+    name = "floor"
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        found = ordered_query.page(
+            loading.NAME,
+            order=ordered_query.Order.THREAD,
+            parent=None,
+            limit=limit,
+            cursor=None,
+            secret=_SECRET,
+        )
+        return list(presentation.page(found).comments)
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return [presentation.fragment(row) for row in ordered_query.thread(loading.NAME)]
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+
+        def page(cursor: str | None) -> presentation.ThreadPage:
+            found = ordered_query.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
+            return presentation.page(found)
+
+        return _all(page)
+
+
+class Materialized(_Ours):
+    """Directory, buckets and delta, nothing of it held before."""
+
+    name = "materialised"
+
+    def before(self) -> None:
+        """What comes before each call, and is no part of it."""
+        loading.cold()
+
+    def page(self, limit: int) -> list[bytes]:
+        """The first comments."""
+        asked = thread_pages.Asked(limit, None, _SECRET)
+        return list(thread_pages.page(loading.SCHEME, loading.NAME, asked).comments)
+
+    def whole(self) -> list[bytes]:
+        """All comments."""
+        return thread_view.using(loading.NAME, lambda view: [row.json for row in view.rows()])
+
+    def subtree(self, comment_id: str) -> list[bytes]:
+        """What stands below a comment."""
+
+        def page(cursor: str | None) -> presentation.ThreadPage:
+            return thread_pages.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
+
+        return _all(page)
+
+
+class Warm(Materialized):
+    """The same in a process that has read the thread before."""
+
+    name = "materialised, warm"
+    calls = ("page", "whole", "subtree", "page after changes")
+
+    def before(self) -> None:
+        """Keep what is held."""
