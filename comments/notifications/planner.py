@@ -24,17 +24,16 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from urllib.parse import urlencode
 
 from comments import config, errors, setting_values
 from comments.accounts import email_login
-from comments.domain import author_ids, records
+from comments.domain import records
 from comments.domain.outcomes import End
 from comments.domain.records import Status
 from comments.events import dispatcher, outbox
 from comments.events.mail import compose, mail_jobs, mime, smtp
 from comments.moderation.classifiers import classifier_answers
-from comments.notifications import double_opt_in, moderation_links, subscriptions
+from comments.notifications import comment_mail, double_opt_in, subscriptions
 from comments.sites import rate_limits, site_settings, thread_info, usage
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
@@ -50,14 +49,6 @@ _log = logging.getLogger("flatthread")
 
 class Unsent(Exception):
     """Mail could not be sent, for a reason that may pass."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Letter:
-    """A message, and the id of whom it is for."""
-
-    to: str
-    made: mime.Message
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +83,7 @@ class Notices:
         self._settings = settings
         self._server = server
         self._clock = clock
+        self._mail = comment_mail.CommentMail(settings, clock)
 
     # --- Step 1 --------------------
 
@@ -156,7 +148,7 @@ class Notices:
         except (errors.BadLink, errors.BadInput):
             return []  # waited for the server too long, or is to an address that is refused now
         # Mail that asks or signs in is no site's: its owner cannot bound it.
-        sent = self._post([_Letter("", made)], usage.SERVICE)
+        sent = self._post([comment_mail.Letter("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
         return []
@@ -164,7 +156,7 @@ class Notices:
     def _question(self, event: str, asked: str) -> mime.Message:
         now = self._clock()
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
-        link = self._link("confirm", asked)
+        link = self._mail.link("confirm", asked)
         things = double_opt_in.things(request)
         question = compose.Question(event, request.email, request.site, things, link)
         return compose.question(question, self._settings.mail_from, now=now)
@@ -193,7 +185,7 @@ class Notices:
         }
         taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
         made = (
-            self._letter(who, wanted[who], errand.event, comment, about=compose.About.HELD)
+            self._mail.letter(who, wanted[who], errand.event, comment, about=compose.About.HELD)
             for who in taken
         )
         letters = [letter for letter in made if letter is not None]
@@ -263,12 +255,12 @@ class Notices:
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
         addresses = subscriptions.take(to, day=day, most=most) if to else {}
-        letters: list[_Letter] = []
+        letters: list[comment_mail.Letter] = []
         for who in to:
             address = self._opened(addresses.get(who, ""))
             if address:
                 ending = double_opt_in.Ending(who, (name,))
-                letter = self._letter(who, address, event, comment, about=about, ending=ending)
+                letter = self._mail.letter(who, address, event, comment, about=about, ending=ending)
                 letters += [] if letter is None else [letter]
         sent = self._post(letters, comment.site)
         if unsent := (*sent.left, *sent.later):
@@ -290,13 +282,13 @@ class Notices:
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
 
-    def _post(self, letters: Sequence[_Letter], site: str) -> _Sent:
+    def _post(self, letters: Sequence[comment_mail.Letter], site: str) -> _Sent:
         sent = self._handed_over(letters)
         mails = sent.count - len(sent.left) - len(sent.later)
         usage.note(site, usage.Numbers(mails=mails), now=self._clock())
         return sent
 
-    def _handed_over(self, letters: Sequence[_Letter]) -> _Sent:
+    def _handed_over(self, letters: Sequence[comment_mail.Letter]) -> _Sent:
         later: list[str] = []
         reason = ""
         with smtp.Courier(self._server) as session:
@@ -311,60 +303,6 @@ class Notices:
                         return _Sent(len(letters), left, later, reason)
                     later.append(letter.to)
         return _Sent(len(letters), [], later, reason)
-
-    def _letter(
-        self,
-        to: str,
-        address: str,
-        event: str,
-        comment: records.Comment,
-        *,
-        about: compose.About,
-        ending: double_opt_in.Ending | None = None,
-    ) -> _Letter | None:
-        """The mail to one address; None if it cannot be made, which is logged and ends no other."""
-        thread = thread_info.get(_thread(comment))
-        notice = compose.Notice(
-            event=event,
-            recipient=address,
-            site=comment.site,
-            name=comment.author.name,
-            title=thread.title if thread else "",
-            text=comment.body,
-            place=self._desk(comment, address)
-            if about is compose.About.HELD
-            else self._place(comment, thread),
-            unsubscribe=ending
-            and self._link("unsubscribe", double_opt_in.ending_link(ending, self._settings.secret)),
-            about=about,
-            is_account=comment.author.id.startswith(author_ids.ACCOUNT),
-        )
-        try:
-            made = compose.message(notice, self._settings.mail_from, now=self._clock())
-        except errors.BadInput as error:
-            # An address, say, that an older release accepted.
-            _log.error("a mail about %s cannot be made: %s", comment.id, error)
-            return None
-        return _Letter(to, made)
-
-    def _desk(self, comment: records.Comment, address: str) -> str:
-        """Where a moderator decides about it: readers do not see it anywhere."""
-        token = moderation_links.link(
-            comment, address, secret=self._settings.secret, now=self._clock()
-        )
-        return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
-
-    def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Where the comment is read: on the site's page, or on ours."""
-        on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
-        if on_site and compose.is_link(on_site):
-            return f"{on_site}#comment-{comment.id}"
-        query = urlencode({"thread": comment.thread, "around": comment.id})
-        page = f"{self._settings.public_url}/embed/{comment.site}"
-        return f"{page}?{query}#comment-{comment.id}"
-
-    def _link(self, page: str, token: str) -> str:
-        return f"{self._settings.public_url}/subscriptions/{page}?{urlencode({'token': token})}"
 
     # --- Events that follow --------------------
 

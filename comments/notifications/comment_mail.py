@@ -1,0 +1,86 @@
+"""The mail that tells one address of one comment: its text, where it leads, and how it ends."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from urllib.parse import urlencode
+
+from comments import config, errors
+from comments.domain import author_ids, records
+from comments.events.mail import compose, mime
+from comments.notifications import double_opt_in, moderation_links
+from comments.sites import site_settings, thread_info
+
+_log = logging.getLogger("flatthread")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Letter:
+    """A message, and the id of whom it is for."""
+
+    to: str
+    made: mime.Message
+
+
+class CommentMail:
+    """Makes such mails, with a service's settings."""
+
+    def __init__(self, settings: config.Settings, clock: Callable[[], datetime]) -> None:
+        self._settings = settings
+        self._clock = clock
+
+    def letter(
+        self,
+        to: str,
+        address: str,
+        event: str,
+        comment: records.Comment,
+        *,
+        about: compose.About,
+        ending: double_opt_in.Ending | None = None,
+    ) -> Letter | None:
+        """The mail to one address; None if it cannot be made, which is logged and ends no other."""
+        thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
+        notice = compose.Notice(
+            event=event,
+            recipient=address,
+            site=comment.site,
+            name=comment.author.name,
+            title=thread.title if thread else "",
+            text=comment.body,
+            place=self._desk(comment, address)
+            if about is compose.About.HELD
+            else self._place(comment, thread),
+            unsubscribe=ending
+            and self.link("unsubscribe", double_opt_in.ending_link(ending, self._settings.secret)),
+            about=about,
+            is_account=comment.author.id.startswith(author_ids.ACCOUNT),
+        )
+        try:
+            made = compose.message(notice, self._settings.mail_from, now=self._clock())
+        except errors.BadInput as error:
+            # An address, say, that an older release accepted.
+            _log.error("a mail about %s cannot be made: %s", comment.id, error)
+            return None
+        return Letter(to, made)
+
+    def _desk(self, comment: records.Comment, address: str) -> str:
+        """Where a moderator decides about it: readers do not see it anywhere."""
+        token = moderation_links.link(
+            comment, address, secret=self._settings.secret, now=self._clock()
+        )
+        return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
+
+    def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
+        """Where the comment is read: on the site's page, or on ours."""
+        on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
+        if on_site and compose.is_link(on_site):
+            return f"{on_site}#comment-{comment.id}"
+        query = urlencode({"thread": comment.thread, "around": comment.id})
+        page = f"{self._settings.public_url}/embed/{comment.site}"
+        return f"{page}?{query}#comment-{comment.id}"
+
+    def link(self, page: str, token: str) -> str:
+        """The address of a page about subscriptions."""
+        return f"{self._settings.public_url}/subscriptions/{page}?{urlencode({'token': token})}"
