@@ -57,7 +57,7 @@ _log = logging.getLogger("flatthread")
 def create_app(settings: config.Settings, store: connection.Store) -> flask.Flask:
     """Make the application that serves this store."""
     if settings.on_app_engine and settings.tasks_queue:
-        queue = cloud_tasks.Queue(settings.tasks_queue, settings.service)
+        queue = cloud_tasks.TaskQueue(settings.tasks_queue, settings.service)
         backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
@@ -122,9 +122,9 @@ def start_worker(app: flask.Flask) -> worker_thread.Worker:
     worker = worker_thread.Worker(
         kept.store,
         settings.scheme,
-        wiring.of(settings),
+        wiring.handlers(settings),
         first=_QUIET,
-        reach=wiring.reach(settings),
+        reach=wiring.channels(settings),
     )
     worker.start()
     return worker
@@ -153,7 +153,7 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
             kept.settings.public_url or url, kept.settings.secret
         )
         if not link:
-            first_owner.settle(kept.settings)
+            first_owner.remove(kept.settings)
             return None
         first_owner.keep(link, kept.settings)
         return Offer(link, first_owner.path(kept.settings))

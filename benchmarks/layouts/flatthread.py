@@ -26,7 +26,7 @@ _MOST = ordered_query.MAX_LIMIT
 
 def fold() -> None:
     """Fold what changed, and clear at once: in this process nothing holds an older directory."""
-    folded = compactor.fold(loading.SCHEME, loading.NAME)
+    folded = compactor.compact(loading.SCHEME, loading.NAME)
     if folded is not None:
         compactor.clear(folded)
     loading.cold()

@@ -99,7 +99,7 @@ def add_thread(
 
     transactions.transaction(count_roots)
     if is_folded:
-        compactor.fold(SCHEME, name)
+        compactor.compact(SCHEME, name)
 
 
 def rows(

@@ -69,7 +69,7 @@ class Account(msgspec.Struct, frozen=True):
         return roles.may(self.grants, right, site)
 
 
-class Newcomer(msgspec.Struct, frozen=True):
+class NewAccount(msgspec.Struct, frozen=True):
     """Somebody who is to have an account. `password` is a hash; empty for none."""
 
     id: str
@@ -106,8 +106,8 @@ def record(row: account_rows.Account) -> Account:
     )
 
 
-def joining(
-    newcomer: Newcomer, *, secret: str, now: datetime
+def creating(
+    newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.Account, ownership.Writes]:
     """An account and what makes it, in a transaction. Its identities must be nobody's yet.
 
@@ -120,11 +120,11 @@ def joining(
         if row is not None and row.account != newcomer.id:
             said = _TAKEN.get(each.provider, "this has an account")
             raise errors.Conflict(said, code="account-exists")
-    return rejoining(newcomer, secret=secret, now=now)
+    return creating_again(newcomer, secret=secret, now=now)
 
 
-def rejoining(
-    newcomer: Newcomer, *, secret: str, now: datetime
+def creating_again(
+    newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.Account, ownership.Writes]:
     """The same for identities that this transaction has read, which lead to nobody who is there."""
     names = [each.name(secret) for each in newcomer.identities]
@@ -148,7 +148,7 @@ def rejoining(
     return account, ownership.Writes(_OWNER, put=(account, *led))
 
 
-def add(newcomer: Newcomer, *, secret: str, now: datetime) -> Account:
+def add(newcomer: NewAccount, *, secret: str, now: datetime) -> Account:
     """Make an account.
 
     Raises:
@@ -156,7 +156,7 @@ def add(newcomer: Newcomer, *, secret: str, now: datetime) -> Account:
     """
 
     def body() -> Account:
-        row, writes = joining(newcomer, secret=secret, now=now)
+        row, writes = creating(newcomer, secret=secret, now=now)
         transactions.apply(writes)
         return record(row)
 
@@ -169,18 +169,18 @@ def get(account: str) -> Account | None:
     return None if row is None else record(row)
 
 
-def led_to(identity: identities.Identity, secret: str) -> str:
+def id_by_identity(identity: identities.Identity, secret: str) -> str:
     """The id of the account that an identity leads to; one that there is not, if it leads nowhere.
 
     So whoever looks for the account does the same for every identity.
     """
-    row = lead(identity, secret)
+    row = stored_identity(identity, secret)
     if row is not None:
         return str(row.account)
     return keyed_hashes.text(keyed_hashes.keyed(secret, "nobody", identity.name(secret)))
 
 
-def lead(identity: identities.Identity, secret: str) -> account_rows.Identity | None:
+def stored_identity(identity: identities.Identity, secret: str) -> account_rows.Identity | None:
     """The stored identity, under whichever secret it was stored."""
     rows = reads.get_multi([account_rows.identity_key(each) for each in identity.names(secret)])
     return next((row for row in rows if row is not None), None)
@@ -193,7 +193,7 @@ def rekey(identity: identities.Identity, secret: str) -> None:
         return
 
     def body() -> None:
-        found = lead(identity, secret)
+        found = stored_identity(identity, secret)
         row = None if found is None else reads.get(account_rows.account_key(found.account))
         if found is None or row is None or found.key.id() == name:
             return
@@ -204,18 +204,18 @@ def rekey(identity: identities.Identity, secret: str) -> None:
     transactions.transaction(body)
 
 
-def find(identity: identities.Identity, secret: str) -> Account | None:
+def by_identity(identity: identities.Identity, secret: str) -> Account | None:
     """The account that an identity leads to."""
-    return get(led_to(identity, secret))
+    return get(id_by_identity(identity, secret))
 
 
-def named(text: str, secret: str) -> Account:
+def by_text(text: str, secret: str) -> Account:
     """The account of a sign-in name, an address or an id.
 
     Raises:
         errors.NotFound: there is none.
     """
-    found = find(identities.of_typed(text), secret) or get(text.removeprefix(AUTHOR))
+    found = by_identity(identities.of_typed(text), secret) or get(text.removeprefix(AUTHOR))
     if found is None:
         raise errors.NotFound("account", text)
     return found

@@ -95,7 +95,7 @@ def ask(
     pending = _Pending(site.id, subject)
     mine = rate_limits.Network(PER_NETWORK, network, secret)
     theirs = rate_limits.Bucket(PER_ADDRESS, mail_addresses.mailbox(email), secret)
-    rush = login_mail_rush.Rush(email.rpartition("@")[2], secret)
+    rush = login_mail_rush.MailRush(email.rpartition("@")[2], secret)
     one_time_links.sweep(now=now)
 
     def body() -> bool:
@@ -107,7 +107,7 @@ def ask(
         writes = [mine.take(), one_time_links.issuing(key, ticket, secret, now=now, term=TERM)]
         is_sent = not theirs.is_empty
         if is_sent:
-            detail = mail_jobs.encode(mail_jobs.Entering(link))
+            detail = mail_jobs.encode(mail_jobs.LoginMail(link))
             row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
             writes += [theirs.take(), outbox.written([row])]
         transactions.apply(*writes, *rush.take(), *paid)
@@ -161,7 +161,7 @@ def code(link: str, *, secret: str, now: datetime) -> str:
     return f"{made[:4]} {made[4:]}"
 
 
-def enter(
+def sign_in(
     key: str, given: str, name: str, site: str, *, secret: str, now: datetime
 ) -> accounts.Account:
     """Sign in whoever holds the key and read the code.
@@ -205,10 +205,10 @@ def enter(
 def _account(
     identity: identities.Identity, name: str, secret: str, now: datetime
 ) -> accounts.Account:
-    found = accounts.find(identity, secret)
+    found = accounts.by_identity(identity, secret)
     if found is not None and found.grants:
         return found
-    return reader_accounts.enter(reader_accounts.Reader(identity, name), secret=secret, now=now)
+    return reader_accounts.sign_in(reader_accounts.Reader(identity, name), secret=secret, now=now)
 
 
 def _read(key: str, secret: str, now: datetime) -> _Pending:

@@ -34,7 +34,7 @@ def keep(link: str, settings: config.Settings) -> None:
     own.replace(path(settings))
 
 
-def settle(settings: config.Settings) -> None:
+def remove(settings: config.Settings) -> None:
     """Remove the file once somebody has owned the service. Call it after an invitation's use.
 
     Errors are ignored: the invitation was used, the link is dead, and the next start tries again.

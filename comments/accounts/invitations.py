@@ -112,7 +112,7 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
     """
     hashed = credentials.checked_password(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
-    newcomer = accounts.Newcomer(
+    newcomer = accounts.NewAccount(
         id=accounts.new_id(),
         name=accounts.checked_name(form.name),
         identities=(login,) if login else (),
@@ -131,12 +131,12 @@ def accept_introduced(
         errors.BadLink: the invitation is none, was used, or is too old.
         errors.Conflict: he, or the address, has an account.
     """
-    newcomer = accounts.Newcomer(accounts.new_id(), somebody.name, (somebody.identity,))
+    newcomer = accounts.NewAccount(accounts.new_id(), somebody.name, (somebody.identity,))
     return _joined(token, newcomer, browser=browser, secret=secret, now=now)
 
 
 def _joined(
-    token: str, newcomer: accounts.Newcomer, *, browser: str, secret: str, now: datetime
+    token: str, newcomer: accounts.NewAccount, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
     """Make an account of an invitation, with what that gives, and sign it in."""
     attempt, session = one_time_links.new_token(), sessions.new_token(newcomer.id)
@@ -156,7 +156,7 @@ def _joined(
             address=invitation.address,
             grants=invitation.grants,
         )
-        row, joined = accounts.joining(whole, secret=secret, now=now)
+        row, joined = accounts.creating(whole, secret=secret, now=now)
         begun = sessions.beginning(session, row, secret, now=now)
         transactions.apply(used, joined, begun)
         return sessions.Session(accounts.record(row), session)

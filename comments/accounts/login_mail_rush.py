@@ -23,7 +23,7 @@ _TOLD = per_process.PerProcess(dict[str, datetime])
 _log = logging.getLogger("flatthread")
 
 
-class Rush:
+class MailRush:
     """The counts of one request for a mail: read `buckets` first, then `take`."""
 
     def __init__(self, domain: str, secret: str) -> None:

@@ -69,16 +69,16 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
     return Reader(identity, sanitizing.clean_name(claims.name))
 
 
-def enter(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
+def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
     """The account of a reader: his, made with his first visit, and with his name of today."""
     made = accounts.new_id()
 
     def body() -> accounts.Account:
-        led = accounts.lead(reader.identity, secret)
+        led = accounts.stored_identity(reader.identity, secret)
         row = None if led is None else reads.get(account_rows.account_key(led.account))
         if row is None:
-            newcomer = accounts.Newcomer(id=made, name=reader.name, identities=(reader.identity,))
-            row, joined = accounts.rejoining(newcomer, secret=secret, now=now)
+            newcomer = accounts.NewAccount(id=made, name=reader.name, identities=(reader.identity,))
+            row, joined = accounts.creating_again(newcomer, secret=secret, now=now)
             transactions.apply(joined)
         elif row.name != reader.name:
             row.name = reader.name
@@ -86,7 +86,7 @@ def enter(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
         return accounts.record(row)
 
     accounts.rekey(reader.identity, secret)
-    found = accounts.find(reader.identity, secret)
+    found = accounts.by_identity(reader.identity, secret)
     if found is not None and found.name == reader.name:
         return found
     return transactions.transaction(body)

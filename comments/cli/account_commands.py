@@ -118,7 +118,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
     if grant == invitations.OWNER and not accounts.is_owned():
         known.append(identities.FIRST_OWNER)
     password = click.prompt("Password", hide_input=True, confirmation_prompt=True)
-    newcomer = accounts.Newcomer(
+    newcomer = accounts.NewAccount(
         id=accounts.new_id(),
         name=accounts.checked_name(shown or login),
         identities=tuple(known),
@@ -127,7 +127,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
         grants=(grant,),
     )
     accounts.add(newcomer, secret=secret, now=datetime.now(UTC))
-    first_owner.settle(console.settings())
+    first_owner.remove(console.settings())
     click.echo(f"Added {newcomer.login}, {_text(grant)}.")
 
 
@@ -214,7 +214,7 @@ def _remove(login: str) -> None:
 def _named(login: str) -> "accounts.Account":
     from comments.accounts import accounts
 
-    return accounts.named(login, console.settings().secret)
+    return accounts.by_text(login, console.settings().secret)
 
 
 def _text(grant: roles.Grant) -> str:

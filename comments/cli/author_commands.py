@@ -67,7 +67,7 @@ def _named(who: str) -> str:
     if who.startswith(("g:", accounts.AUTHOR)):
         return who
     try:
-        return accounts.named(who, console.settings().secret).author
+        return accounts.by_text(who, console.settings().secret).author
     except errors.NotFound:
         if not comment_rows.is_comment_id(who):
             raise
@@ -88,5 +88,5 @@ def forget(address: str) -> None:
 
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
     click.echo(f"{ended} subscriptions ended. Nothing is stored of what it was told of.")
-    if accounts.find(identities.of_address(address), console.settings().secret) is not None:
+    if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
         click.echo(f"An account signs in with it: `author erase {address}` erases that.")

@@ -34,7 +34,7 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         names = [name for name in names if name == wanted]
         if not names:
             raise errors.NotFound("thread", thread)
-    done = scheduler.fold_whole(console.settings().scheme, names, wait=_sleep if wait else None)
+    done = scheduler.compact_whole(console.settings().scheme, names, wait=_sleep if wait else None)
     click.echo(f"{done.folded} threads compacted, {done.waiting} left to be cleared.")
     if done.waiting:
         click.echo(

@@ -58,7 +58,7 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
             )
             journal.end(summary.added)
     # Where no server runs nobody else would count them, and who imports looks at the numbers next.
-    dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.of(console.settings()))
+    dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
     click.echo(
         f"{summary.added} comments added, {summary.present} were there already, "
         f"in {summary.threads} threads."

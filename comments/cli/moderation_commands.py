@@ -129,7 +129,7 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
         tried = [_rule("tried", action, conditions)]
     if not tried:
         raise errors.NotFound("rule", rule_id or "of this site")
-    report = dry_run.rehearse(site, tried, last=last)
+    report = dry_run.run(site, tried, last=last)
     for match in report.matches:
         told = match.ruling
         click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")

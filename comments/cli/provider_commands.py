@@ -110,11 +110,11 @@ def _remove(name: str) -> None:
     click.echo(f"Removed provider {name}.")
 
 
-def _peer(found: "providers.Provider") -> "oidc_client.Peer":
+def _peer(found: "providers.Provider") -> "oidc_client.OidcClient":
     from comments.accounts.oidc import login_flow
     from comments.events import message_sender
 
-    return login_flow.peer(found, console.settings(), message_sender.OUTBOUND.get())
+    return login_flow.client(found, console.settings(), message_sender.OUTBOUND.get())
 
 
 def _offered(found: "providers.Provider") -> None:

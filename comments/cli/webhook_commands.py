@@ -163,7 +163,7 @@ def _dead(after: str, limit: int) -> None:
         click.echo(f"There are more: --after {page.after}", err=True)
 
 
-def _columns(letter: "dead_letters.Letter") -> tuple[str, ...]:
+def _columns(letter: "dead_letters.DeadLetter") -> tuple[str, ...]:
     at = "?" if letter.at is None else letter.at.isoformat(timespec="seconds")
     return letter.id, letter.what, at, f"{letter.attempts}", letter.reason
 

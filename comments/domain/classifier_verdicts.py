@@ -1,9 +1,9 @@
-"""Opinions: what a service outside says of a comment, and whom a site asks for one (pure).
+"""What a classifier says of a comment, and which classifiers a site asks (pure).
 
-Owns the words of it, the same for every such service: a site asks its *advisers* (`Adviser`), each
-is put a *question* about one text of one comment, and answers with an *opinion*: a verdict and a
-reason. Their stored forms are here too: an event's `detail` (`Asked`), a message's `content`
-(`Question`), and the rule of a comment that waits for opinions:
+A site asks its *classifiers* (`Classifier`). Each is asked a *question* about one text of one
+comment and gives an *answer*: a verdict and a reason. Their stored forms are here too: an event's
+`detail` (`Asked`), a message's `content` (`Question`), and the rule of a comment that waits for
+answers, which keeps the word it was first stored with:
 
     opinion:akismet+webhook   held until both have said that it may be shown
 
@@ -38,7 +38,7 @@ class Verdict(enum.StrEnum):
     REJECT = "reject"
 
 
-class Opinion(msgspec.Struct, frozen=True):
+class ClassifierAnswer(msgspec.Struct, frozen=True):
     """A verdict, and why: one line, for moderators.
 
     Raises:
@@ -56,7 +56,7 @@ class Opinion(msgspec.Struct, frozen=True):
             )
 
 
-class Adviser(msgspec.Struct, frozen=True, omit_defaults=True):
+class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whom a site asks about its comments, where, and on which terms. `secrets` are sealed.
 
     With `holds` a comment is shown when he says so, without it until he says otherwise. What he
@@ -101,10 +101,10 @@ class Heard(NamedTuple):
     """How asking ended. What was delivered without an opinion will be answered later."""
 
     outcome: outcomes.Outcome
-    opinion: Opinion | None = None
+    opinion: ClassifierAnswer | None = None
 
 
-def asked(advisers: Iterable[Adviser], *, is_guest: bool) -> tuple[Adviser, ...]:
+def asked(advisers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
     """Those advisers who are asked about a guest's text, or about that of somebody known."""
     return tuple(each for each in advisers if is_guest or each.everybody)
 
@@ -124,7 +124,7 @@ def in_words(names: Iterable[str]) -> str:
     return " and ".join(LABELS.get(name, name) for name in names)
 
 
-def terms_in_words(adviser: Adviser) -> str:
+def terms_in_words(adviser: Classifier) -> str:
     """On which terms an adviser is asked, in one line."""
     when = "before a comment is shown" if adviser.holds else "while a comment is shown"
     whom = "everybody's" if adviser.everybody else "guests'"
@@ -152,13 +152,13 @@ def decode_sender(text: str) -> Sender:
     return msgspec.json.decode(text, type=Sender) if text else Sender()
 
 
-def read(data: bytes) -> Opinion:
+def read(data: bytes) -> ClassifierAnswer:
     """An opinion off the wire: `{"verdict": ..., "reason": ...}`; what else is there is ignored.
 
     Raises:
         errors.BadInput: it is none.
     """
     try:
-        return msgspec.json.decode(data, type=Opinion)
+        return msgspec.json.decode(data, type=ClassifierAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise errors.BadInput("opinion", "is not a verdict with a reason") from error

@@ -36,7 +36,7 @@ class Waiting(NamedTuple):
     dead: int
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """An event or a message. `left` is who has still to be told of it: handlers, or a queue."""
 
     id: str
@@ -51,7 +51,7 @@ class Letter(NamedTuple):
 class DeadLetterPage(NamedTuple):
     """Letters that were given up, by id; the next page begins after `after`, None at the end."""
 
-    letters: tuple[Letter, ...]
+    letters: tuple[DeadLetter, ...]
     after: str | None
 
 
@@ -73,7 +73,7 @@ def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
     return DeadLetterPage(tuple(letter for letter in letters if letter is not None), more)
 
 
-def show(letter: str) -> Letter:
+def show(letter: str) -> DeadLetter:
     """An event or a message, given up or not.
 
     Raises:
@@ -142,17 +142,17 @@ def _rows(letter: str) -> Sequence[_Row]:
     return outbox.read([letter]) if outbox.is_event(letter) else message_queue.read([letter])
 
 
-def _find(letter: str) -> Letter | None:
+def _find(letter: str) -> DeadLetter | None:
     return next((_letter(row) for row in _rows(letter)), None)
 
 
-def _letter(row: _Row) -> Letter:
+def _letter(row: _Row) -> DeadLetter:
     if isinstance(row, event_rows.Message):
         what, detail, is_dead = row.queue, row.content, message_queue.is_given_up(row)
     else:
         done = ", ".join(row.done) or "nobody"
         what, detail, is_dead = row.kind, f"handled by {done}", outbox.is_given_up(row)
-    return Letter(
+    return DeadLetter(
         row.key.id(), what, times.plain_or_none(row.at), row.attempts, row.reason, is_dead, detail
     )
 

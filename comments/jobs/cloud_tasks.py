@@ -47,7 +47,7 @@ _TIMEOUT = 5.0  # seconds of each step of a call, which goes on when nobody wait
 _OK, _EXISTS = 200, 409
 
 
-class Queue:
+class TaskQueue:
     """A queue of Cloud Tasks, in the place of a backlog. Safe for many threads.
 
     Args:

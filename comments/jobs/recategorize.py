@@ -7,7 +7,7 @@ of them. Owns that walk and its journal, a Job:
    the journal (`category_journal`): which change, and after which comment the walk goes on. `tree`
    does the same where the comment that names a thread comes or goes;
 2. each step takes the next comments by key, and in one transaction counts them under what the
-   thread has by now (`maintenance.refile`) and moves the journal on; the last one deletes it.
+   thread has by now (`maintenance.recategorize`) and moves the journal on; the last one deletes it.
 
 What must stay true:
 
@@ -63,7 +63,7 @@ def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
         thread = reads.get(comment_rows.thread_key(name))
         if thread is None:
             raise errors.NotFound("thread", name.id)
-        transactions.apply(details.filed(thread, names))
+        transactions.apply(details.set_categories(thread, names))
 
     transactions.transaction(body)
 
@@ -78,11 +78,11 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
     position = category_journal.position(row)
     ids = _next(name, position.after)
 
-    def body() -> values.Refiled:
+    def body() -> values.Recategorized:
         journal = reads.get(key)
         if journal is None or journal.position != seen:
-            return values.Refiled((), 0)
-        refiled = maintenance.refile(name, ids, now=now)
+            return values.Recategorized((), 0)
+        refiled = maintenance.recategorize(name, ids, now=now)
         transactions.apply(*refiled.writes, _moved_on(name, position, ids))
         return refiled
 

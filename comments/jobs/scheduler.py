@@ -51,7 +51,7 @@ class Switched:
     """What is to be cleared at a time of this process's clock."""
 
     due: float
-    folded: compactor.Folded
+    folded: compactor.Compacted
     orphans: tuple[str, ...]
 
 
@@ -64,7 +64,7 @@ class Done:
     waiting: int
 
 
-class Upkeep:
+class Scheduler:
     """The upkeep of one store by one process.
 
     Args:
@@ -179,7 +179,7 @@ class Upkeep:
 
     def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
         """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
-        folded = compactor.fold(self._scheme, name, now=self.now(), only_due=only_due)
+        folded = compactor.compact(self._scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
         if folded.left:
@@ -227,16 +227,18 @@ def clear(switched: Switched) -> None:
     compactor.clear(switched.folded, switched.orphans)
 
 
-UPKEEP = per_process.PerProcess[Upkeep]()
+UPKEEP = per_process.PerProcess[Scheduler]()
 
 
 def of_process(
     scheme: sorthash.Scheme,
     handlers: Sequence[dispatcher.Handler] | None = None,
     reach: message_sender.Reach = message_sender.channels,
-) -> Upkeep:
+) -> Scheduler:
     """The upkeep that this process does for the current store."""
-    return UPKEEP.of(connection.current(), lambda: Upkeep(scheme, handlers=handlers, reach=reach))
+    return UPKEEP.of(
+        connection.current(), lambda: Scheduler(scheme, handlers=handlers, reach=reach)
+    )
 
 
 def look(now: datetime | None = None) -> list[backlog.Name]:
@@ -263,7 +265,7 @@ def threads(site: str) -> Iterator[records.ThreadName]:
         yield records.ThreadName(site, entity.properties["thread"].string_value)
 
 
-def fold_whole(
+def compact_whole(
     scheme: sorthash.Scheme,
     names: Iterable[records.ThreadName],
     *,
@@ -274,7 +276,7 @@ def fold_whole(
     Raises:
         errors.Overloaded: a thread is folded by others faster than here, or the store is busy.
     """
-    upkeep = Upkeep(scheme)
+    upkeep = Scheduler(scheme)
     names = list(names)
     for name in names:
         if not any(upkeep.fold(name) for _ in range(_TRIES)):

@@ -69,7 +69,7 @@ def name(
         if transactions.may_have_run() and audit_log.is_done(act):
             return
         before = _said(row)
-        writes = details.entitle(row, given, fields=fields, inherits=tuple(wanted.inherits))
+        writes = details.set_fields(row, given, fields=fields, inherits=tuple(wanted.inherits))
         subject = f"thread:{comment_rows.thread_key_name(where)}"
         note = audit_log.noted(act, site.id, subject, before=before, after=_said(row), now=now)
         transactions.apply(writes, note)

@@ -32,12 +32,12 @@ HANDLERS: tuple[dispatcher.Handler, ...] = (
 )
 
 
-def of(settings: config.Settings) -> tuple[dispatcher.Handler, ...]:
+def handlers(settings: config.Settings) -> tuple[dispatcher.Handler, ...]:
     """The handlers of a process with these settings."""
     return (*HANDLERS, *planner.handlers(settings, lambda: datetime.now(UTC)))
 
 
-def reach(settings: config.Settings) -> message_sender.Reach:
+def channels(settings: config.Settings) -> message_sender.Reach:
     """How a process with these settings tells those outside."""
 
     def channels() -> Mapping[str, message_sender.Channel]:

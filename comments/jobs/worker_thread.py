@@ -54,12 +54,14 @@ class Worker:
         self._backlog = waiting = backlog.BACKLOG.of(store)
         self._upkeep = scheduler.UPKEEP.of(
             store,
-            lambda: scheduler.Upkeep(scheme, clock=waiting.clock, handlers=handlers, reach=reach),
+            lambda: scheduler.Scheduler(
+                scheme, clock=waiting.clock, handlers=handlers, reach=reach
+            ),
         )
         self._messenger = message_sender.Messenger(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
-        self._postman = mail_thread.Postman(store, self._upkeep.handlers, self._upkeep.now)
+        self._postman = mail_thread.MailThread(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
 

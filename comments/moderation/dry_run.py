@@ -33,14 +33,14 @@ class Match(msgspec.Struct, frozen=True):
     ruling: records.Ruling
 
 
-class Report(msgspec.Struct, frozen=True):
+class DryRunReport(msgspec.Struct, frozen=True):
     """How many comments were looked at, and those that rules speak of, newest first."""
 
     looked_at: int
     matches: tuple[Match, ...]
 
 
-def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Report:
+def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
     """What rules would do to a site's last comments, whatever they are now but retracted.
 
     Raises:
@@ -69,7 +69,7 @@ def rehearse(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> Re
         ruling = rules.judge(tried, said)
         if ruling.status is not Status.APPROVED:
             matches.append(Match(comment, ruling))
-    return Report(len(comments), tuple(matches))
+    return DryRunReport(len(comments), tuple(matches))
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:

@@ -29,7 +29,7 @@ _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # what subjects begin with
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
 # What becomes of an adviser; None for who is not asked.
-Advised = Callable[[classifier_verdicts.Adviser | None], classifier_verdicts.Adviser | None]
+Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
 def set_policy(  # noqa: PLR0913 - each may be changed alone

@@ -84,9 +84,9 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
     reports: int = 3
     rules: tuple[Rule, ...] = ()
     bans: tuple[Ban, ...] = ()
-    advisers: tuple[classifier_verdicts.Adviser, ...] = ()
+    advisers: tuple[classifier_verdicts.Classifier, ...] = ()
 
-    def adviser(self, name: str) -> classifier_verdicts.Adviser | None:
+    def adviser(self, name: str) -> classifier_verdicts.Classifier | None:
         """The adviser of this name, if the site asks one."""
         return next((each for each in self.advisers if each.name == name), None)
 

@@ -134,7 +134,7 @@ def questions(
     return classifier_verdicts.encode(classifier_verdicts.Asked(names, sent))
 
 
-def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Adviser, ...]:
+def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """Whom a site asks about a text of an author."""
     if not book.advisers:
         return ()

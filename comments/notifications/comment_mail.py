@@ -38,7 +38,7 @@ class CommentMail:
         comment: records.Comment,
         *,
         about: compose.About,
-        ending: double_opt_in.Ending | None = None,
+        ending: double_opt_in.Unsubscription | None = None,
     ) -> Letter | None:
         """The mail to one address; None if it cannot be made, which is logged and ends no other."""
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
@@ -53,7 +53,9 @@ class CommentMail:
             if about is compose.About.HELD
             else self._place(comment, thread),
             unsubscribe=ending
-            and self.link("unsubscribe", double_opt_in.ending_link(ending, self._settings.secret)),
+            and self.link(
+                "unsubscribe", double_opt_in.unsubscribe_link(ending, self._settings.secret)
+            ),
             about=about,
             is_account=comment.author.id.startswith(author_ids.ACCOUNT),
         )

@@ -65,7 +65,7 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
         return subscriptions.Wanted(self.site, self.thread, self.author, self.replies)
 
 
-class Ending(NamedTuple):
+class Unsubscription(NamedTuple):
     """What a link to unsubscribe is about."""
 
     subscriber: str
@@ -105,7 +105,7 @@ def ask(
     name = "" if thread is None else comment_rows.thread_key_name(thread)
     wanted = Request(email, request.site.id, name, author, replies, secrets.token_hex(16))
     link = encryption.seal(msgspec.json.encode(wanted).decode(), _CONFIRM, settings.secret, now=now)
-    detail = mail_jobs.encode(mail_jobs.Asked(link))
+    detail = mail_jobs.encode(mail_jobs.ConfirmationMail(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
     mine = rate_limits.Network(PER_NETWORK, request.sender.network, settings.secret)
     theirs = rate_limits.Bucket(PER_ADDRESS, mail_addresses.mailbox(email), settings.secret)
@@ -220,12 +220,12 @@ def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
     return bool(found) and subscriber in ids_of(found, secret)[1:]
 
 
-def ending_link(ending: Ending, secret: str) -> str:
+def unsubscribe_link(ending: Unsubscription, secret: str) -> str:
     """The text of a link that ends subscriptions."""
     return str(_signer(secret).dumps([ending.subscriber, *ending.names]))
 
 
-def ending_of(link: str, secret: str) -> Ending:
+def unsubscription_of(link: str, secret: str) -> Unsubscription:
     """What a link ends.
 
     Raises:
@@ -237,27 +237,27 @@ def ending_of(link: str, secret: str) -> Ending:
         subscriber, *names = msgspec.convert(_signer(secret).loads(link), list[str])
     except (itsdangerous.BadData, msgspec.ValidationError, UnicodeError) as error:
         raise errors.BadLink from error
-    return Ending(subscriber, tuple(names))
+    return Unsubscription(subscriber, tuple(names))
 
 
-def end(link: str, secret: str, *, now: datetime) -> None:
+def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
     """End what a link is about. Again, and where nothing is left, it changes nothing.
 
     Raises:
         errors.BadLink: it is none of ours.
         errors.Overloaded: the store did not answer in time.
     """
-    ending = ending_of(link, secret)
+    ending = unsubscription_of(link, secret)
     subscriptions.unsubscribe(ending.subscriber, ending.names, now=now)
 
 
-def end_all(link: str, secret: str, *, now: datetime) -> None:
+def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> None:
     """End everything of whom a link was sent to, and erase his address.
 
     Raises:
-        errors.BadLink, errors.Overloaded: see `end`.
+        errors.BadLink, errors.Overloaded: see `unsubscribe`.
     """
-    subscriptions.forget(ending_of(link, secret).subscriber, now=now)
+    subscriptions.forget(unsubscription_of(link, secret).subscriber, now=now)
 
 
 def forget(email: str, secret: str, *, now: datetime) -> int:

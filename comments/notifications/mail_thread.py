@@ -23,7 +23,7 @@ _log = logging.getLogger("flatthread")
 MOST = 1_000  # events that wait here; what is beyond is found by a later sweep
 
 
-class Postman:
+class MailThread:
     """Delivers events of mail in a thread of his own.
 
     Args:

@@ -26,7 +26,7 @@ _PURPOSE = "decide"
 _MAIL = "mail"
 
 
-class Warrant(msgspec.Struct, frozen=True, array_like=True):
+class ModerationLink(msgspec.Struct, frozen=True, array_like=True):
     """Who may decide about which comment, at which revision. `moderator` is no address."""
 
     site: str
@@ -37,24 +37,24 @@ class Warrant(msgspec.Struct, frozen=True, array_like=True):
 
 def link(comment: records.Comment, address: str, *, secret: str, now: datetime) -> str:
     """The text of a link for the moderator of an address."""
-    made = Warrant(comment.site, comment.id, comment.revision, _moderator(address, secret))
+    made = ModerationLink(comment.site, comment.id, comment.revision, _moderator(address, secret))
     return encryption.seal(msgspec.json.encode(made).decode(), _PURPOSE, secret, now=now)
 
 
-def read(token: str, *, secret: str, now: datetime) -> Warrant:
+def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
     """What a link lets its holder decide.
 
     Raises:
         errors.BadLink: it is none of ours, too old, or of somebody who is no moderator any more.
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
-    found = msgspec.json.decode(text, type=Warrant)
+    found = msgspec.json.decode(text, type=ModerationLink)
     if found.moderator not in _moderators(found.site, secret):
         raise errors.BadLink("is of somebody who is no moderator any more", code="link-expired")
     return found
 
 
-def case(warrant: Warrant) -> records.Case:
+def case(warrant: ModerationLink) -> records.Case:
     """The comment of a warrant as it is now.
 
     Raises:
@@ -63,12 +63,12 @@ def case(warrant: Warrant) -> records.Case:
     return decisions.case(warrant.site, warrant.comment)
 
 
-def stands(warrant: Warrant, found: records.Case) -> bool:
+def stands(warrant: ModerationLink, found: records.Case) -> bool:
     """Whether the comment is what its moderator was told of, but for votes."""
     return found.comment.has_text_of(warrant.revision)
 
 
-def act(warrant: Warrant, verb: Verb, *, now: datetime) -> records.Comment:
+def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment:
     """Decide. Again, it changes nothing.
 
     Raises:

@@ -67,14 +67,14 @@ def handlers(
     """The handlers of a process that can send mail; none without a server."""
     if settings.smtp is None:
         return ()
-    notices = Notices(settings, settings.smtp, clock)
+    notices = MailPlanner(settings, settings.smtp, clock)
     return (
         dispatcher.Sending("notices", notices.plan, kinds=_TOLD_OF),
         dispatcher.Sending("mail", notices.send, kinds=MAIL, term=TERM),
     )
 
 
-class Notices:
+class MailPlanner:
     """The handlers, as methods: they need a server, a secret and a clock."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Notices:
             return []
         if status == Status.PENDING:
             has_any = site_settings.get(comment.site).moderators
-            return [self._follow(mail_jobs.Held(event.id))] if has_any else []
+            return [self._follow(mail_jobs.HeldCommentMail(event.id))] if has_any else []
         return [self._follow(each) for each in self._told_of(event.id, comment)]
 
     def _told_of(self, event: str, comment: records.Comment) -> Iterator[mail_jobs.Told]:
@@ -111,9 +111,9 @@ class Notices:
             _, wanting = subscriptions.of_author(comment.site, author)
             to = [each for each in wanting if each not in themselves]
             if to:
-                yield mail_jobs.Replied(event, author, to)
+                yield mail_jobs.ReplyMail(event, author, to)
         if subscriptions.page(_thread(comment), limit=1).ids:
-            yield mail_jobs.Followed(event, [*themselves, *to])
+            yield mail_jobs.FollowerMail(event, [*themselves, *to])
 
     # --- Steps 2 and 3 --------------------
 
@@ -124,26 +124,26 @@ class Notices:
             Unsent: nothing could be sent.
         """
         errand = mail_jobs.decode(event.detail)
-        if isinstance(errand, mail_jobs.Asked | mail_jobs.Entering):
+        if isinstance(errand, mail_jobs.ConfirmationMail | mail_jobs.LoginMail):
             return self._ask(event, errand)
-        if isinstance(errand, mail_jobs.Held):
+        if isinstance(errand, mail_jobs.HeldCommentMail):
             return self._tell_moderators(event, errand)
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
         thread_info.fresh(_thread(comment))  # for the letters, which take this process's copy
-        if isinstance(errand, mail_jobs.Replied):
+        if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
-        if isinstance(errand, mail_jobs.Again):
+        if isinstance(errand, mail_jobs.RepeatedMail):
             return self._tell_again(event, errand, comment)
         return self._tell_page(event, errand, comment)
 
     def _ask(
-        self, event: outbox.Event, errand: mail_jobs.Asked | mail_jobs.Entering
+        self, event: outbox.Event, errand: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
     ) -> list[event_rows.Event]:
         try:
-            is_entry = isinstance(errand, mail_jobs.Entering)
+            is_entry = isinstance(errand, mail_jobs.LoginMail)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except (errors.BadLink, errors.BadInput):
             return []  # waited for the server too long, or is to an address that is refused now
@@ -169,7 +169,7 @@ class Notices:
         return compose.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(
-        self, event: outbox.Event, errand: mail_jobs.Held
+        self, event: outbox.Event, errand: mail_jobs.HeldCommentMail
     ) -> list[event_rows.Event]:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
@@ -192,7 +192,7 @@ class Notices:
         sent = self._post(letters, comment.site)
         again = [*sent.later, *sent.left]
         self._check_progress(event, sent)
-        return [self._later(mail_jobs.Held(errand.event, [who]), who) for who in again]
+        return [self._later(mail_jobs.HeldCommentMail(errand.event, [who]), who) for who in again]
 
     def _may_tell_moderator(self, address: str) -> bool:
         limit = rate_limits.Limit("moderators", self._settings.mails_per_day, _DAY)
@@ -201,7 +201,7 @@ class Notices:
     def _tell_replied(
         self,
         event: outbox.Event,
-        errand: mail_jobs.Replied,
+        errand: mail_jobs.ReplyMail,
         comment: records.Comment,
         wanting: Sequence[str],
     ) -> list[event_rows.Event]:
@@ -209,34 +209,34 @@ class Notices:
         sent = self._tell(errand.event, comment, wanting, (name, compose.About.REPLY))
         self._check_progress(event, sent)
         return [
-            self._later(mail_jobs.Replied(errand.event, errand.author, [who]), who)
+            self._later(mail_jobs.ReplyMail(errand.event, errand.author, [who]), who)
             for who in (*sent.later, *sent.left)
         ]
 
     def _tell_again(
-        self, event: outbox.Event, errand: mail_jobs.Again, comment: records.Comment
+        self, event: outbox.Event, errand: mail_jobs.RepeatedMail, comment: records.Comment
     ) -> list[event_rows.Event]:
         if subscriptions.is_following(_thread(comment), errand.to):
             self._check_progress(event, self._tell_followers(errand.event, comment, [errand.to]))
         return []
 
     def _tell_page(
-        self, event: outbox.Event, errand: mail_jobs.Followed, comment: records.Comment
+        self, event: outbox.Event, errand: mail_jobs.FollowerMail, comment: records.Comment
     ) -> list[event_rows.Event]:
         found = subscriptions.page(_thread(comment), after=errand.after, limit=PAGE)
         to = [each for each in found.ids if each not in errand.besides]
         sent = self._tell_followers(errand.event, comment, to)
         self._check_progress(event, sent)
-        follow = [self._later(mail_jobs.Again(errand.event, who), who) for who in sent.later]
+        follow = [self._later(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later]
         if sent.left:
             # The rest of this page, and what is behind it, when the server is back.
             first = found.ids.index(sent.left[0])
             before = found.ids[first - 1] if first else errand.after
-            rest = mail_jobs.Followed(errand.event, errand.besides, before, errand.page + 1)
+            rest = mail_jobs.FollowerMail(errand.event, errand.besides, before, errand.page + 1)
             return [*follow, self._later(rest, "")]
         if found.position is not None:
             behind = found.position
-            rest = mail_jobs.Followed(errand.event, errand.besides, behind, errand.page + 1)
+            rest = mail_jobs.FollowerMail(errand.event, errand.besides, behind, errand.page + 1)
             return [*follow, self._follow(rest)]
         return follow
 
@@ -259,7 +259,7 @@ class Notices:
         for who in to:
             address = self._opened(addresses.get(who, ""))
             if address:
-                ending = double_opt_in.Ending(who, (name,))
+                ending = double_opt_in.Unsubscription(who, (name,))
                 letter = self._mail.letter(who, address, event, comment, about=about, ending=ending)
                 letters += [] if letter is None else [letter]
         sent = self._post(letters, comment.site)
@@ -291,7 +291,7 @@ class Notices:
     def _handed_over(self, letters: Sequence[comment_mail.Letter]) -> _Sent:
         later: list[str] = []
         reason = ""
-        with smtp.Courier(self._server) as session:
+        with smtp.SmtpClient(self._server) as session:
             for number, letter in enumerate(letters):
                 outcome = session.send(letter.made)
                 if outcome.end is End.GIVE_UP:
@@ -322,8 +322,8 @@ class Notices:
 
 def _id_of(errand: mail_jobs.Told, who: str) -> str:
     """The id of an errand's event: the same however often it is made."""
-    page = f"{errand.page}" if isinstance(errand, mail_jobs.Followed) else ""
-    return outbox.mail_id(errand.event, type(errand).__name__.lower(), page, who)
+    page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
+    return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:

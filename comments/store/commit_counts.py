@@ -14,7 +14,7 @@ from comments.store import per_process
 _SLOTS = 4096  # threads that share one only make each other's answers be asked for again
 
 
-class Written:
+class CommitCounts:
     """Counts by thread, in a bounded number of slots. Safe for many threads."""
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class Written:
         return self._counts[_slot(thread)]
 
 
-_WRITTEN = per_process.PerProcess(Written)
+_WRITTEN = per_process.PerProcess(CommitCounts)
 
 
 def _slot(thread: str) -> int:
     return zlib.crc32(thread.encode()) % _SLOTS
 
 
-def written(thread: str) -> int:
+def of_thread(thread: str) -> int:
     """How often this process has committed comments of a thread, by its key's name."""
     return _WRITTEN.get().of(thread)
 

@@ -12,10 +12,10 @@ from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import OWNER, at_once, changed_at, touch
 from comments.tree.counters import in_transaction
-from comments.tree.values import Place, Refiled
+from comments.tree.values import Place, Recategorized
 
 
-def folded(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
+def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     """Clear the flags of comments that a directory holds, for `compactor`.
 
     `seen` says at which revision it holds each, and whether listed. A comment that changed since
@@ -33,7 +33,7 @@ def folded(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(cleared))
 
 
-def unfold(ids: Sequence[str]) -> ownership.Writes:
+def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
     """Set the flags of comments that were stored without one and that readers see."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
@@ -90,7 +90,7 @@ def mend_thread(name: records.ThreadName, child_count: int) -> ownership.Writes:
     return ownership.Writes(OWNER, put=(thread,))
 
 
-def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Refiled:
+def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:
     """Count comments under the categories that their thread has now, for `recategorize`.
 
     Readers see nothing of it: no revision, and nothing to fold.
@@ -112,7 +112,7 @@ def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Re
         changed.append(row)
         counted.append(Counted(before, conversion.comment_state(row)))
     if not changed:
-        return Refiled((), 0)
+        return Recategorized((), 0)
     events = {
         outbox.filing_id(changed[part.start].key.id(), thread.filed): counted[part]
         for part in outbox.parts(counted)
@@ -121,4 +121,4 @@ def refile(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Re
         ownership.Writes(OWNER, put=tuple(changed)),
         *(outbox.tell(outbox.Kind.FILED, *event, now=now) for event in events.items()),
     )
-    return Refiled(writes, len(changed), tuple(events))
+    return Recategorized(writes, len(changed), tuple(events))

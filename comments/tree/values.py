@@ -79,7 +79,7 @@ class Imported:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Refiled:
+class Recategorized:
     """What counts comments under other categories, how many of them, and what tells of it."""
 
     writes: tuple[ownership.Writes, ...]

@@ -111,6 +111,8 @@ def deliver() -> flask.Response:
     return response
 
 
-def _process() -> scheduler.Upkeep:
+def _process() -> scheduler.Scheduler:
     settings = context.settings()
-    return scheduler.of_process(settings.scheme, wiring.of(settings), wiring.reach(settings))
+    return scheduler.of_process(
+        settings.scheme, wiring.handlers(settings), wiring.channels(settings)
+    )

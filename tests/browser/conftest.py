@@ -197,7 +197,7 @@ def deliver(
 
     def run() -> None:
         with open_store.context():
-            made = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
+            made = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
             while events := counter_oracle.events():
                 made.deliver(events)
 

@@ -124,7 +124,7 @@ def test_an_authenticator_is_set_up_and_asked_for(
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
     with open_store.context():
-        assert accounts.named("ann", SECRET).has_totp
+        assert accounts.by_text("ann", SECRET).has_totp
 
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Name or mail address").fill("ann")

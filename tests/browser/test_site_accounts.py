@@ -102,7 +102,7 @@ def test_an_account_whose_token_has_ended_does_not_become_a_guest(
     tab = open_tab(publish(site_tokens.token(secret)))
     expect(tab.page.get_by_text("You write as Ann.")).to_be_visible()
     with open_store.context():
-        ann = accounts.find(identities.of_provider("site/demo", "42"), SECRET)
+        ann = accounts.by_identity(identities.of_provider("site/demo", "42"), SECRET)
         assert ann is not None
         accounts.end_sessions(ann.id)
     tab.expect_status(401)

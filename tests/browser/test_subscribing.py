@@ -82,8 +82,9 @@ def test_an_address_is_asked_for_before_anything_is_posted(
 def test_the_pages_work_without_javascript_and_on_a_phone(
     server: str, open_tab: OpenTab, settings: config.Settings
 ) -> None:
-    ending = double_opt_in.Ending("a" * 26, ("replies:b",))
-    link = f"/subscriptions/unsubscribe?token={double_opt_in.ending_link(ending, settings.secret)}"
+    ending = double_opt_in.Unsubscription("a" * 26, ("replies:b",))
+    token = double_opt_in.unsubscribe_link(ending, settings.secret)
+    link = f"/subscriptions/unsubscribe?token={token}"
     size = {"width": 360, "height": 640}
     page = open_tab(f"{server}{link}", java_script_enabled=False, viewport=size).page
     page.get_by_role("button", name="Mail like this one").click()

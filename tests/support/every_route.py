@@ -105,7 +105,7 @@ class AllRoles:
         """A browser of a caller's; a new session each time, so that one may end it."""
         client = self.app.test_client()
         if caller in STAFF:
-            found = accounts.named(caller, SECRET)
+            found = accounts.by_text(caller, SECRET)
             begun = account_holders.session(found.id)
             client.set_cookie(signed_in.COOKIE, begun.token)
         return client
@@ -165,7 +165,9 @@ def _reset(_world: AllRoles) -> dict[str, str]:
 
 def _ending(_world: AllRoles) -> dict[str, str]:
     return {
-        "token": double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET)
+        "token": double_opt_in.unsubscribe_link(
+            double_opt_in.Unsubscription("a" * 26, ("replies:b",)), SECRET
+        )
     }
 
 

@@ -136,7 +136,7 @@ class Planted(AllRoles):
 
     @staticmethod
     def named(login: str) -> accounts.Account:
-        return accounts.named(login, SECRET)
+        return accounts.by_text(login, SECRET)
 
 
 @pytest.fixture(scope="module")

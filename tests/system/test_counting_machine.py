@@ -294,7 +294,9 @@ class Machine(RuleBasedStateMachine):
         assert letters == {f"{event}{operator_steps.WRITTEN}" for event in events}
         for name in operator_steps.NAMES:
             sharding.gather(name)
-            assert compactor.fold(operator_steps.SETTINGS.scheme, name, now=steps.now) is not None
+            assert (
+                compactor.compact(operator_steps.SETTINGS.scheme, name, now=steps.now) is not None
+            )
             assert follower_compaction.compact(subscriptions.list_of(name))
             assert repair.find_problems(operator_steps.SETTINGS.scheme, name) == []
             order = [row.id for row in ordered_query.thread(name)]

@@ -219,7 +219,7 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     for row in said:
         _take_back(row, verb)
     assert processes.showing(paths) == [[], []]
-    keeper = scheduler.Upkeep(SCHEME)
+    keeper = scheduler.Scheduler(SCHEME)
     keeper.round([NAME])
     assert processes.showing(paths) == [[], []]
     _let_age_pass()
@@ -252,7 +252,7 @@ def test_what_is_erased_is_in_no_file_and_an_address_never_was(
     assert _files_with(path, set(), ADDRESS.encode()) == set()
 
     personal_data.erase("g:eve", now=sample_threads.START)
-    keeper = scheduler.Upkeep(SCHEME, clock=lambda: clock.now)
+    keeper = scheduler.Scheduler(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     # A worker folds within seconds, and makes a request each time it sweeps.

@@ -61,7 +61,7 @@ def test_answers_to_one_are_never_anothers(all_roles: AllRoles) -> None:
             all_roles.app.test_client(), name, f"a secret of {name}", email=f"{name}@x.example"
         )
         said[name] = api_requests.bearer(posted)
-    token = account_holders.session(accounts.named("owner", SECRET).id).token
+    token = account_holders.session(accounts.by_text("owner", SECRET).id).token
     mine = "/api/v1/sites/demo/author"
 
     def ask(number: int) -> tuple[str, int]:

@@ -32,7 +32,8 @@ def values(
         rows = sample_threads.grow(site, sample_threads.TREE)
         foreign = sample_threads.grow(site, {"a": {"b": {}}}, thread="other")
         assert (
-            compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site)) is not None
+            compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
+            is not None
         )
     held: list[str] = []
     for thread in ("page", "other"):

@@ -247,7 +247,7 @@ def test_claims_of_a_sites_token_give_no_role_and_no_address(
     reader = reader_accounts.of_site(
         token["token"], "demo", secret=SECRET, now=account_holders.here()
     )
-    account = accounts.find(reader.identity, SECRET)
+    account = accounts.by_identity(reader.identity, SECRET)
     assert account is not None
     assert (account.grants, account.login, account.address) == ((), "", "")
     assert not account.has_password

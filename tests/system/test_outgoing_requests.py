@@ -50,7 +50,7 @@ class OutgoingService:
 
     client: FlaskClient
     store: connection.Store
-    upkeep: scheduler.Upkeep
+    upkeep: scheduler.Scheduler
     box: Box
     told: Receiver
 
@@ -100,7 +100,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
                 now=now,
             )
         app = apps.create_app(settings, open_store)
-        work = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
+        work = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
         yield OutgoingService(app.test_client(), open_store, work, box, told)
 
 

@@ -249,7 +249,9 @@ def test_a_link_that_was_used_before_is_used_after(services: Services) -> None:
 
 
 def _ending(before: Service) -> Shown:
-    link = double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ("replies:b",)), before.secret)
+    link = double_opt_in.unsubscribe_link(
+        double_opt_in.Unsubscription("a" * 26, ("replies:b",)), before.secret
+    )
     return lambda service: service.client.post(f"/subscriptions/unsubscribe?token={link}")
 
 
@@ -308,7 +310,7 @@ def _adviser_secret(before: Service) -> Shown:
     url = "https://review.example/in"
     registration.set_webhook("demo", url, registration.Terms(holds=False), _by(before), away)
     return _opens(
-        lambda secret: registration.opened(registration.every("demo")[0], secret, now=now())
+        lambda secret: registration.secrets_of(registration.every("demo")[0], secret, now=now())
     )
 
 
@@ -410,12 +412,12 @@ def test_somebody_known_by_address_stays_the_same_and_is_stored_anew(services: S
     """Identities are moved when their owner comes; nobody gets a second account."""
     key, link = _entering(services.before)
     first = api_requests.answer(_enter(services.before, key, _code_of(services.before, link)))
-    ids = accounts.find(identities.of_address(ADDRESS), SECRET)
+    ids = accounts.by_identity(identities.of_address(ADDRESS), SECRET)
     for service in (services.rotated, services.alone):
         key, link = _entering(service)
         entered = _enter(service, key, _code_of(service, link))
         assert entered.status_code == 200
-        found = accounts.find(identities.of_address(ADDRESS), service.secret)
+        found = accounts.by_identity(identities.of_address(ADDRESS), service.secret)
         assert found is not None
         assert found == ids
     assert first["name"] == "Ann"

@@ -159,8 +159,8 @@ KEYS: dict[str, Callable[[House], str]] = {
     ),
     "reset": lambda house: invitations.reset(house.lost, secret=SECRET, now=datetime.now(UTC)),
     "confirm": _request,
-    "unsubscribe": lambda _: double_opt_in.ending_link(
-        double_opt_in.Ending("a" * 26, ("replies:b",)), SECRET
+    "unsubscribe": lambda _: double_opt_in.unsubscribe_link(
+        double_opt_in.Unsubscription("a" * 26, ("replies:b",)), SECRET
     ),
     "decision": _warrant,
     **{f"{name} slip": _slip(name, purpose) for name, purpose in SLIPS.items()},

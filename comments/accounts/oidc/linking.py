@@ -61,7 +61,7 @@ def sign_in(
     token = one_time_links.new_token()
 
     def body() -> accounts.Account | None:
-        led = accounts.lead(person.identity, secret)
+        led = accounts.stored_identity(person.identity, secret)
         row = None if led is None else reads.get(account_rows.account_key(led.account))
         if row is None or not row.grants:
             raise NotLinked
@@ -127,7 +127,7 @@ def accept(
         errors.Conflict: it makes the first owner, and there was one.
         errors.Forbidden: it is bound to an address that his account does not have.
     """
-    known = accounts.find(person.identity, secret)
+    known = accounts.by_identity(person.identity, secret)
     if known is not None:
         invitations.accept_as(known.id, token, secret=secret, now=now)
         return sign_in(person, browser=browser, secret=secret, now=now)
@@ -146,7 +146,7 @@ def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -
     name = identity.name(secret)
 
     def body() -> None:
-        led = accounts.lead(identity, secret)
+        led = accounts.stored_identity(identity, secret)
         row = reads.get(account_rows.account_key(account))
         if row is None or row.epoch != epoch:
             raise errors.Forbidden("sign in first, then begin again", code="not-signed-in")

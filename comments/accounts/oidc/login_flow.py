@@ -36,7 +36,7 @@ _PURPOSE = "journey"
 _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class Aim(enum.StrEnum):
+class Purpose(enum.StrEnum):
     """What somebody wants at the end. Stored as text."""
 
     DESK = "desk"  # be signed in as an owner or a moderator
@@ -53,7 +53,7 @@ class Goal(msgspec.Struct, frozen=True):
     with a link from elsewhere; `site`, `origin` and `challenge` are of the page a reader is on.
     """
 
-    aim: Aim
+    aim: Purpose
     provider: str
     account: str = ""
     epoch: str = ""
@@ -65,7 +65,7 @@ class Goal(msgspec.Struct, frozen=True):
     challenge: str = ""
 
 
-class Journey(msgspec.Struct, frozen=True):
+class LoginFlow(msgspec.Struct, frozen=True):
     """A journey as stored. `browser` is a digest."""
 
     goal: Goal
@@ -74,21 +74,21 @@ class Journey(msgspec.Struct, frozen=True):
     verifier: str
 
 
-class Departure(NamedTuple):
+class Redirect(NamedTuple):
     """Where the browser goes, and what it is to be known by when it comes back."""
 
     address: str
     browser: str
 
 
-class Traveller(NamedTuple):
+class Browser(NamedTuple):
     """Who sets out or comes back: the network, and what the browser is known by, if by anything."""
 
     network: str
     browser: str
 
 
-class Strayed(errors.Forbidden):
+class UnexpectedAnswer(errors.Forbidden):
     """An answer of a provider that nobody here waits for, or not in this browser, or not again."""
 
     code = "bad-state"
@@ -97,9 +97,9 @@ class Strayed(errors.Forbidden):
         super().__init__("this did not begin here, or is over: begin again")
 
 
-def peer(
+def client(
     provider: providers.Provider, settings: config.Settings, out: safe_http.Client
-) -> oidc_client.Peer:
+) -> oidc_client.OidcClient:
     """A provider, as it is spoken to by this service.
 
     Raises:
@@ -107,12 +107,12 @@ def peer(
     """
     if not settings.public_url:
         raise errors.Conflict("PUBLIC_URL is not set", code="no-public-url")
-    return oidc_client.Peer(provider, f"{settings.public_url}/{RETURN}", out)
+    return oidc_client.OidcClient(provider, f"{settings.public_url}/{RETURN}", out)
 
 
 def begin(
-    goal: Goal, who: Traveller, peer: oidc_client.Peer, *, secret: str, now: datetime
-) -> Departure:
+    goal: Goal, who: Browser, peer: oidc_client.OidcClient, *, secret: str, now: datetime
+) -> Redirect:
     """Set out.
 
     Raises:
@@ -123,7 +123,7 @@ def begin(
     asked = oidc_client.Secrets(
         one_time_links.new_token(), one_time_links.new_token(), one_time_links.new_token()
     )
-    journey = Journey(goal, _digest(browser, secret), asked.nonce, asked.verifier)
+    journey = LoginFlow(goal, _digest(browser, secret), asked.nonce, asked.verifier)
     content = encryption.seal(msgspec.json.encode(journey).decode(), _PURPOSE, secret, now=now)
     ticket = one_time_links.Ticket(one_time_links.Purpose.JOURNEY, content)
     bucket = rate_limits.Network(PER_NETWORK, who.network, secret)
@@ -137,12 +137,12 @@ def begin(
         transactions.apply(bucket.take(), issued)
 
     transactions.transaction(body)
-    return Departure(peer.way(asked), browser)
+    return Redirect(peer.way(asked), browser)
 
 
 def end(
     state: str, browser: str, *, secret: str, now: datetime
-) -> tuple[Journey, oidc_client.Secrets]:
+) -> tuple[LoginFlow, oidc_client.Secrets]:
     """What somebody set out for who is back, once.
 
     Raises:
@@ -150,21 +150,21 @@ def end(
     """
     attempt = one_time_links.new_token()
 
-    def body() -> Journey:
+    def body() -> LoginFlow:
         content, used = one_time_links.using(
             state, one_time_links.Purpose.JOURNEY, attempt, secret, now=now
         )
         text = encryption.unseal(content, _PURPOSE, secret, now=now)
-        journey = msgspec.json.decode(text, type=Journey)
+        journey = msgspec.json.decode(text, type=LoginFlow)
         if not browser or not keyed_hashes.is_one(journey.browser, secret, "browser", browser):
-            raise Strayed
+            raise UnexpectedAnswer
         transactions.apply(used)
         return journey
 
     try:
         journey = transactions.transaction(body)
     except errors.BadLink as error:
-        raise Strayed from error
+        raise UnexpectedAnswer from error
     return journey, oidc_client.Secrets(state, journey.nonce, journey.verifier)
 
 

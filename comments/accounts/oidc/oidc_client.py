@@ -84,7 +84,7 @@ class _Known(NamedTuple):
 COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Known](_MOST_COPIES, _TERM))
 
 
-class Peer:
+class OidcClient:
     """One provider, as it is spoken to for one client of ours."""
 
     def __init__(self, provider: providers.Provider, redirect: str, out: safe_http.Client) -> None:

@@ -132,17 +132,17 @@ def redeem(
     reader = transactions.transaction(body)
     if reader is None:
         raise reader_accounts.Refused("this is not the code", code="wrong-code")
-    found = accounts.find(reader.identity, secret)
+    found = accounts.by_identity(reader.identity, secret)
     if found is not None and found.grants:
         return found
-    return reader_accounts.enter(reader, secret=secret, now=now)
+    return reader_accounts.sign_in(reader, secret=secret, now=now)
 
 
 def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
     """Who it is and what he is called; in the transaction that uses the voucher up."""
     text = encryption.unseal(voucher.person, _PURPOSE, secret, now=now)
     person = msgspec.json.decode(text, type=oidc_client.Person)
-    found = accounts.find(person.identity, secret)
+    found = accounts.by_identity(person.identity, secret)
     called = name or (found.name if found else person.name)
     if not called:
         raise errors.BadInput("name", "is empty, and the provider tells none")

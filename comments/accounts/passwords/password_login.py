@@ -56,7 +56,7 @@ def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session
     """
     identity = identities.of_typed(attempt.login)
     count(identity.name(secret), attempt.network, secret, now=now)
-    account = accounts.led_to(identity, secret)
+    account = accounts.id_by_identity(identity, secret)
     row = reads.get(account_rows.account_key(account))
     if not hashing.matches("" if row is None else row.password, attempt.password):
         raise Wrong

@@ -8,19 +8,19 @@ the comment that it is about. People are named by ids that say nothing of them.
 import msgspec
 
 
-class Asked(msgspec.Struct, frozen=True, tag="asked"):
+class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
     """Ask somebody whether he wants mail. The link that does so holds who and what, sealed."""
 
     link: str
 
 
-class Entering(msgspec.Struct, frozen=True, tag="entering"):
+class LoginMail(msgspec.Struct, frozen=True, tag="entering"):
     """Send somebody the link with which he signs in. It holds who and where, sealed."""
 
     link: str
 
 
-class Replied(msgspec.Struct, frozen=True, tag="replied"):
+class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
     """Tell these subscribers of a reply to an author."""
 
     event: str
@@ -28,7 +28,7 @@ class Replied(msgspec.Struct, frozen=True, tag="replied"):
     to: list[str]
 
 
-class Followed(msgspec.Struct, frozen=True, tag="followed"):
+class FollowerMail(msgspec.Struct, frozen=True, tag="followed"):
     """Tell the followers of the thread behind a position, but for some."""
 
     event: str
@@ -37,30 +37,35 @@ class Followed(msgspec.Struct, frozen=True, tag="followed"):
     page: int = 1
 
 
-class Again(msgspec.Struct, frozen=True, tag="again"):
+class RepeatedMail(msgspec.Struct, frozen=True, tag="again"):
     """Tell one follower of the thread, who could not be reached."""
 
     event: str
     to: str
 
 
-class Held(msgspec.Struct, frozen=True, tag="held"):
+class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
     """Tell the site's moderators that a comment waits for them: all of them, or some."""
 
     event: str
     to: list[str] | None = None
 
 
-Told = Replied | Followed | Again | Held
-Errand = Asked | Entering | Told
+Told = ReplyMail | FollowerMail | RepeatedMail | HeldCommentMail
+MailJob = ConfirmationMail | LoginMail | Told
 
 
-def encode(errand: Errand) -> str:
+def tag(job: MailJob) -> str:
+    """The word by which its kind is stored, which stays whatever its class is called."""
+    return str(job.__struct_config__.tag)
+
+
+def encode(errand: MailJob) -> str:
     """An errand as it is stored."""
     return msgspec.json.encode(errand).decode()
 
 
-def decode(detail: str) -> Errand:
+def decode(detail: str) -> MailJob:
     """A stored errand."""
-    found: Errand = msgspec.json.decode(detail, type=Errand)
+    found: MailJob = msgspec.json.decode(detail, type=MailJob)
     return found

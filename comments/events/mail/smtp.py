@@ -18,12 +18,12 @@ _PERMANENT = 500  # the first of the codes that another attempt does not change
 
 
 def send(server: setting_values.Smtp, message: mime.Message) -> outcomes.Outcome:
-    """Hand one message to the server once; see `Courier.send`."""
-    with Courier(server) as courier:
+    """Hand one message to the server once; see `SmtpClient.send`."""
+    with SmtpClient(server) as courier:
         return courier.send(message)
 
 
-class Courier:
+class SmtpClient:
     """Hands messages to a server, in one session as long as that lasts. Ends with its `with`."""
 
     def __init__(self, server: setting_values.Smtp) -> None:

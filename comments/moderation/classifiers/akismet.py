@@ -61,7 +61,7 @@ def check(client: safe_http.Client, account: Account, text: Text) -> classifier_
     reason = (
         "would not even keep it" if is_sure and verdict is classifier_verdicts.Verdict.SPAM else ""
     )
-    return classifier_verdicts.Heard(outcome, classifier_verdicts.Opinion(verdict, reason))
+    return classifier_verdicts.Heard(outcome, classifier_verdicts.ClassifierAnswer(verdict, reason))
 
 
 def correct(

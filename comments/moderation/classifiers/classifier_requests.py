@@ -99,7 +99,7 @@ class _Consultant:
         settings: config.Settings,
         client: safe_http.Client,
         site: str,
-        adviser: classifier_verdicts.Adviser,
+        adviser: classifier_verdicts.Classifier,
         now: datetime,
     ) -> None:
         self._settings = settings
@@ -141,7 +141,7 @@ class _Consultant:
         question: classifier_verdicts.Question,
         comment: records.Comment,
     ) -> classifier_verdicts.Heard:
-        secrets = registration.opened(self._adviser, self._settings.secret, now=self._now)
+        secrets = registration.secrets_of(self._adviser, self._settings.secret, now=self._now)
         if self._adviser.name == classifier_verdicts.AKISMET:
             return self._ask_akismet(question, comment, secrets[0])
         hook = webhooks.Hook(self._adviser.url, secrets)
@@ -179,7 +179,7 @@ class _Consultant:
         return outcome
 
     def _entry(
-        self, opinion: classifier_verdicts.Opinion | None, outcome: outcomes.Outcome
+        self, opinion: classifier_verdicts.ClassifierAnswer | None, outcome: outcomes.Outcome
     ) -> Entry | None:
         """What is to be noted of an attempt; None where another one follows."""
         if opinion is not None:
@@ -201,7 +201,7 @@ def is_from_site(
     if adviser is None:
         return False
     try:
-        secrets = registration.opened(adviser, secret, now=now)
+        secrets = registration.secrets_of(adviser, secret, now=now)
     except errors.BadLink:
         return False
     return webhooks.is_signed(secrets, sent, payload, now=now)
@@ -210,7 +210,7 @@ def is_from_site(
 def hear(
     site: str,
     question: str,
-    opinion: classifier_verdicts.Opinion,
+    opinion: classifier_verdicts.ClassifierAnswer,
     *,
     settings: config.Settings,
     now: datetime,
@@ -366,7 +366,7 @@ def _is_left_to_moderators(case: records.Case, after: classifier_answers.Said) -
 def _mail(about: About, now: datetime) -> event_rows.Event:
     """The event that tells moderators of it: one for a text, however many opinions there are."""
     event = outbox.event_id(about.comment, about.revision)
-    detail = mail_jobs.encode(mail_jobs.Held(event))
+    detail = mail_jobs.encode(mail_jobs.HeldCommentMail(event))
     return outbox.follow(outbox.Kind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
 
 

@@ -25,7 +25,7 @@ _LONGEST_KEY = 100
 
 
 class Terms(NamedTuple):
-    """How an adviser is asked, see `classifier_verdicts.Adviser`."""
+    """How an adviser is asked, see `classifier_verdicts.Classifier`."""
 
     holds: bool = True
     shows: bool = False
@@ -41,7 +41,7 @@ class By(NamedTuple):
     reason: str = ""
 
 
-def every(site: str) -> tuple[classifier_verdicts.Adviser, ...]:
+def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """Whom a site asks now.
 
     Raises:
@@ -52,7 +52,9 @@ def every(site: str) -> tuple[classifier_verdicts.Adviser, ...]:
     return rulebook.read(site).advisers
 
 
-def opened(adviser: classifier_verdicts.Adviser, secret: str, *, now: datetime) -> tuple[str, ...]:
+def secrets_of(
+    adviser: classifier_verdicts.Classifier, secret: str, *, now: datetime
+) -> tuple[str, ...]:
     """The secrets of an adviser.
 
     Raises:
@@ -77,9 +79,9 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Cli
     fresh = _sealed(made, by)
     is_new = rulebook.read(site).adviser(classifier_verdicts.WEBHOOK) is None
 
-    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
         kept = (fresh,) if found is None else found.secrets
-        return classifier_verdicts.Adviser("webhook", url, kept, *terms)
+        return classifier_verdicts.Classifier("webhook", url, kept, *terms)
 
     _set(site, classifier_verdicts.WEBHOOK, change, by)
     return made if is_new else ""
@@ -101,12 +103,12 @@ def set_akismet(
         _vet(client, url)
     fresh = (_sealed(key, by),) if key else ()
 
-    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
         kept = fresh or (() if found is None else found.secrets)
         if not kept:
             raise errors.BadInput("key", "is needed")
         where = url or (akismet.ADDRESS if found is None else found.url)
-        return classifier_verdicts.Adviser("akismet", where, kept, *terms)
+        return classifier_verdicts.Classifier("akismet", where, kept, *terms)
 
     _set(site, classifier_verdicts.AKISMET, change, by)
 
@@ -121,7 +123,7 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
     made = _new_secret()
     fresh = _sealed(made, by)
 
-    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser:
+    def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
         if found is None:
             raise errors.NotFound("adviser", classifier_verdicts.WEBHOOK)
         kept = (fresh, found.secrets[0]) if keeps_old else (fresh,)
@@ -139,13 +141,15 @@ def renew(site: str, by: By) -> int:
     """
     secret, changed = by.settings.secret, 0
 
-    def fresh(adviser: classifier_verdicts.Adviser) -> tuple[str, ...]:
+    def fresh(adviser: classifier_verdicts.Classifier) -> tuple[str, ...]:
         return tuple(
             encryption.renewed(each, classifier_verdicts.SECRET, secret) or each
             for each in adviser.secrets
         )
 
-    def change(found: classifier_verdicts.Adviser | None) -> classifier_verdicts.Adviser | None:
+    def change(
+        found: classifier_verdicts.Classifier | None,
+    ) -> classifier_verdicts.Classifier | None:
         return found and msgspec.structs.replace(found, secrets=fresh(found))
 
     for adviser in every(site):
@@ -163,7 +167,7 @@ def remove(site: str, name: str, by: By) -> None:
     """
     every(site)
 
-    def change(found: classifier_verdicts.Adviser | None) -> None:
+    def change(found: classifier_verdicts.Classifier | None) -> None:
         if found is None:
             raise errors.NotFound("adviser", name)
 

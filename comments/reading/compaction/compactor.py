@@ -42,7 +42,7 @@ import msgspec
 
 from comments.domain import records, sorthash
 from comments.reading.compaction import attempts, bucket_layout, due_threads, leftovers
-from comments.reading.compaction.leftovers import delete_orphans, expire, sweep
+from comments.reading.compaction.leftovers import delete_orphans
 from comments.reading.materialized import (
     buckets,
     deltas,
@@ -56,24 +56,6 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import maintenance, ordered_query
 
-__all__ = [
-    "BUCKET_BYTES",
-    "BUCKET_ROWS",
-    "GRACE",
-    "MOST_CLEARING",
-    "TAIL_BYTES",
-    "TAIL_ROWS",
-    "Folded",
-    "Prepared",
-    "clear",
-    "delete_orphans",
-    "expire",
-    "fold",
-    "prepare",
-    "sweep",
-    "switch",
-]
-
 BUCKET_ROWS = 128  # of a new bucket
 BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
 TAIL_ROWS = 256
@@ -84,7 +66,7 @@ _OWNER = "compactor"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Folded:
+class Compacted:
     """A directory that was switched to. `clear` it after `GRACE`.
 
     `left`: in how many seconds the rows that it left alone are to be folded; 0 if it took all.
@@ -112,13 +94,13 @@ class Prepared:
         return self.content != self.base.content
 
 
-def fold(
+def compact(
     scheme: sorthash.Scheme,
     name: records.ThreadName,
     *,
     now: datetime | None = None,
     only_due: bool = False,
-) -> Folded | None:
+) -> Compacted | None:
     """Take the changed rows of a thread into its directory. None if somebody else was faster.
 
     `only_due`: leave them alone if they are few and may wait.
@@ -197,11 +179,11 @@ def _replaced(
     return tuple(kept)
 
 
-def switch(prepared: Prepared) -> Folded | None:
+def switch(prepared: Prepared) -> Compacted | None:
     """Make the prepared directory the thread's, unless somebody was faster. None if so."""
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
-        return Folded(name, prepared.base, prepared.left)
+        return Compacted(name, prepared.base, prepared.left)
     first, *rest = bucket_layout.parts(buckets.encode_content(content))
     writer = attempts.Writer(name, prepared.base.version, prepared.token, list(prepared.written))
     directory = buckets.Directory(prepared.token, content)
@@ -244,7 +226,7 @@ def switch(prepared: Prepared) -> Folded | None:
         # Not all at once: our switch may have been made, and another one upon it.
         delete_orphans(name, writer.written)
         return None
-    return Folded(name, directory)
+    return Compacted(name, directory)
 
 
 def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.Head | None:
@@ -257,7 +239,7 @@ def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.
     return first_page.of(merged_view.View(directory, content.tail, load, changed=content.changed))
 
 
-def clear(folded: Folded, orphans: Sequence[str] = ()) -> None:
+def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
     """Delete what was replaced and clear the flags of what was folded, `GRACE` after its switch.
 
     `orphans` are what `sweep` found after the switch. The flags go last: while one stands, somebody
@@ -277,7 +259,7 @@ def clear(folded: Folded, orphans: Sequence[str] = ()) -> None:
         transactions.transaction(functools.partial(_clear, part))
 
 
-def _forget_cleared(folded: Folded) -> None:
+def _forget_cleared(folded: Compacted) -> None:
     """Switch to a directory without the list of what was cleared.
 
     A short list goes with the next folding. That of a whole import would be read by everyone who
@@ -293,7 +275,7 @@ def _forget_cleared(folded: Folded) -> None:
 
 def _clear(part: Sequence[buckets.Clearing]) -> None:
     seen = {each.id: (each.revision, each.is_listed) for each in part}
-    transactions.apply(maintenance.folded(seen))
+    transactions.apply(maintenance.compacted(seen))
 
 
 def _whole(name: records.ThreadName) -> list[deltas.Row]:
@@ -308,7 +290,7 @@ def _whole(name: records.ThreadName) -> list[deltas.Row]:
 
 
 def _unfold(ids: Sequence[str]) -> None:
-    transactions.apply(maintenance.unfold(ids))
+    transactions.apply(maintenance.flag_unfolded(ids))
 
 
 def _about(name: records.ThreadName) -> records.ThreadHeading | None:

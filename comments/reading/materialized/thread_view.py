@@ -38,20 +38,14 @@ from comments.reading.materialized import (
 from comments.reading.materialized.deltas import (
     Row,
     changed,
-    flagged,
-    listed_or_flagged,
     merged,
     row_of,
 )
 from comments.reading.materialized.directories import (
     Gone,
     load_buckets,
-    load_directory,
-    parts_of,
-    some,
 )
 from comments.reading.materialized.view_cache import (
-    CACHE_BYTES,
     HOLDINGS,
     OVERHEAD,
     Holdings,
@@ -59,38 +53,9 @@ from comments.reading.materialized.view_cache import (
     Moment,
     Parts,
     Recent,
-    seconds,
 )
 from comments.store import commit_counts, reads
 from comments.store.models import bucket_rows, comment_rows
-
-__all__ = [
-    "CACHE_BYTES",
-    "CACHE_MAX_AGE",
-    "HOLDINGS",
-    "Gone",
-    "Holdings",
-    "NotMaterialized",
-    "Row",
-    "changed",
-    "flagged",
-    "forget_probe",
-    "from_rows",
-    "head",
-    "listed_or_flagged",
-    "load_buckets",
-    "load_directory",
-    "load_ranking",
-    "load_top",
-    "merged",
-    "parts_of",
-    "row_of",
-    "seconds",
-    "some",
-    "tag",
-    "using",
-    "view",
-]
 
 T = TypeVar("T")
 
@@ -294,7 +259,7 @@ def _asked(held: Holdings, name: records.ThreadName, kept: Kept, age: float) -> 
     Raises:
         NotMaterialized: the rows are too many.
     """
-    written = commit_counts.written(comment_rows.thread_key_name(name))
+    written = commit_counts.of_thread(comment_rows.thread_key_name(name))
     found = held.recent(name, kept, age, written)
     if found is not None:
         return found

@@ -56,7 +56,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Recent(msgspec.Struct, frozen=True):
-    """A probe for later requests: when it was asked, and `commit_counts.written` at that time."""
+    """A probe for later requests: when it was asked, and `commit_counts.of_thread` at that time."""
 
     kept: Kept
     probed: Mapping[str, int]

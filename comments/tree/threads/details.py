@@ -15,7 +15,7 @@ from comments.tree.comment_writes import OWNER, at_once
 from comments.tree.threads import naming
 
 
-def entitle(
+def set_fields(
     thread: comment_rows.Thread,
     wanted: naming.Brought,
     *,
@@ -32,17 +32,19 @@ def entitle(
     own = {each for each in thread.own if each not in inherits}
     thread.populate(own=sorted({*own, *fields}))
     shown = _brought(thread, more)._replace(**{each: getattr(wanted, each) for each in fields})
-    if naming.is_refiled(thread, shown, {*fields, *inherits}):
-        more.append(naming.refiling(thread))
+    if naming.changes_categories(thread, shown, {*fields, *inherits}):
+        more.append(naming.begin_recategorizing(thread))
     return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
 
 
-def filed(thread: comment_rows.Thread, names: Sequence[str]) -> ownership.Writes:
+def set_categories(thread: comment_rows.Thread, names: Sequence[str]) -> ownership.Writes:
     """Set the categories of a thread by a moderator, and begin the walk through its comments."""
     more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
     thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
     naming.forget(thread)
-    return ownership.Writes(OWNER, put=_unique([*more, thread, naming.refiling(thread)]))
+    return ownership.Writes(
+        OWNER, put=_unique([*more, thread, naming.begin_recategorizing(thread)])
+    )
 
 
 def adopt(name: records.ThreadName) -> ownership.Writes:

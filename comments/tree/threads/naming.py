@@ -112,15 +112,17 @@ def show(
     `rows` are all there are.
     """
     fields = [each for each in Brought._fields if each not in thread.own]
-    if not is_refiled(thread, brought, fields):
+    if not changes_categories(thread, brought, fields):
         return (thread,)
     rows = list(rows)
     for row in rows:
         row.populate(categories=list(thread.categories))
-    return (thread,) if _are_all(thread, rows) else (thread, refiling(thread))
+    return (thread,) if _are_all(thread, rows) else (thread, begin_recategorizing(thread))
 
 
-def is_refiled(thread: comment_rows.Thread, brought: Brought, fields: Iterable[str]) -> bool:
+def changes_categories(
+    thread: comment_rows.Thread, brought: Brought, fields: Iterable[str]
+) -> bool:
     """Set these fields of a thread; whether it has other categories now."""
     before = tuple(thread.categories)
     given = brought._replace(categories=list(brought.categories))._asdict()
@@ -135,7 +137,7 @@ def is_unknown(thread: comment_rows.Thread) -> bool:
     return stored is None
 
 
-def refiling(thread: comment_rows.Thread) -> event_rows.Job:
+def begin_recategorizing(thread: comment_rows.Thread) -> event_rows.Job:
     """Number a change of a thread's categories, and begin the walk through its comments."""
     thread.filed = (thread.filed or 0) + 1
     return category_journal.journal(thread.key.id(), category_journal.Position(thread.filed))

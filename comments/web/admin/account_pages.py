@@ -116,7 +116,7 @@ def accept() -> flask.Response:
         )
     except (errors.BadInput, errors.Conflict) as error:
         return _again("admin/welcome.html", error, sent)
-    first_owner.settle(context.settings())
+    first_owner.remove(context.settings())
     return signed_in.give(signed_in.go("admin"), session)
 
 
@@ -136,7 +136,7 @@ def accept_as_oneself() -> flask.Response:
         invitations.accept_as(account.id, token, secret=_secret(), now=now)
     except (errors.BadInput, errors.Conflict, errors.Forbidden) as refused:
         return _again("admin/welcome.html", refused, sent)
-    first_owner.settle(context.settings())
+    first_owner.remove(context.settings())
     return _renewed(account.id, now)
 
 

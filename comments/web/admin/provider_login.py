@@ -53,7 +53,7 @@ class _Step(request_shapes.Ticket, frozen=True):
 def sign_in() -> flask.Response:
     """Set out to sign in."""
     provider = _chosen(forms.read(_Chosen).provider)
-    goal = login_flow.Goal(login_flow.Aim.DESK, provider.name, session=signed_in.cookie())
+    goal = login_flow.Goal(login_flow.Purpose.DESK, provider.name, session=signed_in.cookie())
     return provider_redirects.depart(goal, provider)
 
 
@@ -97,7 +97,7 @@ def accept() -> flask.Response:
             sent=form,
         )
     goal = login_flow.Goal(
-        login_flow.Aim.INVITATION,
+        login_flow.Purpose.INVITATION,
         provider.name,
         invitation=sent.token,
         name=name,
@@ -116,7 +116,7 @@ def link() -> flask.Response:
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     goal = login_flow.Goal(
-        login_flow.Aim.LINK, provider.name, account=account.id, epoch=account.epoch
+        login_flow.Purpose.LINK, provider.name, account=account.id, epoch=account.epoch
     )
     return provider_redirects.depart(goal, provider)
 
@@ -139,14 +139,14 @@ def unlink() -> flask.Response:
 def arrive(goal: login_flow.Goal, person: oidc_client.Person) -> flask.Response:
     """What somebody gets who is back from a provider, and whom it named."""
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
-    if goal.aim is login_flow.Aim.LINK:
+    if goal.aim is login_flow.Purpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)
         return signed_in.go("admin/account")
-    if goal.aim is login_flow.Aim.INVITATION:
+    if goal.aim is login_flow.Purpose.INVITATION:
         come = linking.accept(
             goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
         )
-        first_owner.settle(context.settings())
+        first_owner.remove(context.settings())
     else:
         come = linking.sign_in(person, browser=browser, secret=secret, now=now)
     if isinstance(come, linking.CodeAsked):

@@ -72,7 +72,7 @@ def give_opinion(site_id: str) -> flask.Response:
             "is not signed by the service that this site asks", code="bad-signature"
         )
     given = json_bodies.decode(data, request_shapes.GivenOpinion)
-    opinion = classifier_verdicts.Opinion(given.verdict, given.reason)
+    opinion = classifier_verdicts.ClassifierAnswer(given.verdict, given.reason)
     taken = classifier_requests.hear(site_id, given.question, opinion, settings=settings, now=now)
     if taken in _REFUSED:
         message, code = _REFUSED[taken]

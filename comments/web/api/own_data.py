@@ -35,7 +35,7 @@ def enter(site_id: str) -> flask.Response:
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Assertion)
     reader = reader_accounts.of_site(sent.token, site_id, secret=secret, now=now)
-    account = reader_accounts.enter(reader, secret=secret, now=now)
+    account = reader_accounts.sign_in(reader, secret=secret, now=now)
     return _entered(account, site_id, now)
 
 
@@ -73,7 +73,7 @@ def enter_by_code(site_id: str) -> flask.Response:
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Code)
-    account = email_login.enter(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
+    account = email_login.sign_in(sent.key, sent.code, sent.name, site_id, secret=secret, now=now)
     return _entered(account, site_id, now)
 
 

@@ -67,7 +67,7 @@ def choose(site_id: str) -> flask.Response:
     site = _site(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(
-        login_flow.Aim.READER,
+        login_flow.Purpose.READER,
         provider.name,
         site=site.id,
         origin=sent.origin,
@@ -84,7 +84,7 @@ def come_back() -> flask.Response:
     state = answer.get("state", "")
     journey, asked = login_flow.end(state, provider_redirects.cookie(), secret=secret, now=now)
     goal = journey.goal
-    is_reader = goal.aim is login_flow.Aim.READER
+    is_reader = goal.aim is login_flow.Purpose.READER
     offered = providers.of_site(goal.site) if is_reader else providers.of_desk()
     provider = providers.chosen(goal.provider, offered)
     person = provider_redirects.peer(provider).identify(answer, asked, secret=secret, now=now)

@@ -95,7 +95,7 @@ def _refused(error: Exception) -> flask.Response:
     return response
 
 
-def _posted() -> moderation_links.Warrant:
+def _posted() -> moderation_links.ModerationLink:
     """What the link says whose page's button was pressed."""
     query_strings.read(request_shapes.NoQuery)
     slip = forms.read(request_shapes.Slip).token
@@ -103,7 +103,7 @@ def _posted() -> moderation_links.Warrant:
     return _read(form_tokens.read(slip, "decide", secret, now=datetime.now(UTC)))
 
 
-def _read(link: str) -> moderation_links.Warrant:
+def _read(link: str) -> moderation_links.ModerationLink:
     return moderation_links.read(link, secret=context.settings().secret, now=datetime.now(UTC))
 
 

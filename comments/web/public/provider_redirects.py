@@ -20,10 +20,10 @@ from comments.web.http import context
 COOKIE = "__Host-flatthread-journey"
 
 
-def peer(provider: providers.Provider) -> oidc_client.Peer:
+def peer(provider: providers.Provider) -> oidc_client.OidcClient:
     """A provider, as this service speaks to it."""
     out = message_sender.OUTBOUND.get()
-    return login_flow.peer(provider, context.settings(), out)
+    return login_flow.client(provider, context.settings(), out)
 
 
 def cookie() -> str:
@@ -38,7 +38,7 @@ def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Respons
         errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.
     """
     settings = context.settings()
-    who = login_flow.Traveller(context.network(), cookie())
+    who = login_flow.Browser(context.network(), cookie())
     way = login_flow.begin(goal, who, peer(provider), secret=settings.secret, now=datetime.now(UTC))
     response = signed_in.page("admin/going.html", title=provider.title, address=way.address)
     response.set_cookie(

@@ -69,7 +69,7 @@ def confirm() -> flask.Response:
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
     """Two buttons: for what the mail was about, and for everything."""
-    double_opt_in.ending_of(_link(), context.settings().secret)
+    double_opt_in.unsubscription_of(_link(), context.settings().secret)
     slip = _slip("unsubscribe")
     return _page(
         "No more mail",
@@ -87,14 +87,18 @@ def unsubscribe() -> flask.Response:
     Mail programs post to the link itself (RFC 8058); the page's button posts a slip.
     """
     link = _link() if flask.request.query_string else _posted("unsubscribe")
-    return _ended(double_opt_in.end, link, "You get no more mail like that one.")
+    return _ended(double_opt_in.unsubscribe, link, "You get no more mail like that one.")
 
 
 @blueprint.post("/unsubscribe/all")
 def unsubscribe_from_everything() -> flask.Response:
     """End everything, and erase the address."""
     link = _posted("unsubscribe")
-    return _ended(double_opt_in.end_all, link, "You get no more mail, and your address is erased.")
+    return _ended(
+        double_opt_in.unsubscribe_from_everything,
+        link,
+        "You get no more mail, and your address is erased.",
+    )
 
 
 def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:

@@ -25,12 +25,12 @@ def _rows(*kinds: str) -> str:
 
 def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store) -> None:
     ann = account_holders.account("ann", moderator(), mail=MAIL)
-    assert accounts.named("ANN ", SECRET) == accounts.named("Ann@Example.org", SECRET) == ann
-    assert accounts.named(ann.id, SECRET) == accounts.named(ann.author, SECRET) == ann
+    assert accounts.by_text("ANN ", SECRET) == accounts.by_text("Ann@Example.org", SECRET) == ann
+    assert accounts.by_text(ann.id, SECRET) == accounts.by_text(ann.author, SECRET) == ann
     assert ann.actor == records.Actor(f"a:{ann.id}", "Ann")
     assert accounts.address_of(ann, SECRET, now=NOW) == MAIL
     with pytest.raises(errors.NotFound):
-        accounts.named("nobody", SECRET)
+        accounts.by_text("nobody", SECRET)
 
 
 @pytest.mark.parametrize("taken", [{"login": "ann"}, {"login": "bob", "mail": MAIL.upper()}])
@@ -38,7 +38,7 @@ def test_a_name_and_an_address_have_one_account(store: connection.Store, taken: 
     account_holders.account("ann", mail=MAIL)
     with pytest.raises(errors.Conflict, match=r"taken|has an account"):
         account_holders.account(**taken)
-    assert accounts.find(identities.of_login("bob"), SECRET) is None
+    assert accounts.by_identity(identities.of_login("bob"), SECRET) is None
 
 
 def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection.Store) -> None:
@@ -59,7 +59,7 @@ def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection
         thread.join()
     assert (len(got), len(refused)) == (1, 7)
     with open_store.context():
-        assert accounts.staff() == [accounts.named("ann", SECRET)] == got
+        assert accounts.staff() == [accounts.by_text("ann", SECRET)] == got
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_role_is_held_until_it_is_taken_and_a_change_ends_sessions(
         assert sessions.find(session.token, SECRET, now=NOW)
         change()
         assert sessions.find(session.token, SECRET, now=NOW) is None
-    held = accounts.named("ann", SECRET)
+    held = accounts.by_text("ann", SECRET)
     assert held.grants == (moderator("blog"),)
     assert not held.may(roles.Right.MODERATE, "demo")
     assert accounts.staff() == [held]

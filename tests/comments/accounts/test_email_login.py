@@ -56,7 +56,7 @@ class Mail:
         )
 
     def deliver(self) -> None:
-        made = scheduler.Upkeep(self.settings.scheme, handlers=wiring.of(self.settings))
+        made = scheduler.Scheduler(self.settings.scheme, handlers=wiring.handlers(self.settings))
         while events := counter_oracle.events():
             made.deliver(events)
 
@@ -73,7 +73,7 @@ class Mail:
         self, key: str, code: str, name: str = "Ann", *, site: str = "demo", later: float = 0
     ) -> accounts.Account:
         now = self.now + timedelta(minutes=later)
-        return email_login.enter(key, code, name, site, secret=SECRET, now=now)
+        return email_login.sign_in(key, code, name, site, secret=SECRET, now=now)
 
 
 @pytest.fixture

@@ -131,5 +131,5 @@ def test_a_store_that_is_away_costs_nobody_the_session(
         raise errors.Overloaded("the store is away")
 
     monkeypatch.setattr(accounts, "is_owned", away)
-    first_owner.settle(settings)
+    first_owner.remove(settings)
     assert offer.file.exists()

@@ -100,7 +100,7 @@ def test_tickets_that_nobody_used_do_not_pile_up(store: connection.Store) -> Non
 class TestBoundToAnAddress:
     def test_a_new_account_has_the_address(self) -> None:
         made = account_holders.accept(account_holders.invite(moderator(), address=MAIL), "").account
-        assert accounts.named(MAIL, SECRET) == made
+        assert accounts.by_text(MAIL, SECRET) == made
         assert accounts.address_of(made, SECRET, now=NOW) == MAIL
         assert account_holders.sign_in(MAIL).account == made
 
@@ -110,7 +110,7 @@ class TestBoundToAnAddress:
         token = account_holders.invite(moderator(), address=MAIL)
         with pytest.raises(errors.Forbidden, match="another address"):
             invitations.accept_as(bob.id, token, secret=SECRET, now=NOW)
-        assert accounts.named("bob", SECRET) == bob
+        assert accounts.by_text("bob", SECRET) == bob
         with pytest.raises(errors.Conflict, match="sign in"):
             account_holders.accept(token, "eve")
         given = invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
@@ -143,7 +143,7 @@ def test_a_first_owner_may_have_had_an_account(store: connection.Store) -> None:
         invitations.accept_as(bob.id, tokens[1], secret=SECRET, now=NOW)
     with pytest.raises(errors.Conflict):
         account_holders.accept(tokens[2], "eve")
-    assert accounts.staff() == [accounts.named("ann", SECRET)]
+    assert accounts.staff() == [accounts.by_text("ann", SECRET)]
 
 
 RENEWED = "another password"
@@ -232,7 +232,7 @@ def test_who_lost_both_gets_a_link_that_says_so(store: connection.Store) -> None
     ann = account_holders.account("ann", OWNER)
     credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
-    assert accounts.named("ann", SECRET).has_totp, "until the link is used"
+    assert accounts.by_text("ann", SECRET).has_totp, "until the link is used"
     assert not _renew(token).account.has_totp
     assert account_holders.sign_in("ann", RENEWED)
 

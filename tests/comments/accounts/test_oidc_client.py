@@ -94,7 +94,7 @@ def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
             json={"verifier": verifier, "code": code, "name": "Ann"},
         )
         assert answer.status_code == 200, answer.text
-        found = accounts.find(
+        found = accounts.by_identity(
             identities.of_provider(identities.at_issuer(provider.issuer), provider.sub), SECRET
         )
         assert found is not None
@@ -103,7 +103,7 @@ def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
     # Two who are told apart there are two here, and neither is who has the address.
     assert len(made) == 3
     assert owner.id not in made
-    assert accounts.find(identities.of_address("ann@example.org"), SECRET) == owner
+    assert accounts.by_identity(identities.of_address("ann@example.org"), SECRET) == owner
 
 
 def test_the_answer_of_another_provider_or_none_is_refused(
@@ -179,7 +179,7 @@ def test_a_token_endpoint_that_answers_anything_else_is_an_error_of_the_provider
 def test_a_name_comes_from_the_token_or_is_asked_for_and_only_one_that_may_be_shown(
     provider: Impostor, store: connection.Store
 ) -> None:
-    peer = oidc_client.Peer(
+    peer = oidc_client.OidcClient(
         _registered(),
         f"{provider_login.PUBLIC}/sign-in/return",
         message_sender.OUTBOUND.of(store, loopback_servers.client),
@@ -210,13 +210,13 @@ def test_requests_to_a_provider_go_out_by_the_one_way_there_is(
     store: connection.Store, site: records.Site, provider: Impostor
 ) -> None:
     """C14: the service as it runs does not reach what is on its own machine."""
-    peer = oidc_client.Peer(
+    peer = oidc_client.OidcClient(
         _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.Client()
     )
     with pytest.raises(oidc_client.NotBelieved):
         peer.check()
     away = safe_http.Client(resolver=lambda _: [])
     named = msgspec.structs.replace(_registered(), issuer="https://provider.example")
-    secure = oidc_client.Peer(named, "x", away)
+    secure = oidc_client.OidcClient(named, "x", away)
     with pytest.raises(errors.Unreachable):
         secure.check()

@@ -218,7 +218,7 @@ def test_a_name_is_asked_for_before_the_code_is_used(
 def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
     client: FlaskClient, store: connection.Store
 ) -> None:
-    newcomer = accounts.Newcomer(
+    newcomer = accounts.NewAccount(
         accounts.new_id(), "The owner", (PERSON.identity,), grants=(account_holders.OWNER,)
     )
     accounts.add(newcomer, secret=SECRET, now=here())

@@ -235,7 +235,7 @@ def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
     )
     ids = {author_of(store, guest), author_of(store, posted), owner.author}
     assert len(ids) == 3
-    assert accounts.named("ann@example.org", SECRET) == owner
+    assert accounts.by_text("ann@example.org", SECRET) == owner
 
 
 def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
@@ -249,7 +249,7 @@ def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
         with open_store.context():
             start.wait()
             reader = reader_accounts.of_site(token, "demo", secret=SECRET, now=here())
-            found.append(reader_accounts.enter(reader, secret=SECRET, now=here()))
+            found.append(reader_accounts.sign_in(reader, secret=SECRET, now=here()))
 
     threads = [threading.Thread(target=visit) for _ in range(8)]
     for thread in threads:

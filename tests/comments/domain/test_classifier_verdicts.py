@@ -6,14 +6,18 @@ import pytest
 
 from comments import errors
 from comments.domain import classifier_verdicts
-from comments.domain.classifier_verdicts import Adviser, Opinion, Verdict
+from comments.domain.classifier_verdicts import Classifier, ClassifierAnswer, Verdict
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_with_or_without_a_reason_is_an_opinion(verdict: Verdict) -> None:
-    assert classifier_verdicts.read(json.dumps({"verdict": verdict}).encode()) == Opinion(verdict)
+    assert classifier_verdicts.read(json.dumps({"verdict": verdict}).encode()) == ClassifierAnswer(
+        verdict
+    )
     said = {"verdict": verdict, "reason": "Größe 蜗", "score": 0.3}
-    assert classifier_verdicts.read(json.dumps(said).encode()) == Opinion(verdict, "Größe 蜗")
+    assert classifier_verdicts.read(json.dumps(said).encode()) == ClassifierAnswer(
+        verdict, "Größe 蜗"
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,8 +38,8 @@ def test_what_is_not_exactly_one_is_none(data: bytes) -> None:
 
 
 def test_people_with_an_account_are_asked_about_where_an_adviser_is_for_everybody() -> None:
-    guests = Adviser("akismet", "https://a.example", ())
-    everybody = Adviser("webhook", "https://b.example", (), everybody=True)
+    guests = Classifier("akismet", "https://a.example", ())
+    everybody = Classifier("webhook", "https://b.example", (), everybody=True)
     assert classifier_verdicts.asked((guests, everybody), is_guest=True) == (guests, everybody)
     assert classifier_verdicts.asked((guests, everybody), is_guest=False) == (everybody,)
 

@@ -134,9 +134,9 @@ def session() -> AuthorizedSession:
     return made
 
 
-def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.Queue:
+def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.TaskQueue:
     """The queue as an instance has it."""
-    return cloud_tasks.Queue(
+    return cloud_tasks.TaskQueue(
         QUEUE,
         service,
         connect=session,
@@ -146,7 +146,7 @@ def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.Queue:
 
 
 @pytest.fixture
-def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.Queue:
+def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks.TaskQueue:
     """The queue of the application's instance."""
     made = instance(peer, clock)
     backlog.ELSEWHERE.put(open_store, made)
@@ -155,7 +155,7 @@ def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks
 
 @pytest.fixture
 def client(
-    queue: cloud_tasks.Queue, open_store: connection.Store, site: records.Site
+    queue: cloud_tasks.TaskQueue, open_store: connection.Store, site: records.Site
 ) -> flask.testing.FlaskClient:
     """The application on App Engine."""
     settings = config.Settings(
@@ -190,7 +190,7 @@ def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
 
 def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
     client: flask.testing.FlaskClient,
-    queue: cloud_tasks.Queue,
+    queue: cloud_tasks.TaskQueue,
     peer: Peer,
     open_store: connection.Store,
     site: records.Site,
@@ -207,7 +207,7 @@ def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
 
 
 def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
-    queue: cloud_tasks.Queue, peer: Peer, clock: Clock
+    queue: cloud_tasks.TaskQueue, peer: Peer, clock: Clock
 ) -> None:
     other = instance(peer, clock)
     clock.now = 1_000.0
@@ -230,7 +230,7 @@ def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
     assert peer.answers == [200, 409, 200, 200]
 
 
-def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.Queue, peer: Peer) -> None:
+def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.TaskQueue, peer: Peer) -> None:
     queue.add(NAME)
     queue.add(NAME, changes=0, within=10.0)
     assert peer.answers == []
@@ -311,7 +311,7 @@ def test_credentials_that_hang_hold_up_no_request(
         return session()
 
     moments = iter(datetime.fromtimestamp(1_000 + 100 * n, UTC) for n in range(100))
-    made = cloud_tasks.Queue(
+    made = cloud_tasks.TaskQueue(
         QUEUE, "", connect=connect, now=lambda: next(moments), address=peer.url
     )
     backlog.ELSEWHERE.put(open_store, made)
@@ -328,7 +328,7 @@ def test_a_service_that_is_not_there_fails_no_request(
 ) -> None:
     with loopback_servers.receiver() as gone:
         address = f"http://{loopback_servers.LOOPBACK}:{gone.port}"
-    made = cloud_tasks.Queue(
+    made = cloud_tasks.TaskQueue(
         QUEUE,
         "",
         connect=session,
@@ -347,7 +347,7 @@ def test_without_credentials_no_request_fails(
     def refuse() -> AuthorizedSession:
         raise OSError("a canary")
 
-    made = cloud_tasks.Queue(QUEUE, "", connect=refuse, address=peer.url)
+    made = cloud_tasks.TaskQueue(QUEUE, "", connect=refuse, address=peer.url)
     backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
         sample_threads.post(site, "text")
@@ -356,7 +356,7 @@ def test_without_credentials_no_request_fails(
 
 
 def test_what_was_not_committed_enqueues_nothing(
-    queue: cloud_tasks.Queue, store: connection.Store, peer: Peer, site: records.Site
+    queue: cloud_tasks.TaskQueue, store: connection.Store, peer: Peer, site: records.Site
 ) -> None:
     with pytest.raises(errors.NotFound):
         sample_threads.post(site, "text", "a" * 26)

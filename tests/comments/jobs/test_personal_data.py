@@ -87,7 +87,7 @@ def test_by_a_token_nobody_learns_that_he_is_in_the_shadow_and_an_operator_does(
         "wordshadow": "approved", "wordspam": "pending", "wordhold": "pending",
         "wordless": "approved",
     }  # fmt: skip
-    account = accounts.find(_identity(), SECRET)
+    account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
     told = personal_data.export(
         account.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
@@ -109,7 +109,7 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
         api_requests.refused(refused, 401)
         api_requests.refused(client.open(ME, method=method), 401)
     # A comment of his that is on another site is not within reach of this token.
-    account = accounts.find(_identity(), SECRET)
+    account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
     author = account.author
     blog = site_settings.get("blog")
@@ -139,7 +139,7 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
     client.put(
         f"{api_requests.ONE}{reply}/vote", json={"value": 1}, headers=api_requests.bearer(zeb)
     )
-    account = accounts.find(_identity(), SECRET)
+    account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
     wanted = subscriptions.Wanted("demo", "", account.author, replies=True)
     subscriber = double_opt_in.subscriber_of("zebedee@example.org", SECRET)
@@ -156,7 +156,7 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
     for canary in CANARIES[:4]:
         assert canary not in held
     assert subscriptions.of_subscriber(subscriber) == []
-    assert accounts.find(_identity(), SECRET) is None
+    assert accounts.by_identity(_identity(), SECRET) is None
     name = records.ThreadName("demo", "t")
     shown = ordered_query.thread(name)
     assert [each.status for each in shown] == [records.Status.RETRACTED, records.Status.APPROVED]
@@ -172,7 +172,7 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
 
 def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     """Deliver and fold, until nothing is left to do."""
-    made = scheduler.Upkeep(settings.scheme, handlers=wiring.of(settings))
+    made = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
     while events := counter_oracle.events():
         made.deliver(events)
     for comment in ordered_query.thread(records.ThreadName("demo", "t")):
@@ -180,7 +180,7 @@ def _settle(settings: config.Settings, *, wait: bool = False) -> None:
     while events := counter_oracle.events():
         made.deliver(events)
     names = [records.ThreadName("demo", "t")]
-    scheduler.fold_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
+    scheduler.compact_whole(settings.scheme, names, wait=(lambda _: None) if wait else None)
 
 
 def _everything(store: connection.Store) -> str:

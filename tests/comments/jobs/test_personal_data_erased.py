@@ -114,13 +114,13 @@ class ServiceOnDisk:
 
     def settle(self) -> None:
         """Deliver, count and fold, until nothing is left to do."""
-        made = scheduler.Upkeep(SETTINGS.scheme, handlers=wiring.of(SETTINGS))
+        made = scheduler.Scheduler(SETTINGS.scheme, handlers=wiring.handlers(SETTINGS))
         for _ in range(2):
             while events := counter_oracle.events():
                 made.deliver(events)
             for each in cast_vote.waiting(here() + timedelta(minutes=5)):
                 cast_vote.count(each.id, now=here() + timedelta(minutes=5))
-        scheduler.fold_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
+        scheduler.compact_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
         """Where which word of his is shown."""

@@ -319,7 +319,9 @@ def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
 def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
     recategorize.begin(NAME, ("travel",))
     (other,) = [row.id for row in _rows() if row.thread == "other"]
-    refiled = transactions.transaction(lambda: maintenance.refile(NAME, [other, "a" * 26], now=NOW))
+    refiled = transactions.transaction(
+        lambda: maintenance.recategorize(NAME, [other, "a" * 26], now=NOW)
+    )
     assert (refiled.writes, refiled.changed) == ((), 0)
     recategorize.finish(now=NOW)
     _assert_all_right()

@@ -110,7 +110,7 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
     damage(repaired_rows)
     assert repair.fix(SCHEME, NAME)
     _assert_current(processes)
-    folded = compactor.fold(SCHEME, NAME)
+    folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     _assert_current(processes)
     processes[0].now += thread_view.CACHE_MAX_AGE  # one sees the new directory, one the old
@@ -159,7 +159,7 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
     query: int,
 ) -> None:
     """A slow folder clears before any of the queries of the next one."""
-    slow = compactor.fold(SCHEME, NAME)
+    slow = compactor.compact(SCHEME, NAME)
     assert slow is not None
     _lose_a_parent(repaired_rows)
     repair.fix(SCHEME, NAME)
@@ -174,7 +174,7 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
             processes[0].do(lambda: compactor.clear(slow))
 
     folder = reader_processes.Reader(engine, seen=clear_meanwhile)
-    anew = folder.do(lambda: compactor.fold(SCHEME, NAME))
+    anew = folder.do(lambda: compactor.compact(SCHEME, NAME))
     assert anew is not None
     assert queries > 1
     for process in processes:
@@ -187,7 +187,7 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
 ) -> None:
     _lose_a_parent(repaired_rows)
     repair.fix(SCHEME, NAME)
-    folded = compactor.fold(SCHEME, NAME)
+    folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     moved = repaired_rows["1.1"]
     own_comment.retract(
@@ -196,7 +196,7 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
     _assert_current(processes)
     _clear_after_the_grace(folded, processes)
     _assert_current(processes)
-    folded = compactor.fold(SCHEME, NAME)
+    folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     _assert_current(processes)
     _clear_after_the_grace(folded, processes)
@@ -204,7 +204,7 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
 
 
 def _clear_after_the_grace(
-    folded: compactor.Folded, processes: list[reader_processes.Reader]
+    folded: compactor.Compacted, processes: list[reader_processes.Reader]
 ) -> None:
     """Clear when no process may use the directory before any more."""
     for process in processes:

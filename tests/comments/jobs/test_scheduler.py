@@ -102,7 +102,7 @@ def test_a_process_that_starts_finishes_what_another_one_left(
     name: records.ThreadName,
 ) -> None:
     sample_threads.post(site, "folded and not cleared")
-    assert compactor.fold(SCHEME, name) is not None
+    assert compactor.compact(SCHEME, name) is not None
     sample_threads.post(site, "not folded", thread="x" * 600)
     assert set(scheduler.look()) == {name, sample_threads.name_of(site, "x" * 600)}
     assert worker.step() == scheduler.Done(2, 0, 2)

@@ -39,7 +39,7 @@ class Instance(reader_processes.Reader):
         self.others = others
         self.waited: list[float] = []
         self.clock = 5e6
-        self.upkeep = scheduler.Upkeep(
+        self.upkeep = scheduler.Scheduler(
             SCHEME,
             clock=lambda: self.clock,
             now=lambda: sample_threads.START + timedelta(seconds=age),
@@ -143,7 +143,7 @@ def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
     """What another process switched, however long ago it says that was."""
-    assert compactor.fold(SCHEME, NAME) is not None
+    assert compactor.compact(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()
     assert late.waited == [compactor.GRACE]

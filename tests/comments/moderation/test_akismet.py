@@ -332,7 +332,7 @@ def test_the_key_is_sealed_kept_when_none_is_given_and_nowhere_else(
         "demo", "", registration.Terms(holds=False), service.by(), service.client
     )
     (found,) = registration.every("demo")
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (KEY,)
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (KEY,)
     assert (found.holds, found.url.endswith("/1.1/")) == (False, True)
     assert KEY not in str(audit_log.log("demo"))
     registration.remove("demo", "akismet", service.by())

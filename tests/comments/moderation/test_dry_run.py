@@ -42,7 +42,7 @@ def _hash() -> str:
 
 
 def _found(rules: list[Rule], **more: Any) -> list[str]:
-    report = dry_run.rehearse("demo", rules, **more)
+    report = dry_run.run("demo", rules, **more)
     return [match.comment.body for match in report.matches]
 
 
@@ -65,7 +65,7 @@ def test_a_dry_run_says_which_comments_and_why_and_changes_nothing(
     decisions.decide("demo", rows[0].id, Verb.SPAM, ADA, now=NOW)
     before = _hash()
     with testing.meter(engine) as cost:
-        report = dry_run.rehearse("demo", [_rule(Action.SPAM, words=("casino",))])
+        report = dry_run.run("demo", [_rule(Action.SPAM, words=("casino",))])
     assert (cost.writes, cost.deletes) == (0, 0)
     assert _hash() == before
     assert [match.comment.id for match in report.matches] == [rows[2].id, rows[0].id]
@@ -82,10 +82,10 @@ def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Si
     assert _found([rule], last=3) == ["end", "buy, now!", "Buy now"]
     assert _found([rule]) == ["end", "buy, now!", "Buy now", "fine", "a casino"]
     with pytest.raises(errors.BadInput):
-        dry_run.rehearse("demo", [rule], last=10_001)
+        dry_run.run("demo", [rule], last=10_001)
     with pytest.raises(errors.BadInput):
-        dry_run.rehearse("demo", [_rule()])
-    assert dry_run.rehearse("other", [rule]).looked_at == 0
+        dry_run.run("demo", [_rule()])
+    assert dry_run.run("other", [rule]).looked_at == 0
 
 
 def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -> None:
@@ -125,7 +125,7 @@ def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
 def test_a_dry_run_over_a_real_export_changes_nothing(open_store: connection.Store) -> None:
     embedded_threads.imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
     before = _hash()
-    report = dry_run.rehearse("demo", [_rule(links=0)], last=10_000)
+    report = dry_run.run("demo", [_rule(links=0)], last=10_000)
     assert report.looked_at > 1_000
     assert 0 < len(report.matches) < report.looked_at
     assert _hash() == before

@@ -59,7 +59,9 @@ def test_a_service_is_asked_on_terms_and_its_secret_is_given_once_and_sealed(
     )
     assert (SECRET.fullmatch(made) is not None, again) == (True, "")
     (found,) = registration.every("demo")
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (made,)
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
+        made,
+    )
     assert (found.holds, made in stored()) == (False, False)
     registration.remove("demo", "webhook", by)
     assert registration.every("demo") == ()
@@ -109,13 +111,15 @@ def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run:
     assert SECRET.findall(run("classifier", "webhook", "demo", service.receiver.url).output) == []
     (newer,) = SECRET.findall(run("classifier", "rotate", "demo").output)
     (found,) = registration.every("demo")
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
         newer,
         secret,
     )
     (newest,) = SECRET.findall(run("classifier", "rotate", "demo", "--leaked").output)
     (found,) = registration.every("demo")
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (newest,)
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
+        newest,
+    )
     assert (
         "asks the site's own service no more"
         in run("classifier", "remove", "demo", "webhook").output
@@ -158,7 +162,7 @@ def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
     )
     assert "canarykey" not in said + shown + stored() + str(audit_log.log("demo"))
     (found,) = registration.every("demo")
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
         "canarykey",
     )
     run("classifier", "remove", "demo", "akismet")
@@ -176,7 +180,7 @@ def test_an_owner_has_akismet_asked_at_the_desk_and_no_page_shows_the_key(
     assert "canarykey" not in pages + stored()
     (found,) = rulebook.read("demo").advisers
     assert (found.holds, found.shows, found.everybody) == (True, True, False)
-    assert registration.opened(found, sample_threads.SETTINGS.secret, now=service.now) == (
+    assert registration.secrets_of(found, sample_threads.SETTINGS.secret, now=service.now) == (
         "canarykey",
     )
     owner.settle("/advisers", status=200, act="remove", name="akismet")

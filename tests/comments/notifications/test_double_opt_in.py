@@ -175,11 +175,11 @@ def test_upper_and_lower_case_are_one_address(asker: mail_subscriber.Asker) -> N
 
 def _one_click(asker: mail_subscriber.Asker) -> str:
     with asker.store.context():
-        ending = double_opt_in.Ending(
+        ending = double_opt_in.Unsubscription(
             double_opt_in.subscriber_of(mail_subscriber.ANN, asker.settings.secret),
             (subscriptions.name_of_thread(mail_subscriber.THREAD),),
         )
-        return double_opt_in.ending_link(ending, asker.settings.secret)
+        return double_opt_in.unsubscribe_link(ending, asker.settings.secret)
 
 
 def test_one_click_ends_it_and_to_open_the_link_does_not(asker: mail_subscriber.Asker) -> None:

@@ -129,7 +129,7 @@ def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
         _token(held, age=moderation_links.TERM + timedelta(minutes=1)),
         encryption.seal(seal, "confirm", SECRET, now=now),
         encryption.seal(seal, "decide", "another secret of tests", now=now),
-        double_opt_in.ending_link(double_opt_in.Ending("a" * 26, ()), SECRET),
+        double_opt_in.unsubscribe_link(double_opt_in.Unsubscription("a" * 26, ()), SECRET),
         young[:-8], young[:60] + ("A" if young[60] == "B" else "B") + young[61:], "x", "é",
     ]  # fmt: skip
     for token in bad:
@@ -184,7 +184,7 @@ def test_a_link_decides_about_its_comment_and_does_no_other_verb(
     warrant = moderation_links.read(_token(held), secret=SECRET, now=datetime.now(UTC))
     with pytest.raises(errors.BadInput):
         moderation_links.act(warrant, Verb.PIN, now=datetime.now(UTC))
-    elsewhere = moderation_links.Warrant("other", held.id, held.revision, warrant.moderator)
+    elsewhere = moderation_links.ModerationLink("other", held.id, held.revision, warrant.moderator)
     with pytest.raises(errors.NotFound):
         moderation_links.act(elsewhere, Verb.APPROVE, now=datetime.now(UTC))
 

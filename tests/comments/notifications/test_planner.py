@@ -12,6 +12,7 @@ from comments import app as apps
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import outbox
+from comments.events.mail import mail_jobs
 from comments.moderation import decisions
 from comments.notifications import follower_compaction, planner, subscriptions
 from comments.posting import own_comment
@@ -279,3 +280,21 @@ def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
     assert subscriptions.count(THREAD) == 30_005
     assert reads() <= short + 4
     assert len(mailer.box.taken) == 10
+
+
+def test_a_mail_job_is_stored_under_the_word_it_always_had() -> None:
+    # The word is part of the event's id: another one would send mail that waits a second time.
+    jobs: list[mail_jobs.MailJob] = [
+        mail_jobs.ConfirmationMail("link"),
+        mail_jobs.LoginMail("link"),
+        mail_jobs.ReplyMail("e.1", "g:a", ["b"]),
+        mail_jobs.FollowerMail("e.1", []),
+        mail_jobs.RepeatedMail("e.1", "b"),
+        mail_jobs.HeldCommentMail("e.1"),
+    ]
+    words = ["asked", "entering", "replied", "followed", "again", "held"]
+    assert [mail_jobs.tag(each) for each in jobs] == words
+    assert [mail_jobs.decode(mail_jobs.encode(each)) for each in jobs] == jobs
+    assert all(
+        f'"type":"{word}"' in mail_jobs.encode(each) for each, word in zip(jobs, words, strict=True)
+    )

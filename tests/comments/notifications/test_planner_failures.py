@@ -171,7 +171,7 @@ from tests.support.outside.mail_server import Box
 
 path, port, die_behind, now = sys.argv[1:]
 sent = [0]
-told = smtp.Courier.send
+told = smtp.SmtpClient.send
 
 def send(self, made):
     outcome = told(self, made)
@@ -180,7 +180,7 @@ def send(self, made):
         os._exit(9)
     return outcome
 
-smtp.Courier.send = send
+smtp.SmtpClient.send = send
 planner.PAGE = test_planner_failures.PAGE
 indexes = test_planner_failures.INDEXES
 engine = inprocess.open_engine(path, indexes=indexes, concurrency="pessimistic", history=0)

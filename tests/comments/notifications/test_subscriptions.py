@@ -269,7 +269,7 @@ def test_a_list_whose_folding_fails_is_tried_again(
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.Done(1, 0, 0)
     assert _marks() == 0
-    assert compactor.fold(SCHEME, THREAD) is not None  # the thread itself was none of it
+    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself was none of it
 
 
 def test_cron_folds_lists_that_ask(

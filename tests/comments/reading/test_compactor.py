@@ -73,7 +73,7 @@ class Machine(RuleBasedStateMachine):
             )
             # Folded once, so that readers have a directory from the start.
             self._post(None)
-            assert compactor.fold(SCHEME, NAME) is not None
+            assert compactor.compact(SCHEME, NAME) is not None
 
     def teardown(self) -> None:
         for late in self.late:

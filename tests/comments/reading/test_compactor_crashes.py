@@ -54,7 +54,7 @@ class Folder(reader_processes.Reader):
         self._before = before
         super().__init__(engine, seen=self._count)
         self.clock = Clock()
-        self._upkeep = scheduler.Upkeep(SCHEME, clock=self.clock)
+        self._upkeep = scheduler.Scheduler(SCHEME, clock=self.clock)
 
     def _count(self, method: str, _request: object) -> None:
         if method.endswith("Commit"):

@@ -158,7 +158,7 @@ def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
     name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     _edit(ten_compacted["1"], "first edit")
-    folded = compactor.fold(SCHEME, name)
+    folded = compactor.compact(SCHEME, name)
     assert folded is not None
     _edit(ten_compacted["1"], "second edit")
     compactor.clear(folded)
@@ -248,7 +248,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
         transactions.apply(
-            maintenance.folded(seen)
+            maintenance.compacted(seen)
         )  # neither flagged nor shelved, as they were stored then
 
     transactions.transaction(body)
@@ -324,7 +324,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
 ) -> None:
     sample_threads.post(site, "new")
     prepared = _prepare(name)
-    folded: list[compactor.Folded] = []
+    folded: list[compactor.Compacted] = []
 
     def switch() -> None:
         switched = compactor.switch(prepared)
@@ -348,7 +348,7 @@ def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
 ) -> None:
     for number in range(20):
         sample_threads.post(site, f"new {number}")
-    folded = compactor.fold(SCHEME, name)
+    folded = compactor.compact(SCHEME, name)
     assert folded is not None
     compaction.forget()
     with testing.meter(engine) as met:
@@ -405,7 +405,7 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
 ) -> None:
     monkeypatch.setattr(compactor, "MOST_CLEARING", 5)
     posted = [sample_threads.post(site, f"c{number}") for number in range(12)]
-    folded = compactor.fold(SCHEME, name)
+    folded = compactor.compact(SCHEME, name)
     assert folded is not None
     assert len(folded.directory.content.clearing) == 12
     _edit(posted[3], "changed before it was cleared")

@@ -47,7 +47,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     engine.install_faults(fault_plans.Plan.parse(json.loads(sys.argv[2])))
     store = connection.Store(inprocess.Channel(engine, counted), project="test")
     with store.context():
-        folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+        folded = compactor.compact(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
         compactor.clear(folded)
     print(commits.count("Commit"))
 """
@@ -70,7 +70,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     switched = refused = 0
     with store.context():
         while not told.is_set():
-            folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+            name = test_compactor_processes.NAME
+            folded = compactor.compact(test_compactor_processes.SCHEME, name)
             if folded is None:
                 refused += 1
                 continue
@@ -141,7 +142,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
         return proceed()
     store = connection.Store(inprocess.Channel(engine, stopping), project="test")
     with store.context():
-        folded = compactor.fold(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
+        folded = compactor.compact(test_compactor_processes.SCHEME, test_compactor_processes.NAME)
         if folded is not None:
             compactor.clear(folded)
     print("refused" if folded is None else "folded", flush=True)

@@ -140,7 +140,7 @@ def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> No
     seconds = [0.0]
     waiting = backlog.Backlog(lambda: seconds[0])
     waiting.open()
-    mine = scheduler.Upkeep(
+    mine = scheduler.Scheduler(
         sample_threads.SETTINGS.scheme, now=lambda: NOW + timedelta(seconds=seconds[0])
     )
     sample_threads.post(site, "mine")
@@ -165,12 +165,12 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     sample_threads.post(site, "first")
-    assert compactor.fold(sample_threads.SETTINGS.scheme, NAME) is not None
+    assert compactor.compact(sample_threads.SETTINGS.scheme, NAME) is not None
     late = sample_threads.post(site, "late", now=LATER)
     end = LATER + timedelta(seconds=backlog.FOLD_AFTER)
     for now, left in ((LATER, backlog.FOLD_AFTER), (end - timedelta(seconds=1), 1.0), (end, 0.0)):
         with testing.meter(engine) as cost:
-            folded = compactor.fold(sample_threads.SETTINGS.scheme, NAME, now=now, only_due=True)
+            folded = compactor.compact(sample_threads.SETTINGS.scheme, NAME, now=now, only_due=True)
         assert folded is not None
         assert folded.left == left
         assert bool(cost.writes) == (not left)
@@ -183,9 +183,9 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
 def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
     waiting = backlog.BACKLOG.put(connection.current(), backlog.Backlog(lambda: 0.0))
     waiting.open()
-    mine = scheduler.Upkeep(sample_threads.SETTINGS.scheme, now=lambda: LATER)
+    mine = scheduler.Scheduler(sample_threads.SETTINGS.scheme, now=lambda: LATER)
     sample_threads.post(site, "first")
-    assert compactor.fold(sample_threads.SETTINGS.scheme, NAME) is not None
+    assert compactor.compact(sample_threads.SETTINGS.scheme, NAME) is not None
     sample_threads.post(site, "late", now=LATER)
     waiting.close()
     waiting.open()
@@ -202,7 +202,7 @@ def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
     compaction.whole(NAME)
     for number in range(rows):
         sample_threads.post(site, f"{number}")
-    folded = compactor.fold(sample_threads.SETTINGS.scheme, NAME, now=NOW, only_due=True)
+    folded = compactor.compact(sample_threads.SETTINGS.scheme, NAME, now=NOW, only_due=True)
     assert folded is not None
     assert (folded.left == 0) == (rows == backlog.FOLD_ROWS)
 
@@ -215,7 +215,7 @@ def test_where_the_store_is_away_the_folding_says_so(
     waiting.open()
     waiting.add(NAME, within=0.0)
     monkeypatch.setattr(due_threads, "wait", _away)
-    assert list(scheduler.Upkeep(sample_threads.SETTINGS.scheme).due(waiting)) == [NAME]
+    assert list(scheduler.Scheduler(sample_threads.SETTINGS.scheme).due(waiting)) == [NAME]
 
 
 def _away(*_: object) -> float:

@@ -54,7 +54,7 @@ def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object
 
 def fold(site: records.Site) -> None:
     """Fold and clear at once: this process forgets the directory it holds."""
-    folded = compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
+    folded = compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     if folded is not None:
         compactor.clear(folded)
         loading.cold()
@@ -97,7 +97,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
             if chance.random() < 0.06:
                 fold(site)
             if chance.random() < 0.06:
-                compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
+                compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
             want = expected(sample_threads.name_of(site))
             some = chance.choice(want)["id"] if want else None
             below = expected(sample_threads.name_of(site), str(some)) if some else []

@@ -52,7 +52,7 @@ def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, record
     rows = sample_threads.grow(site, TREE)
     for n in range(1, 5):
         _vote(site, f"voted {n}", n)
-    folded = compactor.fold(SCHEME, sample_threads.name_of(site))
+    folded = compactor.compact(SCHEME, sample_threads.name_of(site))
     assert folded is not None
     return rows
 
@@ -143,7 +143,7 @@ class Race:
             self.began.wait(60)
             for number in range(FOLDINGS):
                 _vote(self.site, f"later {'abcdefgh'[number]}", number)
-                compactor.fold(SCHEME, sample_threads.name_of(self.site))
+                compactor.compact(SCHEME, sample_threads.name_of(self.site))
 
     def read(self, listing: Listing) -> list[list[str]]:
         """Walk until all is written, and once more."""

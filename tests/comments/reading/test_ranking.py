@@ -214,9 +214,9 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
 def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    def keeper(seconds: float) -> scheduler.Upkeep:
+    def keeper(seconds: float) -> scheduler.Scheduler:
         """Whoever comes is a process of its own, that remembers nothing."""
-        return scheduler.Upkeep(
+        return scheduler.Scheduler(
             SCHEME, now=lambda: sample_threads.START + timedelta(seconds=seconds)
         )
 
@@ -244,7 +244,7 @@ def test_a_folding_deletes_the_rankings_whose_time_has_come(
     assert leftovers.expire(sample_threads.START + 2 * term) == 0
     # Who folds next does not name again what is gone.
     _import(site, "newest of all", (999, 0))
-    assert compactor.fold(SCHEME, name, now=sample_threads.START + 2 * term) is not None
+    assert compactor.compact(SCHEME, name, now=sample_threads.START + 2 * term) is not None
     named = {each.ranking for each in directories.load_directory(name).content.replaced}
     assert _stored_rankings() == {*named, _named_ranking(name)}
 

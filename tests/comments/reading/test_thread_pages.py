@@ -33,7 +33,7 @@ def begun(
         rows = sample_threads.grow(site, TREE)
         name = sample_threads.name_of(site)
         if request.param == "folded":
-            assert compactor.fold(SCHEME, name) is not None
+            assert compactor.compact(SCHEME, name) is not None
         elif request.param != "never folded":
             compaction.whole(name)
         if request.param == "changed since":

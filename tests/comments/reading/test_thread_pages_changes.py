@@ -89,7 +89,7 @@ def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_
 ) -> None:
     name = sample_threads.name_of(site)
     sample_threads.post(site, "first")
-    assert compactor.fold(SCHEME, name) is not None
+    assert compactor.compact(SCHEME, name) is not None
     target = sample_threads.post(site, "second")
     real, waiting = reads.lookup, ["a change meanwhile"]
 

@@ -125,7 +125,7 @@ class Machine(RuleBasedStateMachine):
             elif verb == "retract":
                 own_comment.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
             elif verb == "fold":
-                compactor.fold(SCHEME, NAME)
+                compactor.compact(SCHEME, NAME)
             elif verb == "clear":
                 compaction.whole(NAME)
 

@@ -189,7 +189,7 @@ class Story:
         if step in {"post", "hold", "reply"}:
             self._write(step, number)
         elif step == "fold":
-            compactor.fold(sample_threads.SETTINGS.scheme, self.name)
+            compactor.compact(sample_threads.SETTINGS.scheme, self.name)
         elif chosen is None or status(chosen) == Status.RETRACTED:
             pass
         elif step == "retract":

@@ -67,7 +67,7 @@ class Chores:
         self.now = sample_threads.START
         self.seconds = 1_000.0
         self.told: set[str] = set()
-        self._folded: list[compactor.Folded] = []
+        self._folded: list[compactor.Compacted] = []
 
     def wait(self, seconds: float) -> None:
         """Let time pass, on every clock."""
@@ -147,7 +147,7 @@ class Chores:
 
     def _fold(self, one: int, _two: int, _three: int) -> Step:
         def act() -> None:
-            folded = compactor.fold(SETTINGS.scheme, NAMES[one % 3], now=self.now)
+            folded = compactor.compact(SETTINGS.scheme, NAMES[one % 3], now=self.now)
             self._folded.extend([] if folded is None else [folded])
 
         return Step(act)

@@ -64,7 +64,7 @@ class Service:
         for number in range(times):
             self.now += timedelta(hours=2 * bool(number))
             self.deliver()
-            done += message_sender.serve(lambda: self.now, reach=wiring.reach(self.settings))
+            done += message_sender.serve(lambda: self.now, reach=wiring.channels(self.settings))
         return done
 
     def deliver(self) -> None:

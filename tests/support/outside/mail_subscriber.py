@@ -40,7 +40,9 @@ class Asker:
 
     def deliver(self) -> None:
         with self.store.context():
-            made = scheduler.Upkeep(self.settings.scheme, handlers=wiring.of(self.settings))
+            made = scheduler.Scheduler(
+                self.settings.scheme, handlers=wiring.handlers(self.settings)
+            )
             while events := counter_oracle.events():
                 made.deliver(events)
 

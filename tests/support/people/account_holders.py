@@ -34,7 +34,7 @@ def account(
     known = [identities.of_login(login)]
     if mail:
         known.append(identities.of_address(mail))
-    newcomer = accounts.Newcomer(
+    newcomer = accounts.NewAccount(
         id=accounts.new_id(),
         name=login.capitalize(),
         identities=tuple(known),

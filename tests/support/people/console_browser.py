@@ -21,7 +21,7 @@ class Desk:
 
     def __init__(self, app: flask.Flask, login: str) -> None:
         self.client: FlaskClient = app.test_client()
-        token = account_holders.session(accounts.named(login, SECRET).id).token
+        token = account_holders.session(accounts.by_text(login, SECRET).id).token
         self.client.set_cookie(signed_in.COOKIE, token)
         page = self.client.get("/admin/account").text
         found = re.search(r'name="form" value="([a-z2-7]{26})"', page)

@@ -66,7 +66,7 @@ def write(process: Process, rows: Rows, chance: random.Random) -> int:
 def fold(process: Process) -> None:
     """Fold the thread, and clear when nobody holds the directory before."""
     with process.store.context():
-        compactor.fold(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
+        compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
 
 
 def post(process: Process, parent: records.Comment, body: str) -> None:

@@ -82,7 +82,7 @@ class Folder:
 
     process: Process
     prepared: compactor.Prepared
-    folded: compactor.Folded | None = None
+    folded: compactor.Compacted | None = None
     may_clear: float = 0.0
 
 

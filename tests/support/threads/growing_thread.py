@@ -121,7 +121,7 @@ class Replay:
 
     def _fold(self) -> None:
         with testing.meter(self._engine) as met:
-            folded = compactor.fold(SETTINGS.scheme, NAME)
+            folded = compactor.compact(SETTINGS.scheme, NAME)
             if folded is None:
                 raise AssertionError("another process folds here")
             compactor.clear(folded)

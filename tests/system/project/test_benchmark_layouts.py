@@ -116,7 +116,7 @@ def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
     with connection.Store(inprocess.Channel(engine), project=loading.PROJECT).context():
         loading.store_imported(thread)
         if is_folded:
-            folded = compactor.fold(loading.SCHEME, loading.NAME)
+            folded = compactor.compact(loading.SCHEME, loading.NAME)
             assert folded is not None
             compactor.clear(folded)
         imported = stored()

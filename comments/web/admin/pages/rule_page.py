@@ -37,7 +37,7 @@ def put(site_id: str) -> flask.Response:
         last = admin_queries.number("last", sent.last)
         if last > _MOST_TRIED:
             raise errors.BadInput("last", f"is 1 to {_MOST_TRIED}")
-        report = dry_run.rehearse(visit.site.id, [rule], last=last)
+        report = dry_run.run(visit.site.id, [rule], last=last)
         return _page(visit, rulebook.read(visit.site.id), rule, sent, report)
     rules.check(rule)
     policy_changes.put_rule(
@@ -62,7 +62,7 @@ def _page(
     book: rulebook.Book,
     chosen: rules.Rule | None,
     sent: admin_queries.Rule | None = None,
-    report: dry_run.Report | None = None,
+    report: dry_run.DryRunReport | None = None,
 ) -> flask.Response:
     return site_visit.page(
         "rules.html",

@@ -130,7 +130,7 @@ class TestForgery:
             assert "cross-site" in response.text
             assert "Set-Cookie" not in response.headers
         assert client.get("/admin").status_code == 200
-        assert accounts.staff() == [accounts.named("ann", SECRET)] == [ann]
+        assert accounts.staff() == [accounts.by_text("ann", SECRET)] == [ann]
 
     @pytest.mark.parametrize(
         "headers", [OWN, {"Origin": "http://localhost"}, {"Origin": "https://localhost"}]

@@ -78,7 +78,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"token": token, "password": "another one", "code": code}
     assert send(client, "/admin/reset", **sent).status_code == 303
-    assert accounts.named("ann", SECRET).has_totp
+    assert accounts.by_text("ann", SECRET).has_totp
     dead = send(browser(app), "/admin/reset", **sent)
     assert dead.status_code == 400
     assert "was used" in dead.text

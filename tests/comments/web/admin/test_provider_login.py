@@ -28,7 +28,7 @@ DESK = "/admin/sign-in/provider"
 
 def whose(provider: Impostor) -> accounts.Account | None:
     issuer = identities.at_issuer(provider.issuer)
-    return accounts.find(identities.of_provider(issuer, provider.sub), SECRET)
+    return accounts.by_identity(identities.of_provider(issuer, provider.sub), SECRET)
 
 
 def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
@@ -116,13 +116,13 @@ def test_an_invitation_for_an_address_is_for_a_new_account_or_for_its_own(
     token = account_holders.invite(OWNER, address="bob@example.org", now=now())
     refused = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert refused.status_code == 403
-    assert accounts.named("ann", SECRET).grants == (moderator("blog"),)
+    assert accounts.by_text("ann", SECRET).grants == (moderator("blog"),)
     provider.sub = "bob"
     accepted = Traveller(app, provider).travel(
         "/admin/welcome/provider", token=token, name="Bob", provider="acme"
     )
     assert accepted.status_code == 303
-    assert accounts.named("bob@example.org", SECRET) == whose(provider)
+    assert accounts.by_text("bob@example.org", SECRET) == whose(provider)
 
 
 def test_a_name_that_cannot_be_one_is_refused_before_anybody_leaves(
@@ -167,7 +167,7 @@ def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
     way = traveller.way(
         "/admin/account/provider", form=traveller.form(), current=PASSWORD, provider="acme"
     )
-    accounts.end_sessions(accounts.named("ann", SECRET).id)
+    accounts.end_sessions(accounts.by_text("ann", SECRET).id)
     assert traveller.back(way).status_code == 403
     assert whose(provider) is None
 

@@ -215,7 +215,7 @@ class TwoProcesses:
         self.now = 0.0
         self.written = [(-N, 1)]  # when, and how many comments there were then
         self.least = [1, 1]  # comments that each process has written or shown
-        self.folded: list[compactor.Folded] = []
+        self.folded: list[compactor.Compacted] = []
         with self.both[0].store.context():
             site = site_settings.add(
                 "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
@@ -236,7 +236,9 @@ class TwoProcesses:
 
     def fold(self, which: int) -> None:
         with self.both[which].store.context():
-            self.folded += filter(None, [compactor.fold(sample_threads.SETTINGS.scheme, self.name)])
+            self.folded += filter(
+                None, [compactor.compact(sample_threads.SETTINGS.scheme, self.name)]
+            )
 
     def clear(self, which: int) -> None:
         self.wait(compactor.GRACE)

@@ -81,7 +81,7 @@ def _write(
 ) -> None:
     """Post, edit, retract and fold, noting what readers see after each change."""
     name, mine = sample_threads.name_of(site), [sample_threads.post(site, "first")]
-    folded = compactor.fold(sample_threads.SETTINGS.scheme, name)
+    folded = compactor.compact(sample_threads.SETTINGS.scheme, name)
 
     def note() -> None:
         found = ordered_query.page(
@@ -123,6 +123,6 @@ def _write(
                 if folded is not None:
                     now[0] += compactor.GRACE
                     compactor.clear(folded)
-                folded = compactor.fold(sample_threads.SETTINGS.scheme, name)
+                folded = compactor.compact(sample_threads.SETTINGS.scheme, name)
     finally:
         done.set()

@@ -87,7 +87,8 @@ def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) ->
             site, sample_threads.TREE, url="http://localhost:8080/a", title="A"
         )
         assert (
-            compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site)) is not None
+            compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
+            is not None
         )
         sample_threads.grow(site, {"a": {"b": {}}}, thread="other")
     one = grown["1"].id

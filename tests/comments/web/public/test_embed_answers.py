@@ -155,7 +155,7 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
     with open_store.context():
         sample_threads.post(site, "hello", url="http://localhost:8080/a")
         sample_threads.post(site, "again")
-        compactor.fold(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
+        compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     paths = ("/embed/demo?thread=page", "/embed/demo/fragment?thread=page")
     tags = [client.get(path).headers["ETag"] for path in paths]
     assert tags[0] != tags[1]
@@ -240,7 +240,7 @@ def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
         sample_threads.post(site, "hello", title="first")
         name = sample_threads.name_of(site)
         assert shown() == "first"
-        compactor.fold(sample_threads.SETTINGS.scheme, name)
+        compactor.compact(sample_threads.SETTINGS.scheme, name)
         assert shown() == "first"
         tag = client.get("/embed/demo?thread=page").headers["ETag"]
 
@@ -250,7 +250,7 @@ def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
             transactions.apply(ownership.Writes("an operator", put=(row,)))
 
         transactions.transaction(rename)
-        compactor.fold(sample_threads.SETTINGS.scheme, name)
+        compactor.compact(sample_threads.SETTINGS.scheme, name)
         _forget(open_store)
     response = client.get("/embed/demo?thread=page", headers={"If-None-Match": tag})
     assert response.status_code == 200

@@ -39,7 +39,7 @@ def texts(found):
 
 
 def fold(name="page"):
-    folded = compactor.fold(sample_threads.SETTINGS.scheme, records.ThreadName("demo", name))
+    folded = compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", name))
     compactor.clear(folded)
 
 
