@@ -215,8 +215,9 @@ def _count(environ: "WSGIEnvironment") -> None:
     reads, writes = connection.spent()
     if not (reads or writes):
         return
-    found = _SITE.match(environ.get("PATH_INFO", ""))
-    site = environ.get(comment_calls.SITE) or (found[1] if found else "")
-    whose = site if site and site_settings.is_known(site) else usage.SERVICE
+    site = environ.get(comment_calls.SITE, "")
+    if not site:
+        found = _SITE.match(environ.get("PATH_INFO", ""))
+        site = found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE
     now = datetime.now(UTC)  # noqa: TID251 - the rim, for requests that never come to a view
-    usage.note(whose, usage.Numbers(reads=reads, writes=writes), now=now)
+    usage.note(site, usage.Numbers(reads=reads, writes=writes), now=now)

@@ -26,7 +26,7 @@ from comments.domain import author_ids, records, roles
 from comments.domain.crypto import encryption, keyed_hashes
 from comments.domain.text import sanitizing
 from comments.store import ownership, reads, transactions
-from comments.store.models import account_rows, times
+from comments.store.models import account_rows, conversion
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
@@ -102,7 +102,7 @@ def record(row: account_rows.Account) -> Account:
         has_totp=bool(row.totp),
         address=row.address,
         epoch=row.epoch,
-        created=times.plain(row.created),
+        created=conversion.plain(row.created),
     )
 
 

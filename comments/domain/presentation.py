@@ -171,7 +171,7 @@ def page(listing: records.OrderedPage) -> ThreadPage:
 
 def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
     """A comment as the public may see it: of a tombstone, its place and nothing of its content."""
-    gone = record.is_tombstone
+    gone = record.status is not records.Status.APPROVED  # a tombstone
     return Comment(
         id=record.id,
         slug=record.slug,

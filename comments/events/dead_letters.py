@@ -15,7 +15,7 @@ from typing import NamedTuple
 from comments import errors
 from comments.events import message_queue, outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import event_rows, times
+from comments.store.models import conversion, event_rows
 
 MOST_COUNTED = 1_000
 PAGE = 50
@@ -124,7 +124,7 @@ def _oldest(kind: str) -> datetime | None:
     where = (("since", "<", outbox.NEVER),)
     query = reads.Query(kind, where=where, order=("since",), projection=("since",), limit=1)
     for message in reads.fetch(query):
-        return times.projected_time(message.properties["since"])
+        return conversion.projected_time(message.properties["since"])
     return None
 
 
@@ -153,7 +153,13 @@ def _letter(row: _Row) -> DeadLetter:
         done = ", ".join(row.done) or "nobody"
         what, detail, is_dead = row.kind, f"handled by {done}", outbox.is_given_up(row)
     return DeadLetter(
-        row.key.id(), what, times.plain_or_none(row.at), row.attempts, row.reason, is_dead, detail
+        row.key.id(),
+        what,
+        conversion.plain_or_none(row.at),
+        row.attempts,
+        row.reason,
+        is_dead,
+        detail,
     )
 
 

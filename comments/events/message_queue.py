@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
-from comments.store.models import event_rows, times
+from comments.store.models import conversion, event_rows
 
 _OWNER = "message_queue"
 LEASE = timedelta(seconds=60)  # more than an attempt may take
@@ -104,7 +104,7 @@ def record(row: event_rows.Message) -> Message:
     """A stored message as channels see it."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
-    return Message(name, event, row.queue, row.content, row.attempts, times.plain(row.at))
+    return Message(name, event, row.queue, row.content, row.attempts, conversion.plain(row.at))
 
 
 def claim(message: str, *, now: datetime) -> Message | None:

@@ -40,7 +40,7 @@ from google.cloud import ndb
 from comments.domain import counting
 from comments.domain.counting import Change, Following
 from comments.store import ownership, reads
-from comments.store.models import event_rows, times
+from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
 SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
@@ -242,7 +242,7 @@ def record(row: event_rows.Event) -> Event:
         msgspec.json.decode(row.changes, type=tuple[Change, ...]),
         row.attempts,
         row.detail or "",
-        times.plain_or_none(row.at) or times.plain(row.due),
+        conversion.plain_or_none(row.at) or conversion.plain(row.due),
     )
 
 
@@ -309,7 +309,7 @@ def is_given_up(row: event_rows.Event) -> bool:
 
 def revive(row: event_rows.Event, *, now: datetime) -> ownership.Writes:
     """Try an event that was given up once more, from the start."""
-    row.attempts, row.due, row.since = 0, now, times.plain_or_none(row.at) or now
+    row.attempts, row.due, row.since = 0, now, conversion.plain_or_none(row.at) or now
     return ownership.Writes(_OWNER, put=(row,))
 
 

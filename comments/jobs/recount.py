@@ -320,7 +320,7 @@ def _following(name: records.ThreadName) -> int:
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
-    low, high = comment_rows.author_name(site_id, ""), f"{site_id}0"  # "0" is what follows "/"
+    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # "0" is what follows "/"
     where = (("author", ">=", low), ("author", "<", high))
     query = reads.Query("Participation", where=where, order=("author",))
     for message in reads.fetch(query):

@@ -18,7 +18,7 @@ from comments.events import audit_log, backlog
 from comments.moderation import reports
 from comments.moderation.classifiers import classifier_answers
 from comments.store import reads, transactions
-from comments.store.models import comment_rows, conversion, times
+from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
 
 MOST_AT_ONCE = 100  # comments of one bulk
@@ -222,7 +222,7 @@ def _of_status(
     return [
         (message.key.path[-1].name, moment)
         for message in reads.fetch(query)
-        if (moment := times.projected_time(message.properties["created"])) is not None
+        if (moment := conversion.projected_time(message.properties["created"])) is not None
     ]
 
 

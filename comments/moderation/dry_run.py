@@ -19,7 +19,7 @@ from comments.domain.counting import APPROVED
 from comments.domain.records import Status
 from comments.moderation import rules
 from comments.store import reads
-from comments.store.models import account_rows, comment_rows, conversion, counter_rows, times
+from comments.store.models import account_rows, comment_rows, conversion, counter_rows
 
 MOST = 10_000  # comments that one dry run looks at
 _DAY = timedelta(days=1)
@@ -89,7 +89,7 @@ def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime,
         limit=last,
     )
     for message in reads.fetch(query):
-        moment = times.projected_time(message.properties["created"])
+        moment = conversion.projected_time(message.properties["created"])
         if moment is not None:
             yield moment, message.key.path[-1].name
 
@@ -119,7 +119,7 @@ def _since(
     keys = [account_rows.account_key(author.removeprefix(author_ids.ACCOUNT)) for author in known]
     rows = reads.get_multi(keys)
     return {
-        author: None if row is None else times.plain_or_none(row.created)
+        author: None if row is None else conversion.plain_or_none(row.created)
         for author, row in zip(known, rows, strict=True)
     }
 

@@ -23,7 +23,7 @@ from comments.domain import records
 from comments.domain.crypto import cursors
 from comments.domain.records import Status
 from comments.store import reads
-from comments.store.models import comment_rows, conversion, counter_rows, times
+from comments.store.models import comment_rows, conversion, counter_rows
 
 MOST = 100  # comments of a page
 PAGE = 25
@@ -152,7 +152,7 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
         keys += _begun((*where, ("created", "<", at)), ("-created",), left) if left else []
     rows = reads.get_multi([comment_rows.thread_key_of(key) for key in keys[:limit]])
     there = [conversion.thread_record(row) for row in rows if row is not None]
-    begun = [times.plain(row.created) for row in rows if row is not None]
+    begun = [conversion.plain(row.created) for row in rows if row is not None]
     if len(keys) <= limit or not begun:
         return Threads(tuple(there), None)
     return Threads(tuple(there), _sealed((begun[-1], 0, keys[limit - 1]), label, secret))
@@ -270,7 +270,7 @@ def _asked(where: _Where, limit: int) -> list[_Position]:
     return [
         (moment, message.properties["revision"].integer_value, _name(message))
         for message in reads.fetch(query)
-        if (moment := times.projected_time(message.properties["created"])) is not None
+        if (moment := conversion.projected_time(message.properties["created"])) is not None
     ]
 
 

@@ -30,7 +30,7 @@ from comments.domain import counting, records
 from comments.events import backlog, outbox
 from comments.notifications import follower_lists
 from comments.store import ownership, reads, transactions
-from comments.store.models import comment_rows, follower_rows
+from comments.store.models import comment_rows, counter_rows, follower_rows
 from comments.store.models.comment_rows import comment_id
 
 _OWNER = "subscriptions"
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     @property
     def owner(self) -> str:
         """Who asks, among the authors of all sites; empty for nobody."""
-        return comment_rows.author_name(self.site, self.author) if self.author else ""
+        return counter_rows.author_name(self.site, self.author) if self.author else ""
 
 
 class Found(NamedTuple):
@@ -186,7 +186,7 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
     """End what an author asked for on a site; not what the same addresses want besides."""
     if not author:
         return
-    owner = comment_rows.author_name(site, author)
+    owner = counter_rows.author_name(site, author)
     query = reads.Query("Subscription", where=(("owner", "=", owner),), keys_only=True)
     named: dict[str, list[str]] = {}
     for message in reads.fetch(query):
@@ -200,7 +200,7 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
     """The subscribers that are an author, and those of them who want replies told: one query."""
     if not author:
         return [], []
-    owner = comment_rows.author_name(site, author)
+    owner = counter_rows.author_name(site, author)
     query = reads.Query("Subscription", where=(("owner", "=", owner),), keys_only=True)
     paths = [message.key.path for message in reads.fetch(query)]
     replies = _name(_REPLIES, owner)
@@ -210,14 +210,14 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
 
 def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
     """Those of some subscribers who are told of replies to an author."""
-    name = _name(_REPLIES, comment_rows.author_name(site, author))
+    name = _name(_REPLIES, counter_rows.author_name(site, author))
     rows = reads.get_multi([follower_rows.subscription_key(each, name) for each in subscribers])
     return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
 
 
 def name_of_replies(site: str, author: str) -> str:
     """The name of subscriptions to the replies to an author."""
-    return _name(_REPLIES, comment_rows.author_name(site, author))
+    return _name(_REPLIES, counter_rows.author_name(site, author))
 
 
 def name_of_thread(thread: records.ThreadName) -> str:

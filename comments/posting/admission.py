@@ -43,7 +43,7 @@ import msgspec
 from comments import errors
 from comments.domain import author_ids, records
 from comments.domain.crypto import client_networks, encryption, keyed_hashes, proof_of_work
-from comments.moderation import rulebook, rules, screening
+from comments.moderation import rules, screening
 from comments.posting import turnstile
 from comments.sites import budgets, post_limits, proof_policy, rate_limits
 from comments.sites.site_request import SiteRequest
@@ -69,7 +69,8 @@ class Entrant(NamedTuple):
     """A post that wants to be stored: the id it will have, its text, and what came along.
 
     The author's id in `text` is empty for somebody who is not known yet. `repeats` says that the
-    post has an idempotency key, so that it may be a repeat.
+    post has an idempotency key, so that it may be a repeat. `counts` says that a rule of the site
+    asks how often a text came.
     """
 
     post: str
@@ -78,6 +79,7 @@ class Entrant(NamedTuple):
     turnstile: str = ""
     trap: str = ""
     repeats: bool = False
+    counts: bool = False
 
 
 class Admitted(NamedTuple):
@@ -98,9 +100,7 @@ def challenge(request: SiteRequest) -> proof_of_work.Challenge:
     return msgspec.structs.replace(made, turnstile=key)
 
 
-def admit(
-    entrant: Entrant, request: SiteRequest, guard: post_limits.Guard, book: rulebook.Book
-) -> Admitted:
+def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> Admitted:
     """Count a post that is about to be stored on a website; what is to be known when it is stored.
 
     Raises:
@@ -117,7 +117,7 @@ def admit(
         if request.site.budget != records.NO_BUDGET:
             budgets.check(request.site, now=request.now)
             guard = budgets.guarded(request.site, guard, now=request.now)
-        return _Check(entrant, request, guard, counts=book.asks("repeated")).admit()
+        return _Check(entrant, request, guard).admit()
     except (errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
         if not (entrant.repeats and reads.get(comment_rows.comment_key(entrant.post))):
             raise
@@ -127,16 +127,14 @@ def admit(
 class _Check:
     """One post at the door: what it is counted in, and whether it may pass."""
 
-    def __init__(
-        self, entrant: Entrant, request: SiteRequest, guard: post_limits.Guard, *, counts: bool
-    ) -> None:
+    def __init__(self, entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> None:
         self._entrant, self._request, self._guard = entrant, request, guard
         self._now, self._secret = request.now, request.settings.secret
         self._author_id, body = entrant.text.author.id, entrant.text.body
         self._is_member = self._author_id.startswith(author_ids.ACCOUNT)
         self._what = hashlib.sha256(entrant.post.encode()).digest()[:8]
-        self._counts, self._doubt = counts, ""
-        self._is_known = bool(self._author_id) and (self._is_member or not counts)
+        self._counts, self._doubt = entrant.counts, ""
+        self._is_known = bool(self._author_id) and (self._is_member or not self._counts)
         self._text = rate_limits.NOTHING
         if guard.same_texts:
             self._text = _text_digest(request.site.id, body, self._secret)

@@ -20,7 +20,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts
-from comments.domain import author_ids, categories, records, thread_ids
+from comments.domain import author_ids, categories, records, sorthash, thread_ids
 from comments.domain.crypto import caller_marks, guest_addresses, keyed_hashes, secret_rotation
 from comments.domain.text import sanitizing
 from comments.events import backlog
@@ -30,7 +30,6 @@ from comments.sites import post_limits, usage
 from comments.sites.site_request import SiteRequest
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
-from comments.store.models.comment_rows import comment_id
 from comments.tree import placement, values
 from comments.tree.counters import sharding
 from comments.tree.threads import naming
@@ -91,14 +90,22 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     """
     site, now = request.site, request.now
     draft, text = _prepared(sent, request)
-    book, guard = rulebook.get(site.id), post_limits.of(site, request.settings)
+    guard, book = post_limits.of(site, request.settings), rulebook.get(site.id)
     entrant = admission.Entrant(
-        draft.id, text, sent.proof, sent.turnstile, sent.trap, repeats=sent.key is not None
+        draft.id, text, sent.proof, sent.turnstile, sent.trap,
+        repeats=sent.key is not None, counts=book.asks("repeated"),
+    )  # fmt: skip
+    admitted = admission.admit(entrant, request, guard)
+    text = _marked(text, book, request) if book.bans else text
+    secret, sender = request.settings.secret, request.sender
+    ready = dataclasses.replace(
+        draft,
+        decide=functools.partial(screening.of_post, text, book, now=now, **admitted._asdict()),
+        detail=screening.questions(book, text.author.id, sender, secret, now=now),
+        pace=guard.posts_per_thread,
     )
-    admitted = admission.admit(entrant, request, guard, book)
-    screened = _screened(draft, text, admitted, request, book)
     try:
-        change = _placed(screened, guard.posts_per_thread, request)
+        change = _placed(ready, request.settings.scheme)
     except errors.Overloaded:
         usage.doubt(site.id, draft.id, now=now)
         raise
@@ -136,59 +143,48 @@ def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, scr
     Nothing is read either, but for a repeat of what may have been posted under the old secret.
     """
     site, now, current = request.site, request.now, request.settings.secret
-    author, text = _clean_author(sent.author, site), rendered(sent.body)
+    author, brought = _clean_author(sent.author, site), _brought(sent, site)
+    text, network = rendered(sent.body), request.sender.network
     name = records.ThreadName(site.id, sent.thread)
     digest, secret = _digest(current, name, author, sent.key)
-    made, network = comment_id(digest), request.sender.network
+    made = keyed_hashes.text(digest)
     said = (author.name, author.website, author.email, sent.parent or "", text.body)
+    # Keyed: the rest of it is public, so a plain hash would tell a guess of the address right.
+    fingerprint = keyed_hashes.keyed(secret, "post", *said)
+    origin, came_from = b"", ""
+    if sent.key is not None and not author.id:
+        # What stands for the network of a newcomer's post that may be repeated.
+        origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
+    if not author.id.startswith(author_ids.ACCOUNT):
+        # What a ban may take the network from. An account is banned by itself.
+        came_from = caller_marks.kept(site.id, network, current, now=now)
+    # Whoever repeats a newcomer's first post gets the id again that this made.
+    guest = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
+    stored = msgspec.structs.replace(
+        author,
+        id=author.id or author_ids.guest(guest, now),
+        email=author.email and guest_addresses.sealed_address(author.email, current, now=now),
+    )
     draft = values.Draft(
         id=made,
         name=name,
         reply_to=sent.parent,
-        author=_stored(author, current, secret, digest, now),
+        author=stored,
         text=text,
-        # Keyed: the rest of it is public, so a plain hash would tell a guess of the address right.
-        fingerprint=keyed_hashes.keyed(secret, "post", *said),
+        fingerprint=fingerprint,
         # The form of older releases, so that a repeat across an upgrade is recognised.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
-        brought=naming.encode(_brought(sent, site)),
-        # What stands for the network of a newcomer's post that may be repeated.
-        origin=b""
-        if sent.key is None or author.id
-        else keyed_hashes.keyed(secret, "origin", made, network)[:8],
-        # What a ban may take the network from. An account is banned by itself.
-        came_from=""
-        if _has_account(author.id)
-        else caller_marks.kept(site.id, network, current, now=now),
+        brought=naming.encode(brought),
+        origin=origin,
+        came_from=came_from,
     )
     return draft, screening.Text(site.id, author, text.body, text.html, network, sent.since)
 
 
-def _screened(
-    draft: values.Draft,
-    text: screening.Text,
-    admitted: admission.Admitted,
-    request: SiteRequest,
-    book: rulebook.Book,
-) -> values.Draft:
-    """The draft with what decides about it in its transaction, and who will be asked about it."""
-    now, secret = request.now, request.settings.secret
-    if book.bans:
-        text = dataclasses.replace(text, marks=_marks(text, book, secret, now))
-    return dataclasses.replace(
-        draft,
-        decide=functools.partial(
-            screening.of_post, text, book, now=now, repeats=admitted.repeats, doubt=admitted.doubt
-        ),
-        detail=screening.questions(book, text.author.id, request.sender, secret, now=now),
-    )
-
-
-def _placed(draft: values.Draft, pace: int, request: SiteRequest) -> values.Change:
-    """Store the comment in one transaction. At most `pace` come to a thread within a while."""
-    name, scheme = draft.name, request.settings.scheme
-    draft = dataclasses.replace(draft, pace=pace)
+def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
+    """Store the comment in one transaction."""
+    name = draft.name
 
     def body(turn: sharding.Turn) -> values.Change:
         change = placement.append(scheme, draft, turn)
@@ -264,41 +260,24 @@ def _digest(
         (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
         for each in secret_rotation.accepted(secret)
     )
-    return next((made for made in before if _is_there(comment_id(made[0]))), current)
+    return next((made for made in before if _is_there(keyed_hashes.text(made[0]))), current)
 
 
 def _is_there(comment_id: str) -> bool:
     return reads.get(comment_rows.comment_key(comment_id)) is not None
 
 
-def _stored(
-    author: records.Author, newest: str, secret: str, digest: bytes, now: datetime
-) -> records.Author:
-    """The author as the row has it: the address sealed, a newcomer with an id.
+def _marked(text: screening.Text, book: rulebook.Book, request: SiteRequest) -> screening.Text:
+    """The text with what bans know its author by again.
 
-    A repeat of the newcomer's first post finds that id again, by the `secret` of that.
+    Reads an account only where a mailbox is banned.
     """
-    made = author.id
-    if not made:
-        text = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
-        made = author_ids.guest(text, now)
-    email = guest_addresses.sealed_address(author.email, newest, now=now)
-    return msgspec.structs.replace(author, email=email, id=made)
-
-
-def _marks(
-    text: screening.Text, book: rulebook.Book, secret: str, now: datetime
-) -> caller_marks.Marks:
-    """What bans know the author by again. Reads an account only where a mailbox is banned."""
-    author, addresses = text.author, [text.author.email]
-    if not _has_account(author.id):
-        return caller_marks.of(text.site, text.network, addresses, secret)
-    if book.has_mailboxes:
-        account = accounts.get(author.id.removeprefix(accounts.AUTHOR))
+    author, addresses, secret = text.author, [text.author.email], request.settings.secret
+    is_member = author.id.startswith(author_ids.ACCOUNT)
+    if is_member and book.has_mailboxes:
+        account = accounts.get(author.id.removeprefix(author_ids.ACCOUNT))
         if account is not None:
-            addresses.append(accounts.readable_address(account, secret, now=now))
-    return caller_marks.of(text.site, "", addresses, secret)
-
-
-def _has_account(author: str) -> bool:
-    return author.startswith(accounts.AUTHOR)
+            addresses.append(accounts.readable_address(account, secret, now=request.now))
+    network = "" if is_member else text.network
+    marks = caller_marks.of(text.site, network, addresses, secret)
+    return dataclasses.replace(text, marks=marks)

@@ -21,7 +21,7 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.crypto import cursors
 from comments.store import reads, transactions
-from comments.store.models import comment_rows, conversion, times
+from comments.store.models import comment_rows, conversion
 
 MAX_LIMIT = 200
 ROOTS = "root"
@@ -214,7 +214,7 @@ def changed(name: records.ThreadName) -> datetime | None:
         limit=1,
     )
     found = (message.properties["changed"] for message in reads.fetch(query))
-    return next(map(times.projected_time, found), None)
+    return next(map(conversion.projected_time, found), None)
 
 
 def totals(site: str, thread_ids: Sequence[str]) -> list[int]:

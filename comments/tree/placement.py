@@ -61,23 +61,22 @@ def _placed(
     entry: in_transaction.Entry,
 ) -> Change:
     target = _admitted(draft, thread, answered)
-    known = entry.has_approved(draft.author.id)
-    ruling = _below(target, draft.decide(conversion.thread_record(thread), known))
+    is_known = draft.author.id in entry.known
+    ruling = _below(target, draft.decide(conversion.thread_record(thread), is_known))
     row = new_row(draft, reply_to=draft.reply_to, ruling=ruling)
     parent = _tree_parent(scheme, target)
     place(scheme, row, parent, thread)
     named = naming.first(thread, [row], [row]) if ruling.status is Status.APPROVED else ()
-    entry.pace(draft.pace, draft.created)
+    if draft.pace:
+        entry.pace(draft.pace, draft.created)
     changes = [Counted(None, conversion.comment_state(row))]
     record = conversion.comment_record(row)
-    event = outbox.event_id(draft.id, row.revision)
     above = named or (thread,) if parent is None else (parent, *named)
-    writes = (
-        ownership.Writes(OWNER, insert=(row,), put=above),
-        entry.writes(changes),
-        outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail),
-    )
-    return Change(record, writes, event, is_new=True)
+    counted = entry.writes(changes)
+    event = outbox.event_id(draft.id, row.revision)
+    told = outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail)
+    placed = ownership.Writes(OWNER, insert=(row,), put=above)
+    return Change(record, (placed, counted, told), event, is_new=True)
 
 
 def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.Thread:

@@ -13,7 +13,7 @@ from datetime import datetime
 from comments.domain import records
 from comments.events import backlog
 from comments.store import reads
-from comments.store.models import comment_rows, conversion, times
+from comments.store.models import comment_rows, conversion
 
 
 def due(now: datetime) -> list[records.ThreadName]:
@@ -28,7 +28,7 @@ def due(now: datetime) -> list[records.ThreadName]:
     names = [
         properties["thread"].string_value
         for properties in (message.properties for message in reads.walk(query))
-        if not left([times.projected_time(properties["fold_by"])], now)
+        if not left([conversion.projected_time(properties["fold_by"])], now)
         or not _wait(properties["thread"].string_value, now)
     ]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
@@ -49,7 +49,7 @@ def _wait(thread: str, now: datetime) -> float:
         limit=backlog.FOLD_ROWS,
     )
     found = reads.fetch(query)
-    return left([times.projected_time(row.properties["fold_by"]) for row in found], now)
+    return left([conversion.projected_time(row.properties["fold_by"]) for row in found], now)
 
 
 def left(times: Sequence[datetime | None], now: datetime) -> float:

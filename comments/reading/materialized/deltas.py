@@ -12,7 +12,7 @@ from typing import Any
 from comments.domain import presentation, records
 from comments.reading.materialized import buckets
 from comments.store import per_process, reads, transactions
-from comments.store.models import comment_rows, conversion, times
+from comments.store.models import comment_rows, conversion
 
 MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 
@@ -73,7 +73,7 @@ def row_of(message: Any) -> Row:
         (0, 0) if record.is_tombstone or not record.listed else (record.up, record.down),
         message.properties["moved"].boolean_value,
         message.properties["unfolded"].boolean_value,
-        times.stored_time(message, "fold_by"),
+        conversion.stored_time(message, "fold_by"),
     )
 
 

@@ -121,11 +121,6 @@ class Comment(schema.Kind):
     brought = schema.TextProperty()
 
 
-def author_name(site: str, author: str) -> str:
-    """An author of a website as one text. Site ids hold no "/"."""
-    return f"{site}/{author}"
-
-
 def site_key(site: str) -> ndb.Key:
     """The key of a site."""
     return ndb.Key(Site, site)

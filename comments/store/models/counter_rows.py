@@ -13,7 +13,7 @@ from google.cloud import ndb
 
 from comments.domain import counting, records
 from comments.store.models import schema
-from comments.store.models.comment_rows import author_name, thread_key, thread_key_name
+from comments.store.models.comment_rows import thread_key, thread_key_name
 
 OWNER = "counters"
 Numbers = dict[str, int]
@@ -98,6 +98,11 @@ class Appearance(schema.Kind):
     author = schema.StringProperty(required=True)
     day = schema.StringProperty(default="")
     numbers = schema.TextProperty(default="")
+
+
+def author_name(site: str, author: str) -> str:
+    """An author of a website as one text. Site ids hold no "/"."""
+    return f"{site}/{author}"
 
 
 def usage_key(site: str, day: str) -> ndb.Key:

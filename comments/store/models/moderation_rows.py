@@ -6,7 +6,7 @@ from google.cloud import ndb
 
 from comments.domain import records
 from comments.store.models import schema
-from comments.store.models.times import plain
+from comments.store.models.conversion import plain
 
 
 class AuditEntry(schema.Kind):

@@ -36,6 +36,7 @@ class Entry:
         self._row: counter_rows.Counter | None = None
         self._count = 1
         self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before
+        self.known: set[str] = set()  # the authors who have an approved comment in the thread
         # Once: NDB copies a key's parent again and again to make its child.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
@@ -51,26 +52,21 @@ class Entry:
         self._row, *participations = stored
         numbers = map(counter_rows.numbers_of, participations)
         self._stood = dict(zip(self._authors, numbers, strict=True))
+        self.known = {who for who, had in self._stood.items() if had.get(counting.APPROVED, 0) > 0}
         count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
             # Gathered meanwhile: the first one is always there.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
-    def has_approved(self, author: str) -> bool:
-        """Whether an author has an approved comment in the thread."""
-        return self._stood.get(author, {}).get(counting.APPROVED, 0) > 0
-
     def pace(self, most: int, now: datetime) -> None:
-        """Note one more post, where at most so many may come within `PACE`; 0 for any number.
+        """Note one more post, where at most so many may come within `PACE`.
 
         A thread that is spread is posted to in several rows at once; each has its part of them.
 
         Raises:
             errors.TooMany: there were as many.
         """
-        if not most:
-            return
         if self._row is None:
             self._row = counter_rows.thread_counter(self._name, self._shard)
         row = self._row

@@ -163,7 +163,7 @@ def threads_of(
 ) -> ReportPage[Place]:
     """In which threads somebody has approved comments: one scan, and a look-up of its threads."""
     where: list[tuple[str, str, object]] = [
-        ("author", "=", comment_rows.author_name(site_id, author))
+        ("author", "=", counter_rows.author_name(site_id, author))
     ]
     if after:
         here = ndb.Key("Participation", author, parent=comment_rows.thread_key_of(after))
@@ -182,7 +182,7 @@ def threads_of(
 
 def categories_of(site_id: str, author: str, *, limit: int = MOST) -> list[str]:
     """In which categories somebody has approved comments, in order."""
-    where = (("author", "=", comment_rows.author_name(site_id, author)), ("day", "=", ""))
+    where = (("author", "=", counter_rows.author_name(site_id, author)), ("day", "=", ""))
     query = reads.Query(
         "Appearance", where=where, order=("__key__",), limit=_bounded(limit), keys_only=True
     )

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import flask
 
+from comments import config
 from comments.accounts import accounts
 from comments.domain import records, roles
 from comments.errors import NotFound
@@ -33,20 +34,15 @@ class Speaker(NamedTuple):
     since: datetime | None = None
     is_staff: bool = False
 
-    @property
-    def is_member(self) -> bool:
-        """Whether he has an account."""
-        return bool(self.epoch)
-
-    def token(self) -> str:
+    def token(self, settings: config.Settings, now: datetime) -> api_tokens.Issued:
         """A token for him, dated now."""
-        secret = context.settings().secret
-        if not self.is_member:
-            return api_tokens.sign(api_tokens.Guest(self.site, self.id), secret=secret)
+        secret, term = settings.secret, settings.guest_token_seconds
+        if not self.epoch:
+            guest = api_tokens.Guest(self.site, self.id)
+            return api_tokens.issue(guest, secret=secret, term=term, now=now)
         account = self.id.removeprefix(accounts.AUTHOR)
-        return api_tokens.sign_member(
-            api_tokens.Member(self.site, account, self.epoch), secret=secret
-        )
+        member = api_tokens.Member(self.site, account, self.epoch)
+        return api_tokens.issue(member, secret=secret, term=term, now=now)
 
 
 def current() -> Speaker:
@@ -108,11 +104,6 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
                 raise refusal from None
             raise
         return site_settings.get(comment.site)
-
-
-def expiry(now: datetime) -> datetime:
-    """When a token made now ends."""
-    return api_tokens.expiry(now, context.settings().guest_token_seconds)
 
 
 def member(account: accounts.Account, site: str) -> Speaker:

@@ -16,7 +16,7 @@ the same secret is not a session. Whether an account is still there, and its epo
 import hashlib
 import re
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import itsdangerous
 import msgspec
@@ -60,9 +60,19 @@ def sign(guest: Guest, *, secret: str) -> str:
     return _serializer(secret, _SALT).dumps({"s": guest.site, "g": guest.id})
 
 
-def expiry(now: datetime, term: int) -> datetime:
-    """When a token signed now ends, in whole seconds as the signature dates it."""
-    return now.replace(microsecond=0) + timedelta(seconds=term)
+class Issued(NamedTuple):
+    """A token, and when it ends: in whole seconds, as its signature is dated."""
+
+    token: str
+    expires: datetime
+
+
+def issue(whose: Guest | Member, *, secret: str, term: int, now: datetime) -> Issued:
+    """A token for a guest or for somebody with an account, and its end."""
+    expires = now.replace(microsecond=0) + timedelta(seconds=term)
+    if isinstance(whose, Guest):
+        return Issued(sign(whose, secret=secret), expires)
+    return Issued(sign_member(whose, secret=secret), expires)
 
 
 def read(authorization: str, *, secret: str, term: int) -> Guest | Member:

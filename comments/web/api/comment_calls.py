@@ -5,7 +5,6 @@ who he says, is the body JSON of our shape. Reading creates nothing, whatever is
 """
 
 import functools
-from datetime import datetime
 from typing import Literal
 
 import flask
@@ -94,25 +93,22 @@ def list_comments(site_id: str) -> flask.Response:
 def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` has looked it up
     """Post a comment, once however often it is sent with the same Idempotency-Key."""
     request: SiteRequest = flask.g.asked
-    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
-    key = preconditions.idempotency_key()
-    speaker = api_callers.on(request.site)
-    sent = json_bodies.read(request_shapes.NewComment)
-    submission = new_comment.Submission(
-        thread=thread,
-        parent=sent.parent,
-        author=_author(sent, speaker),
-        body=sent.body,
-        title=sent.title,
-        url=sent.url,
-        key=key,
-        categories=tuple(sent.categories),
-        since=speaker.since if speaker else None,
-        proof=sent.proof,
-        turnstile=sent.turnstile,
-        trap=sent.subject,
-    )
-    return _posted(new_comment.post(submission, request), speaker, request.now)
+    submission, speaker = _submission(request)
+    posted = new_comment.post(submission, request)
+    comment = posted.comment
+    if posted.is_authors:
+        replies = 0 if posted.created else msgspec.UNSET
+        speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
+        token = speaker.token(request.settings, request.now)
+        shown = response_shapes.PostedComment(presentation.own(comment, replies), *token)
+    else:
+        shown = response_shapes.PostedComment(presentation.comment(comment))
+    is_held = shown.comment.status is presentation.Shown.PENDING
+    response = responses.of_comment(shown, comment.revision, 202 if is_held else 201)
+    response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
+    if not posted.created:
+        response.headers["Idempotent-Replayed"] = "true"
+    return response
 
 
 @blueprint.get("/sites/<site:site_id>/challenge")
@@ -136,7 +132,7 @@ def show_comment(comment_id: str) -> flask.Response:
     shown = response_shapes.OneComment(
         presentation.comment(comment), [presentation.comment(row) for row in ancestors]
     )
-    return _at_revision(responses.fresh(shown), comment)
+    return responses.of_comment(shown, comment.revision)
 
 
 @blueprint.patch("/comments/<comment:comment_id>")
@@ -156,8 +152,8 @@ def edit_comment(comment_id: str) -> flask.Response:
         since=speaker.since,
         site=speaker.site,
     )
-    return _at_revision(
-        responses.fresh(response_shapes.ChangedComment(presentation.own(comment))), comment
+    return responses.of_comment(
+        response_shapes.ChangedComment(presentation.own(comment)), comment.revision
     )
 
 
@@ -173,8 +169,8 @@ def retract_comment(comment_id: str) -> flask.Response:
         now=flask.g.asked.now,
         site=speaker.site,
     )
-    return _at_revision(
-        responses.fresh(response_shapes.ChangedComment(presentation.comment(comment))), comment
+    return responses.of_comment(
+        response_shapes.ChangedComment(presentation.comment(comment)), comment.revision
     )
 
 
@@ -305,45 +301,41 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
             raise errors.BadInput(name, "does not go with around")
 
 
-def _author(sent: request_shapes.NewComment, speaker: api_callers.Speaker | None) -> records.Author:
-    """Whose comment it is: who has an account goes by its name."""
-    if speaker is None:
-        return records.Author(sent.name, sent.website, sent.email)
-    return records.Author(
-        speaker.name or sent.name, sent.website, sent.email, speaker.id, speaker.is_staff
+def _submission(
+    request: SiteRequest,
+) -> tuple[new_comment.Submission, api_callers.Speaker | None]:
+    """What is posted, and who has a token. Whoever has an account goes by its name."""
+    thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
+    key = preconditions.idempotency_key()
+    speaker = api_callers.on(request.site)
+    sent = json_bodies.read(request_shapes.NewComment)
+    author = records.Author(sent.name, sent.website, sent.email)
+    if speaker is not None:
+        name = speaker.name or sent.name
+        author = records.Author(name, sent.website, sent.email, speaker.id, speaker.is_staff)
+    submission = new_comment.Submission(
+        thread=thread,
+        parent=sent.parent,
+        author=author,
+        body=sent.body,
+        title=sent.title,
+        url=sent.url,
+        key=key,
+        categories=tuple(sent.categories),
+        since=speaker.since if speaker else None,
+        proof=sent.proof,
+        turnstile=sent.turnstile,
+        trap=sent.subject,
     )
-
-
-def _posted(
-    posted: new_comment.Posted, speaker: api_callers.Speaker | None, now: datetime
-) -> flask.Response:
-    comment = posted.comment
-    speaker = speaker or api_callers.Speaker(comment.site, comment.author.id)
-    if posted.is_authors:
-        replies = 0 if posted.created else msgspec.UNSET
-        own = presentation.own(comment, replies)
-        shown = response_shapes.PostedComment(own, speaker.token(), api_callers.expiry(now))
-    else:
-        shown = response_shapes.PostedComment(presentation.comment(comment))
-    is_held = shown.comment.status is presentation.Shown.PENDING
-    response = _at_revision(responses.fresh(shown, 202 if is_held else 201), comment)
-    response.headers["Location"] = f"{blueprint.url_prefix}/comments/{comment.id}"
-    if not posted.created:
-        response.headers["Idempotent-Replayed"] = "true"
-    return response
+    return submission, speaker
 
 
 def _cast(
     comment_id: str, speaker: api_callers.Speaker, value: Literal[1, 0, -1], request: SiteRequest
 ) -> flask.Response:
     cast_vote.vote(comment_id, speaker.id, value, request)
-    expires = api_callers.expiry(request.now)
-    return responses.fresh(response_shapes.CastVote(comment_id, value, speaker.token(), expires))
-
-
-def _at_revision(response: flask.Response, comment: records.Comment) -> flask.Response:
-    response.headers["ETag"] = preconditions.revision_tag(comment.revision)
-    return response
+    token = speaker.token(request.settings, request.now)
+    return responses.fresh(response_shapes.CastVote(comment_id, value, *token))
 
 
 def _site_asked_about(path: dict[str, str]) -> records.Site | None:

@@ -127,9 +127,8 @@ def list_own_votes(site_id: str) -> flask.Response:
 
 def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
     """The token of somebody who has just shown who he is, and what tells him from others."""
-    secret = context.settings().secret
-    speaker = api_callers.member(account, site_id)
-    known = keyed_hashes.text(keyed_hashes.keyed(secret, "reader", site_id, account.id))
-    expires = api_callers.expiry(now)
-    shown = response_shapes.Session(speaker.token(), expires, account.name, known)
+    settings = context.settings()
+    token = api_callers.member(account, site_id).token(settings, now)
+    known = keyed_hashes.text(keyed_hashes.keyed(settings.secret, "reader", site_id, account.id))
+    shown = response_shapes.Session(*token, account.name, known)
     return responses.private(responses.fresh(shown))

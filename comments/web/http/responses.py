@@ -228,6 +228,13 @@ def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
     return response
 
 
+def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask.Response:
+    """An answer to one caller that shows a comment: its tag is the revision, for If-Match."""
+    response = fresh(value, status)
+    response.headers["ETag"] = f'"{revision}"'
+    return response
+
+
 def private(response: flask.Response) -> flask.Response:
     """Keep an answer to one caller from everybody else, whatever stands between us."""
     response.headers["Cache-Control"] = "private, no-store"

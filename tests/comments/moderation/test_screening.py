@@ -254,7 +254,10 @@ def test_a_locked_thread_takes_nothing_until_it_is_opened(site: records.Site) ->
 def test_with_policy_and_rules_on_a_post_costs_what_it_may(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
-    """Five reads, one more where nothing else decides, and five writes, at any depth."""
+    """Five reads, one more where nothing else decides, and five writes, at any depth.
+
+    The rule that asks how often a text came takes one read and one write more, before the post.
+    """
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
     root = moderated_site.post(site, "root", settings=settings)
     reply = moderated_site.post(site, "reply", parent=root.id, settings=settings)
@@ -266,11 +269,11 @@ def test_with_policy_and_rules_on_a_post_costs_what_it_may(
     for parent, most in ((None, 5), (root.id, 5), (reply.id, 5)):
         with testing.meter(engine) as cost:
             moderated_site.post(site, f"below {parent}", parent=parent, settings=settings)
-        assert cost.reads <= most + 1
-        assert cost.writes <= 5
+        assert cost.reads <= most + 2
+        assert cost.writes <= 6
     with testing.meter(engine) as newcomer:
         sample_threads.post(site, "new", root.id, author=records.Author("new"), settings=settings)
-    assert newcomer.reads <= 4  # nobody is asked about somebody who was never here
+    assert newcomer.reads <= 5  # nobody is asked about somebody who was never here
 
 
 def test_without_a_policy_nothing_is_read_for_it(

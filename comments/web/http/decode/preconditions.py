@@ -36,8 +36,3 @@ def revision() -> int | None:
     if match is None:
         raise errors.BadInput("If-Match", 'is a revision in quotes, like "3"')
     return int(match[1])
-
-
-def revision_tag(number: int) -> str:
-    """The entity tag of a comment at a revision, as If-Match takes it."""
-    return f'"{number}"'

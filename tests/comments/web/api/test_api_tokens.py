@@ -88,4 +88,5 @@ def test_a_token_that_names_nobody_is_refused(claims: object) -> None:
 
 def test_an_expiry_is_in_whole_seconds() -> None:
     now = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-    assert api_tokens.expiry(now, 60) == datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
+    issued = api_tokens.issue(api_tokens.Guest("demo", "g:a"), secret="s" * 20, term=60, now=now)
+    assert issued.expires == datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
