@@ -24,7 +24,7 @@ from comments import errors
 from comments.accounts import identities
 from comments.domain import author_ids, records, roles
 from comments.domain.crypto import encryption, keyed_hashes
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows, conversion
 
@@ -364,9 +364,9 @@ def checked_name(raw: str) -> str:
     """A name that others see, as it is stored.
 
     Raises:
-        errors.BadInput: see `sanitizing.tidy_name`. Who has a role may be called what it is.
+        errors.BadInput: see `cleaning.tidy_name`. Who has a role may be called what it is.
     """
-    return sanitizing.tidy_name(raw)
+    return cleaning.tidy_name(raw)
 
 
 def change(account: str, apply: Callable[[account_rows.Account], None]) -> Account:

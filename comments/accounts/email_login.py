@@ -31,7 +31,7 @@ from comments import config, errors
 from comments.accounts import accounts, identities, login_mail_rush, one_time_links, reader_accounts
 from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes, proof_of_work
-from comments.domain.text import mail_addresses, sanitizing
+from comments.domain.text import cleaning, mail_addresses
 from comments.events import backlog, outbox
 from comments.events.mail import mail_jobs
 from comments.sites import proof_policy, rate_limits
@@ -174,7 +174,7 @@ def sign_in(
         errors.BadInput: the name cannot be one.
         errors.Overloaded: the store did not answer in time.
     """
-    name, attempt = sanitizing.clean_name(name), one_time_links.new_token()
+    name, attempt = cleaning.clean_name(name), one_time_links.new_token()
     plain = given.replace(" ", "").replace("-", "").lower()
 
     def body() -> str | None:

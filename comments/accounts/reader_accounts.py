@@ -22,7 +22,7 @@ import msgspec
 
 from comments import errors
 from comments.accounts import accounts, identities, site_keys
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.store import ownership, reads, transactions
 from comments.store.models import account_rows
 
@@ -66,7 +66,7 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
     """
     claims = _checked(_signed(token, site, secret, now), site, now)
     identity = identities.of_provider(f"site/{site}", claims.sub)
-    return Reader(identity, sanitizing.clean_name(claims.name))
+    return Reader(identity, cleaning.clean_name(claims.name))
 
 
 def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:

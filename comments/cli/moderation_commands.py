@@ -143,14 +143,14 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
 @console.reported
 def _queue(site_id: str, status: str, limit: int) -> None:
     """Show what waits, newest first: id, time, author, which rule and why, and how it begins."""
-    from comments.domain.text import sanitizing
+    from comments.domain.text import rendering
     from comments.moderation import decisions
 
     page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
         # The source of an imported comment is HTML.
-        begins = " ".join(sanitizing.plain_text(comment.html).split())[:_SHOWN]
+        begins = " ".join(rendering.plain_text(comment.html).split())[:_SHOWN]
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")

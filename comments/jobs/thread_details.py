@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from comments import errors
 from comments.domain import categories, records, thread_ids
+from comments.domain.text import cleaning
 from comments.events import audit_log, backlog
 from comments.jobs import recategorize
-from comments.posting import new_comment
 from comments.sites import thread_info
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
@@ -88,7 +88,7 @@ def _checked(site: records.Site, thread: str, wanted: Wanted) -> naming.Brought:
     if url and not thread_info.address(url, site):
         raise errors.BadInput("url", f"is on none of the site's origins: {', '.join(site.origins)}")
     return naming.Brought(
-        title=new_comment.clean_title(wanted.title or ""),
+        title=cleaning.clean_title(wanted.title or ""),
         url=thread_ids.page_url(url, thread, site) if url else "",
         categories=tuple(categories.canonical_set(wanted.categories or ())),
     )

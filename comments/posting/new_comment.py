@@ -22,7 +22,7 @@ from comments import errors
 from comments.accounts import accounts
 from comments.domain import author_ids, categories, records, sorthash, thread_ids
 from comments.domain.crypto import caller_marks, guest_addresses, keyed_hashes, secret_rotation
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning, rendering
 from comments.events import backlog
 from comments.moderation import rulebook, screening
 from comments.posting import admission
@@ -35,8 +35,6 @@ from comments.tree.counters import sharding
 from comments.tree.threads import naming
 
 RESUMES = timedelta(hours=1)
-_MAX_TITLE = 500
-_MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -118,33 +116,14 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     return Posted(change.comment, change.is_new, is_authors)
 
 
-def clean_title(raw: str) -> str:
-    """A thread's title as it is stored.
-
-    Raises:
-        errors.BadInput: it is too long, or holds control characters.
-    """
-    return sanitizing.clean_title(_line("title", raw, _MAX_TITLE))
-
-
-def rendered(body: str) -> values.Text:
-    """A body as it is stored, cleaned, with its HTML.
-
-    Raises:
-        errors.BadInput: the body is refused.
-    """
-    cleaned = sanitizing.clean_body(body)
-    return values.Text(cleaned, sanitizing.render_markdown(cleaned), sanitizing.RENDERER)
-
-
 def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, screening.Text]:
     """The comment as it will be stored, and what rules will know of it. Stores nothing.
 
     Nothing is read either, but for a repeat of what may have been posted under the old secret.
     """
     site, now, current = request.site, request.now, request.settings.secret
-    author, brought = _clean_author(sent.author, site), _brought(sent, site)
-    text, network = rendered(sent.body), request.sender.network
+    author, brought, text = _cleaned(sent, site)
+    network = request.sender.network
     name = records.ThreadName(site.id, sent.thread)
     digest, secret = _digest(current, name, author, sent.key)
     made = keyed_hashes.text(digest)
@@ -205,43 +184,27 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
     return change
 
 
-def _clean_author(author: records.Author, site: records.Site) -> records.Author:
+def _cleaned(
+    sent: Submission, site: records.Site
+) -> tuple[records.Author, naming.Brought, values.Text]:
+    """What is sent as it is stored: who says it, what it says of the thread, and the text."""
+    author, name = sent.author, sent.author.name
     # Staff may be called what they are: the mark beside the name says so too.
     called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
-    name = author.name
-    return msgspec.structs.replace(
+    author = msgspec.structs.replace(
         author,
-        name=sanitizing.tidy_name(name) if author.is_staff else sanitizing.clean_name(name, called),
-        website=sanitizing.clean_website(author.website) if author.website else "",
-        email=_email(author.email),
+        name=cleaning.tidy_name(name) if author.is_staff else cleaning.clean_name(name, called),
+        website=cleaning.clean_website(author.website) if author.website else "",
+        email=cleaning.clean_email(author.email),
     )
-
-
-def _email(raw: str) -> str:
-    text = _line("email", raw, _MAX_EMAIL).strip()
-    local, at, domain = text.partition("@")
-    plain = text.isascii() and not any(c in text for c in ' ",;:<>()[]\\')
-    if text and not (plain and at and local and "." in domain and "@" not in domain):
-        raise errors.BadInput("email", "is not one plain address")
-    return text
-
-
-def _brought(sent: Submission, site: records.Site) -> naming.Brought:
-    """What the comment says of its thread."""
+    body = cleaning.clean_body(sent.body)
+    title = cleaning.clean_title(sent.title)
     url = thread_ids.page_url(sent.url, sent.thread, site) if sent.url else ""
     named = categories.canonical_set(sent.categories) if sent.categories else ()
     # Only the site's own: whoever writes first could make up any others.
-    known = tuple(name for name in named if name in site.categories)
-    return naming.Brought(clean_title(sent.title), url, known)
-
-
-def _line(field: str, raw: str, limit: int) -> str:
-    """One line of printable text, refused rather than cut."""
-    if len(raw) > limit:
-        raise errors.BadInput(field, f"longer than {limit} characters")
-    if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in raw):  # noqa: PLR2004
-        raise errors.BadInput(field, "holds control characters")
-    return raw
+    known = tuple(each for each in named if each in site.categories)
+    text = values.Text(body, rendering.render_markdown(body), rendering.RENDERER)
+    return author, naming.Brought(title, url, known), text
 
 
 def _digest(

@@ -9,9 +9,9 @@ from datetime import datetime
 
 from comments import config, errors
 from comments.domain import classifier_verdicts, records
+from comments.domain.text import cleaning, rendering
 from comments.events import backlog
 from comments.moderation import rulebook, screening
-from comments.posting import new_comment
 from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import changes, values, votes
@@ -44,7 +44,8 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
         errors.Conflict: the discussion is read-only, or a moderator took the comment away.
         errors.RevisionMismatch: it is no longer at `revision`.
     """
-    text = new_comment.rendered(body)
+    cleaned = cleaning.clean_body(body)
+    text = values.Text(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
     thread, book = _known_before(comment_id)
     detail = screening.questions(book, author_id, sender, settings.secret, now=now)
 

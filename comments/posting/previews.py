@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from comments import errors
 from comments.domain.crypto import client_networks
-from comments.posting import new_comment
+from comments.domain.text import cleaning, rendering
 from comments.sites import budgets, usage
 from comments.sites.site_request import SiteRequest
 from comments.store import per_process
@@ -74,4 +74,4 @@ def render(body: str, request: SiteRequest) -> str:
             code="too-many-previews",
         )
     usage.note(site.id, usage.Numbers(previews=1), now=now)
-    return new_comment.rendered(body).html
+    return rendering.render_markdown(cleaning.clean_body(body))

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 
 pytestmark = pytest.mark.browser
 
@@ -73,7 +73,7 @@ def test_landmarks_and_headings_say_what_is_where(server, open_tab, said):
 def test_eight_levels_and_long_words_fit_a_phone(server, open_tab, say):
     parent = None
     for level in range(9):
-        parent = say(f"{'long' * 60} {level}", name="N" * sanitizing.MAX_NAME, parent=parent)
+        parent = say(f"{'long' * 60} {level}", name="N" * cleaning.MAX_NAME, parent=parent)
     say("```\n" + "wide " * 60 + "\n```")
     url = f"{server}/embed/demo?thread=demo"
     page = open_tab(url, java_script_enabled=False, viewport=PHONE).page

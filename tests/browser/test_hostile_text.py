@@ -9,7 +9,7 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
-from comments.domain.text import sanitizing
+from comments.domain.text import rendering
 
 pytestmark = pytest.mark.browser
 
@@ -74,7 +74,7 @@ def test_a_hostile_body_builds_allowed_elements_only(server, open_tab, payload):
 
     built = elements(page)
     body = [(name, attributes) for name, attributes in built if "class" not in attributes]
-    assert {name for name, _ in body} <= sanitizing.TAGS | {"bdi"}
+    assert {name for name, _ in body} <= rendering.TAGS | {"bdi"}
     for _, attributes in body:
         assert set(attributes) <= {"href", "title", "rel"}
         assert attributes.get("href", "https://").startswith(("https://", "http://", "mailto:"))

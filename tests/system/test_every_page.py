@@ -13,7 +13,7 @@ from werkzeug.test import TestResponse
 
 from comments.domain import records
 from comments.domain.records import Verb
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.moderation import decisions
 from comments.posting import new_comment
 from comments.sites.site_request import SiteRequest
@@ -112,7 +112,7 @@ def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
     """The other half of the guard, without the first: an older release may have let it in."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
-        patch.setattr(sanitizing, "clean_website", lambda raw: raw)
+        patch.setattr(cleaning, "clean_website", lambda raw: raw)
         rows = []
         for number, website in enumerate(STORED):
             author = records.Author("Mallory", website, id=f"g:m{number}")

@@ -8,7 +8,7 @@ import json
 import pytest
 from flask.testing import FlaskClient
 
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning, rendering
 from tests.support.html import html_reader
 
 THREAD = "/api/v1/sites/demo/comments?thread=t"
@@ -18,7 +18,7 @@ SAFE = {"href", "title", "rel"}
 
 def assert_harmless(source: str) -> None:
     for tag, attributes in html_reader.Elements(source).elements:
-        assert tag in sanitizing.TAGS
+        assert tag in rendering.TAGS
         assert attributes.keys() <= SAFE
         href = attributes.get("href", "https://")
         assert href is not None
@@ -192,7 +192,7 @@ def test_a_name_is_text(client: FlaskClient, name: str) -> None:
     assert "sandbox" in response.headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("size", [sanitizing.MAX_BODY - 1, sanitizing.MAX_BODY])
+@pytest.mark.parametrize("size", [cleaning.MAX_BODY - 1, cleaning.MAX_BODY])
 @pytest.mark.parametrize("last", ["x", "🎈", "é"])
 def test_a_body_at_the_limit_is_stored_whole(client: FlaskClient, size: int, last: str) -> None:
     body = "a" * (size - 1) + last
@@ -202,14 +202,14 @@ def test_a_body_at_the_limit_is_stored_whole(client: FlaskClient, size: int, las
 
 @pytest.mark.parametrize("last", ["x", "🎈", "é"])
 def test_a_body_above_the_limit_is_refused_not_cut(client: FlaskClient, last: str) -> None:
-    body = "a" * sanitizing.MAX_BODY + last
+    body = "a" * cleaning.MAX_BODY + last
     for write in (post, edit, preview):
         status, problem = write(client, body=body)
         assert (status, problem["field"], problem["code"]) == (400, "body", "too-long")
 
 
 def test_the_longest_body_fits_the_byte_limit_of_a_request(client: FlaskClient) -> None:
-    body = "🎈" * sanitizing.MAX_BODY
+    body = "🎈" * cleaning.MAX_BODY
     data = json.dumps({"name": "Ann", "body": body}, ensure_ascii=False).encode()
     response = client.post(THREAD, data=data, content_type="application/json")
     assert response.status_code == 201

@@ -24,7 +24,7 @@ from comments import errors
 from comments.accounts import identities
 from comments.accounts.oidc import id_tokens, providers
 from comments.accounts.oidc.id_tokens import NotBelieved
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.events import safe_http
 from comments.store import caches, per_process
 
@@ -331,5 +331,5 @@ def _name(claims: Mapping[str, object]) -> str:
         said = claims.get(each)
         with contextlib.suppress(errors.BadInput):
             if isinstance(said, str):
-                return sanitizing.clean_name(said)
+                return cleaning.clean_name(said)
     return ""

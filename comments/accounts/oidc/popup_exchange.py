@@ -31,7 +31,7 @@ from comments import errors
 from comments.accounts import accounts, one_time_links, reader_accounts
 from comments.accounts.oidc import oidc_client
 from comments.domain.crypto import encryption, keyed_hashes
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.store import transactions
 
 TERM = timedelta(minutes=5)
@@ -102,7 +102,7 @@ def redeem(
             old, or was guessed at too often.
         errors.BadInput: the name cannot be one, or there is none.
     """
-    name = sanitizing.clean_name(name) if name.strip() else ""
+    name = cleaning.clean_name(name) if name.strip() else ""
     tokens, attempt = _tokens(_challenge_of(verifier), secret), one_time_links.new_token()
     token = next(
         (each for each in tokens if one_time_links.held(each, secret) is not None), tokens[0]

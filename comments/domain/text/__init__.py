@@ -1,4 +1,4 @@
 """What people may write: names, bodies, host names, mail addresses.
 
-Doors: `sanitizing` for everything that is shown, `mail_addresses` for addresses.
+Doors: `cleaning` for what is typed, `rendering` for bodies as HTML, `mail_addresses` for addresses.
 """

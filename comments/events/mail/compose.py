@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from comments import errors
-from comments.domain.text import mail_addresses, sanitizing
+from comments.domain.text import cleaning, mail_addresses
 from comments.events.mail import mime, plain_words
 
 MAX_TEXT = 2_000  # characters of a comment that a message shows
@@ -208,7 +208,7 @@ def _name(notice: Notice) -> str:
         return name or NOBODY
     try:
         # Again: a name may be a reserved one only without what is left out of mail.
-        return sanitizing.clean_name(name)
+        return cleaning.clean_name(name)
     except errors.BadInput:
         return NOBODY
 

@@ -19,7 +19,7 @@ from comments import errors
 from comments.domain import author_ids, records, thread_ids
 from comments.domain.crypto import keyed_hashes
 from comments.domain.records import Status, ThreadState
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning, rendering
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
@@ -158,7 +158,7 @@ class Reading:
         if not body and not is_erased:
             self._note(import_report.EMPTY, comment.line, comment.id)
         try:
-            html = sanitizing.sanitise_html(body)
+            html = rendering.sanitise_html(body)
         except errors.BadInput as error:
             raise self._bad(comment.line, f"comment {comment.id}: {error.message}") from error
         return records.ImportedComment(
@@ -167,7 +167,7 @@ class Reading:
             author=records.Author("") if is_erased else self._author(comment),
             body=body,
             html=html,
-            renderer="" if is_erased else sanitizing.SANITISER,
+            renderer="" if is_erased else rendering.SANITISER,
             status=comment.status,
             created=comment.created,
             source=f"{comment.system}:{comment.id}",
@@ -181,14 +181,14 @@ class Reading:
     def _name(self, comment: import_source.Comment) -> str:
         try:
             # Names may be reserved here: the site's owner was "admin" where they come from.
-            return sanitizing.tidy_name(" ".join(comment.name.split()))
+            return cleaning.tidy_name(" ".join(comment.name.split()))
         except errors.BadInput as error:
             self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {error.message}")
             return GUEST
 
     def _website(self, comment: import_source.Comment) -> str:
         try:
-            return sanitizing.clean_website(comment.website)
+            return cleaning.clean_website(comment.website)
         except errors.BadInput as error:
             self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {error.message}")
             return ""
@@ -323,13 +323,13 @@ def _is_email(text: str) -> bool:
 
 def _title(raw: str) -> str:
     try:
-        return " ".join(sanitizing.plain_text(raw).split())[:_MAX_TITLE]
+        return " ".join(rendering.plain_text(raw).split())[:_MAX_TITLE]
     except errors.BadInput:
         return ""
 
 
 def _url(link: str) -> str:
     try:
-        return sanitizing.clean_website(link)
+        return cleaning.clean_website(link)
     except errors.BadInput:
         return ""

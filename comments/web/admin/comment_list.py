@@ -34,7 +34,7 @@ class Row:
     @property
     def html(self) -> markupsafe.Markup:
         """The text, as it was sanitised when it was stored."""
-        return markupsafe.Markup(self.case.comment.html)  # noqa: S704 - `sanitizing` made it
+        return markupsafe.Markup(self.case.comment.html)  # noqa: S704 - `rendering` made it
 
     @property
     def brings(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from comments.domain import presentation, records
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.web.http import request_shapes
 
 # Every so many lists within lists a comment offers its replies as a page of their own.
@@ -150,7 +150,7 @@ def website_of(comment: presentation.Comment) -> str:
 
 def web_address(text: str) -> str:
     """A text that is a web address, else nothing: the other half of the check on writing."""
-    return text if sanitizing.is_website(text) else ""
+    return text if cleaning.is_website(text) else ""
 
 
 def machine_time(moment: datetime) -> str:

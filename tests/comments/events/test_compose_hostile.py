@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from comments import app as apps
 from comments.domain import records
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.events.mail import plain_words
 from comments.moderation import policy_changes
 from comments.notifications import subscriptions
@@ -112,7 +112,7 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
         wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(thread))
         seal = busy_mailer.seal(FOLLOWER)
         subscriptions.subscribe(busy_mailer.id_of(FOLLOWER), seal, wanted, now=mail_service.START)
-        sent = {"name": each.name[: sanitizing.MAX_NAME], "body": each.text, "title": each.title}
+        sent = {"name": each.name[: cleaning.MAX_NAME], "body": each.text, "title": each.title}
         answer = client.post(f"/api/v1/sites/demo/comments?thread={thread.id}", json=sent)
         assert answer.status_code in {201, 202}, answer.text
     busy_mailer.now = datetime.now(UTC)

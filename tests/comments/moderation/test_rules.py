@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from comments import errors
 from comments.domain.records import Status
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning, rendering
 from comments.moderation import rules
 from comments.moderation.rules import Action, Rule, Said
 
 
 def _said(body: str = "hello", **more: Any) -> Said:
-    return Said(body, sanitizing.render_markdown(body), **more)
+    return Said(body, rendering.render_markdown(body), **more)
 
 
 def _why(rule: dict[str, Any], said: Said) -> str:
@@ -148,5 +148,5 @@ def test_no_pattern_is_a_program(pattern: str) -> None:
 @pytest.mark.parametrize("letter", ["a", "ab ", "\ufdfa", "\u3316", "\u200b", "w0x", "<", "\u0130"])
 def test_no_text_grows_beyond_measure_when_it_is_compared(letter: str) -> None:
     """Twice the text is twice the work."""
-    body = letter * (sanitizing.MAX_BODY // len(letter))
-    assert len(rules._folded(body)) <= 2 * sanitizing.MAX_BODY
+    body = letter * (cleaning.MAX_BODY // len(letter))
+    assert len(rules._folded(body)) <= 2 * cleaning.MAX_BODY

@@ -10,7 +10,7 @@ import pytest
 from comments import errors
 from comments.domain import records
 from comments.domain.records import Status, ThreadState
-from comments.domain.text import sanitizing
+from comments.domain.text import rendering
 from comments.jobs.importers import (
     import_plan,
     import_report,
@@ -136,7 +136,7 @@ def test_bodies_pass_the_sanitiser_and_keep_their_source():
         first = written(plan)["101"]
     assert first.html == "<p>First. <a>z</a></p>"
     assert first.body.startswith("<p>First.<script>")
-    assert first.renderer == sanitizing.SANITISER
+    assert first.renderer == rendering.SANITISER
 
 
 def test_a_comment_without_name_is_a_guests_and_one_without_text_is_kept():
@@ -210,7 +210,7 @@ def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]):
 
 
 def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]):
-    title = "x" * (sanitizing.MAX_HTML + 1)
+    title = "x" * (rendering.MAX_HTML + 1)
     thread = THREAD.replace("</link>", f"?it's</link><title>{title}</title>")
     with plan_of(export(thread, post("1"))) as plan:
         assert (plan.threads[0].title, plan.threads[0].url) == ("", "")
@@ -261,8 +261,8 @@ def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept():
     [
         post("2", created="soon"),
         post(" "),
-        post("2", message="<b>" * (sanitizing.MAX_TAGS + 1)),
-        post("2", message="x" * (sanitizing.MAX_HTML + 1)),
+        post("2", message="<b>" * (rendering.MAX_TAGS + 1)),
+        post("2", message="x" * (rendering.MAX_HTML + 1)),
         "<post>\n",
         "<!DOCTYPE x>\n",
     ],
@@ -294,7 +294,7 @@ def test_ids_are_the_same_for_ever():
 
 def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]):
     many = [post(str(n)) for n in range(import_writer.BATCH + 1)]
-    long = [post(f"1{n:04}", message="x" * sanitizing.MAX_HTML) for n in range(20)]
+    long = [post(f"1{n:04}", message="x" * rendering.MAX_HTML) for n in range(20)]
     with plan_of(export(THREAD, *many, *long)) as plan:
         batches = list(plan.batches(plan.threads[0]))
     assert max(map(len, batches)) == import_writer.BATCH

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from comments.domain import records
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 from comments.sites import site_settings, thread_info
 from tests.support.html import html_reader
 from tests.support.html.embedded_threads import ADA, PAYLOADS, get
@@ -29,7 +29,7 @@ def test_names_and_titles_are_text(client, open_store, site, payload, form):
     ]
     assert _storable(payload) in page.text
     if not form:
-        shown = sanitizing.clean_title(payload)
+        shown = cleaning.clean_title(payload)
         assert shown in page.text
         assert page.linked_data["headline"] == shown
         assert page.linked_data["comment"][0]["author"]["name"] == _storable(payload)
@@ -43,7 +43,7 @@ def test_the_data_block_cannot_be_left(client, open_store, site, payload):
     block = re.search(r'<script type="application/ld\+json">(.*?)</script>', source, re.DOTALL)
     assert block is not None
     assert not set("<>&\u2028\u2029") & set(block[1])
-    assert json.loads(block[1])["headline"] == sanitizing.clean_title(payload)
+    assert json.loads(block[1])["headline"] == cleaning.clean_title(payload)
     assert source.count("<script") == 1
 
 
@@ -113,7 +113,7 @@ def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store,
 
 
 def test_a_stored_website_that_is_no_web_address_is_no_link(client, compacted_page, monkeypatch):
-    monkeypatch.setattr(sanitizing, "clean_website", lambda raw: raw)
+    monkeypatch.setattr(cleaning, "clean_website", lambda raw: raw)
     body = {"name": "Mallory", "body": "hi", "website": "javascript:alert(1)"}
     assert client.post("/api/v1/sites/demo/comments?thread=m", json=body).status_code == 201
     source = client.get("/embed/demo?thread=m").text

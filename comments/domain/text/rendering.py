@@ -1,10 +1,19 @@
-"""Markdown: the parser, and how much work one text may cause (pure).
+"""From a body to HTML: Markdown, then the sanitiser, once, when a comment is written (pure).
 
-Owns the dialect (CommonMark with tables and strikethrough, without HTML and images) and the bound
-of the work. A text of 10,000 characters can take the parser hundreds of times as long as prose
-does, for example thousands of brackets and emphasis marks that never close. So the parser counts
-what it does, and stops above `MAX_WORK`. The count depends on the text alone, never on the clock: a
-text that is refused is refused every time, in a preview, a post and an edit alike.
+A preview is the same call. What must stay true:
+
+- the HTML holds only tags and attributes of the lists below, and parsing and serialising it
+  gives the same HTML again, so no browser can read it as something else;
+- the time to render a body of the greatest size is bounded.
+
+`RENDERER` and `SANITISER` are stored beside the HTML they made; raise them with every change
+of the output, and stored HTML can be rendered again.
+
+The dialect is CommonMark with tables and strikethrough, without HTML and images. A text of 10,000
+characters can take the parser hundreds of times as long as prose does, for example thousands of
+brackets and emphasis marks that never close. So the parser counts what it does, and stops above
+`MAX_WORK`. The count depends on the text alone, never on the clock: a text that is refused is
+refused every time, in a preview, a post and an edit alike.
 
 One unit of work is about 0.4 microseconds of a processor of 2024:
 
@@ -23,11 +32,14 @@ One unit of work is about 0.4 microseconds of a processor of 2024:
 Prose of the greatest length takes about 12,000 units.
 """
 
+import html
+import html.parser
 import re
 import threading
 from collections.abc import MutableMapping
 
 import markdown_it
+import nh3
 from markdown_it.parser_inline import ParserInline
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
@@ -35,7 +47,36 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from comments import errors
+from comments.domain.text import cleaning
 
+RENDERER = "markdown-2"
+SANITISER = "html-3"
+
+# Characters of HTML that an import may hold for one comment.
+MAX_HTML = 100_000
+# Tags in it: nested lists take time that grows with their square.
+MAX_TAGS = 4_000
+# Elements within elements of it. Browsers flatten what is deeper than 512.
+MAX_DEPTH = 200
+# Bytes of what it becomes: with its source it has to fit a Datastore entity (1 MiB).
+MAX_SANITISED = 600_000
+# Rounds until sanitised HTML parses to itself; two do, for what browsers write.
+_MAX_ROUNDS = 5
+
+_EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
+_PHRASES = {"a", "abbr", "code", "kbd", "samp", "var"}
+_BLOCKS = {"blockquote", "br", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
+TAGS = frozenset(_EMPHASIS | _PHRASES | _BLOCKS | _TABLES)
+ATTRIBUTES = {"a": frozenset({"href", "title"}), "abbr": frozenset({"title"})}
+LINK_REL = "nofollow ugc noopener"
+
+
+_TAG = re.compile("<(/?)([a-z0-9]+)")
+# The cleaner says of every link how it is related; in HTML only one that leads somewhere may. A
+# title would be all that is left of the others, and hold the address that was not to be shown.
+_TARGETLESS = re.compile(rf'<a(?: title="[^"]*")? rel="{LINK_REL}">')
+_VOID = {"br", "hr"}
 MAX_WORK = 130_000
 HOP, TOKEN, STEP, LINE, LINK = 2, 8, 16, 20, 96
 AUTOLINK, BRACKET, ADDRESS = 48, 80, 1
@@ -50,7 +91,102 @@ MAX_NESTING = 20
 _WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
-def render(source: str) -> str:
+def render_markdown(source: str) -> str:
+    """The HTML of a body: CommonMark with tables and strikethrough, without HTML and images.
+
+    Headings start at the third level, below those of the page around them.
+
+    Raises:
+        errors.BadInput: blocks are nested too deeply to be shown whole, or the markup takes too
+            much work.
+    """
+    cleaning.refuse("body", source, cleaning.REFUSED)
+    return _sanitise(_rendered(source))
+
+
+def sanitise_html(source: str) -> str:
+    """The HTML of a body that came as HTML from another system.
+
+    Raises:
+        errors.BadInput: it is above a limit or not text.
+    """
+    cleaning.refuse("body", source, cleaning.REFUSED)
+    if len(source) > MAX_HTML:
+        raise errors.BadInput("body", f"is longer than {MAX_HTML:,} characters", code="too-long")
+    if source.count("<") > MAX_TAGS:
+        raise errors.BadInput("body", f"has more than {MAX_TAGS:,} tags")
+    cleaned = _sanitise(source)
+    if len(cleaned.encode()) > MAX_SANITISED or _depth(cleaned) > MAX_DEPTH:
+        raise errors.BadInput("body", "has markup that grows or nests too far")
+    return cleaned
+
+
+def plain_text(source: str) -> str:
+    """The text of HTML, a line for each block: for excerpts, titles and mail."""
+    parser = _TextOf()
+    parser.feed(sanitise_html(source))
+    parser.close()
+    lines = (" ".join(line.split()) for line in "".join(parser.parts).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def _is_web_url(text: str) -> bool:
+    return cleaning.WEB_URL.fullmatch(text) is not None
+
+
+def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
+    if (tag, attribute) == ("a", "href") and not _is_web_url(value):
+        return None
+    return value
+
+
+def _sanitise(source: str) -> str:
+    """Sanitise until the result parses to itself.
+
+    Leaving tags out can bring others together that a parser then takes apart again (`<p>` in
+    what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
+    """
+    for _ in range(_MAX_ROUNDS):
+        cleaned = _TARGETLESS.sub("<a>", cleaning.DROPPED.sub("", _CLEANER.clean(source)))
+        if cleaned == source:
+            return cleaned
+        source = cleaned
+    return _CLEANER.clean(html.escape(source, quote=False))
+
+
+def _depth(cleaned: str) -> int:
+    """How deep the elements of sanitised HTML are nested."""
+    depth = deepest = 0
+    for slash, tag in _TAG.findall(cleaned):
+        if tag not in _VOID:
+            depth += -1 if slash else 1
+            deepest = max(deepest, depth)
+    return deepest
+
+
+class _TextOf(html.parser.HTMLParser):
+    """Collects text; the start and end of a block are line ends."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(
+        self,
+        tag: str,
+        attrs: list[tuple[str, str | None]],  # noqa: ARG002 - the signature of the base class
+    ) -> None:
+        if tag in _BLOCKS or tag in _TABLES:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self.handle_starttag(tag, [])
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data.replace("\n", " "))
+
+
+def _rendered(source: str) -> str:
     """Return the HTML of a text, not sanitised. Headings start at the third level.
 
     Raises:
@@ -158,3 +294,13 @@ def _parser() -> markdown_it.MarkdownIt:
 
 
 _PARSER = _parser()
+_CLEANER = nh3.Cleaner(
+    tags=TAGS,
+    clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},
+    # Without a word on "*" it keeps `lang` and `title` of every element.
+    attributes={**ATTRIBUTES, "*": frozenset()},
+    attribute_filter=_keep_attribute,
+    link_rel=LINK_REL,
+    url_schemes={"http", "https"},
+    url_relative="deny",
+)

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain.text import markdown, sanitizing
+from comments.domain.text import cleaning, rendering
 from tests.support.people import api_requests
 
 # Calls of functions, in Python and C, while a body is rendered. 1.4 million took 169 ms.
 MOST_CALLS = 400_000
 EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "25"))
-LONGEST = sanitizing.MAX_BODY
+LONGEST = cleaning.MAX_BODY
 # Each took longest at some time: brackets that never close, marks, quotes, links, lists, tables.
 SLOW = (
     "[^" * 999 + "_*" * 4_000,
@@ -62,7 +62,7 @@ def counted(source: str) -> tuple[str, int]:
 
     sys.setprofile(count)
     try:
-        outcome = sanitizing.render_markdown(source)
+        outcome = rendering.render_markdown(source)
     except errors.BadInput as error:
         outcome = error.code
     finally:
@@ -98,7 +98,7 @@ def test_one_definition_does_not_fill_megabytes() -> None:
 def test_no_body_takes_more(parts: list[tuple[str, int]]) -> None:
     source = "".join(piece * times for piece, times in parts)[:LONGEST]
     try:
-        source = sanitizing.clean_body(source)
+        source = cleaning.clean_body(source)
     except errors.BadInput:
         return  # refused before it is rendered
     assert counted(source)[1] < MOST_CALLS
@@ -119,14 +119,14 @@ def test_no_body_takes_more(parts: list[tuple[str, int]]) -> None:
     ids=lambda body: repr(body[:16]),
 )
 def test_what_people_write_is_far_from_the_bound(body: str) -> None:
-    assert sanitizing.render_markdown(sanitizing.clean_body(body))
+    assert rendering.render_markdown(cleaning.clean_body(body))
 
 
 def test_the_bound_is_exact_and_of_the_text_alone() -> None:
     """A text that takes all of it is taken, with one mark more it never is."""
 
     def work(number: int) -> int:
-        return markdown.parse("*a" * number)[1]
+        return rendering.parse("*a" * number)[1]
 
     low, high = 1, 5_000
     while high - low > 1:
@@ -136,7 +136,7 @@ def test_the_bound_is_exact_and_of_the_text_alone() -> None:
             low = middle
         except errors.BadInput:
             high = middle
-    assert work(low) <= markdown.MAX_WORK < work(low) + 100
+    assert work(low) <= rendering.MAX_WORK < work(low) + 100
     for _ in range(2):
         work(low)
         with pytest.raises(errors.BadInput, match="too much markup") as caught:
@@ -159,4 +159,4 @@ def test_a_preview_a_post_and_an_edit_refuse_the_same_text(client: FlaskClient) 
 
 def test_a_body_that_came_as_html_is_not_bounded_by_it() -> None:
     """Imports bring what other systems rendered long ago."""
-    assert sanitizing.sanitise_html("<p>" + "<em>_*</em>[^" * 1_900 + "</p>")
+    assert rendering.sanitise_html("<p>" + "<em>_*</em>[^" * 1_900 + "</p>")

@@ -7,7 +7,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.domain import presentation, records
-from comments.domain.text import role_names
+from comments.domain.text import cleaning
 from comments.store import connection
 from comments.web.api import api_tokens
 from comments.web.public import nesting
@@ -26,7 +26,7 @@ SITE = ("blog", "www.garden-club.example")
     ],
 )  # fmt: skip
 def test_a_role_word_is_no_name(name: str) -> None:
-    assert role_names.speaks_for_site(name)
+    assert cleaning.speaks_for_site(name)
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_a_role_word_is_no_name(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
-    assert role_names.speaks_for_site(name, SITE)
-    assert not role_names.speaks_for_site(name)
-    assert not role_names.speaks_for_site(name, ("other", "else.example"))
+    assert cleaning.speaks_for_site(name, SITE)
+    assert not cleaning.speaks_for_site(name)
+    assert not cleaning.speaks_for_site(name, ("other", "else.example"))
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,15 @@ def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
     ],
 )  # fmt: skip
 def test_other_names_are_names(name: str) -> None:
-    assert not role_names.speaks_for_site(name, SITE)
+    assert not cleaning.speaks_for_site(name, SITE)
 
 
 def test_a_plain_name_does_not_import_the_library() -> None:
     """It takes 0.2 s, which a cold start should not."""
     program = (
-        "import sys; from comments.domain.text import sanitizing; "
-        "sanitizing.clean_name('Ann', ('blog',));"
-        "assert 'disarm' not in sys.modules; sanitizing.clean_name('\\u0410nn');"
+        "import sys; from comments.domain.text import cleaning; "
+        "cleaning.clean_name('Ann', ('blog',));"
+        "assert 'disarm' not in sys.modules; cleaning.clean_name('\\u0410nn');"
         "assert 'disarm' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

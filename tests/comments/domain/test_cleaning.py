@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain.text import sanitizing
+from comments.domain.text import cleaning
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e9", "\U0001f600"])
 def test_a_body_is_taken_whole_up_to_the_limit(letter: str):
-    assert sanitizing.clean_body(letter * sanitizing.MAX_BODY) == letter * sanitizing.MAX_BODY
+    assert cleaning.clean_body(letter * cleaning.MAX_BODY) == letter * cleaning.MAX_BODY
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.clean_body(letter * (sanitizing.MAX_BODY + 1))
+        cleaning.clean_body(letter * (cleaning.MAX_BODY + 1))
     assert caught.value.code == "too-long"
 
 
@@ -22,13 +22,13 @@ def test_a_body_is_taken_whole_up_to_the_limit(letter: str):
 )
 def test_a_body_that_is_not_text_is_refused(raw: str):
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.clean_body(raw)
+        cleaning.clean_body(raw)
     assert caught.value.field == "body"
 
 
 def test_a_body_loses_only_what_shows_nothing():
     raw = "\ta\r\nb\rc\x07\x85 \u202egpj.exe\u2066 \u200fx \U0001f469\u200d\U0001f680"
-    assert sanitizing.clean_body(raw) == "\ta\nb\nc gpj.exe \u200fx \U0001f469\u200d\U0001f680"
+    assert cleaning.clean_body(raw) == "\ta\nb\nc gpj.exe \u200fx \U0001f469\u200d\U0001f680"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_body_loses_only_what_shows_nothing():
     ],
 )
 def test_a_name_is_text_on_one_line(raw: str, name: str):
-    assert sanitizing.clean_name(raw) == name
+    assert cleaning.clean_name(raw) == name
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_name_is_text_on_one_line(raw: str, name: str):
 )
 def test_a_name_that_is_not_one_is_refused(raw: str):
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.clean_name(raw)
+        cleaning.clean_name(raw)
     assert caught.value.field == "name"
 
 
@@ -106,9 +106,9 @@ def test_a_name_that_is_not_one_is_refused(raw: str):
 )
 def test_a_name_that_speaks_for_the_site_is_reserved(raw: str):
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.clean_name(raw)
+        cleaning.clean_name(raw)
     assert caught.value.code == "reserved-name"
-    assert sanitizing.tidy_name(raw)
+    assert cleaning.tidy_name(raw)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_name_that_speaks_for_the_site_is_reserved(raw: str):
     ],
 )
 def test_a_website_is_kept_as_given(url: str):
-    assert sanitizing.clean_website(url) == url
+    assert cleaning.clean_website(url) == url
 
 
 @pytest.mark.parametrize(
@@ -177,17 +177,17 @@ def test_a_website_is_kept_as_given(url: str):
 )
 def test_a_website_that_is_not_one_is_refused(url: str):
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.clean_website(url)
+        cleaning.clean_website(url)
     assert caught.value.field == "website"
-    assert not sanitizing.is_website(url)
+    assert not cleaning.is_website(url)
 
 
 @given(st.text() | st.text().map(lambda text: "http://" + text))
 def test_any_text_is_cleaned_or_refused_by_field(raw: str):
     cleaners = {
-        "name": sanitizing.clean_name,
-        "website": sanitizing.clean_website,
-        "body": sanitizing.clean_body,
+        "name": cleaning.clean_name,
+        "website": cleaning.clean_website,
+        "body": cleaning.clean_body,
     }
     for field, clean in cleaners.items():
         try:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
-from comments.domain.text import markdown, sanitizing
+from comments.domain.text import cleaning, rendering
 
 Node = tuple[str, dict[str, str | None]]
 
@@ -41,13 +41,13 @@ def assert_safe(source: str) -> Dom:
     """Only allowed elements and attributes, links to the web only, and nothing left to clean."""
     dom = Dom(source)
     for tag, attributes in dom.nodes:
-        assert tag in sanitizing.TAGS
-        allowed = sanitizing.ATTRIBUTES.get(tag, frozenset())
+        assert tag in rendering.TAGS
+        allowed = rendering.ATTRIBUTES.get(tag, frozenset())
         assert attributes.keys() <= allowed | ({"rel"} if tag == "a" else set())
-        assert attributes.get("rel", sanitizing.LINK_REL) == sanitizing.LINK_REL
+        assert attributes.get("rel", rendering.LINK_REL) == rendering.LINK_REL
         assert ("rel" in attributes) == ("href" in attributes)
         assert (attributes.get("href") or "https://x").lower().startswith(("http://", "https://"))
-    assert sanitizing.sanitise_html(source) == source
+    assert rendering.sanitise_html(source) == source
     return dom
 
 
@@ -89,12 +89,12 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_html_from_elsewhere_keeps_only_what_is_allowed(attack: str):
-    assert_safe(sanitizing.sanitise_html(attack))
+    assert_safe(rendering.sanitise_html(attack))
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_html_in_markdown_is_text(attack: str):
-    dom = assert_safe(sanitizing.render_markdown(attack))
+    dom = assert_safe(rendering.render_markdown(attack))
     assert {tag for tag, _ in dom.nodes} <= {"p", "pre", "code"}
 
 
@@ -117,30 +117,30 @@ def test_html_in_markdown_is_text(attack: str):
     ],
 )
 def test_a_link_that_is_not_to_the_web_has_no_target(source: str):
-    dom = assert_safe(sanitizing.render_markdown(source))
+    dom = assert_safe(rendering.render_markdown(source))
     assert not any("href" in attributes or "src" in attributes for _, attributes in dom.nodes)
 
 
 @pytest.mark.parametrize("href", ["mailto:ann@x.example", "tel:+1", "/about", "ftp://x.example/"])
 def test_of_a_link_that_leads_nowhere_its_text_stays_and_nothing_else(href: str):
     source = f"<p>Write <a href='{href}' title='{href}'>to <b>me</b></a>.</p>"
-    assert sanitizing.sanitise_html(source) == "<p>Write <a>to <b>me</b></a>.</p>"
-    assert sanitizing.render_markdown(f"[me]({href} 'to me')") == "<p><a>me</a></p>\n"
+    assert rendering.sanitise_html(source) == "<p>Write <a>to <b>me</b></a>.</p>"
+    assert rendering.render_markdown(f"[me]({href} 'to me')") == "<p><a>me</a></p>\n"
 
 
 def test_encoded_characters_do_not_reorder_text():
-    for render in (sanitizing.render_markdown, sanitizing.sanitise_html):
+    for render in (rendering.render_markdown, rendering.sanitise_html):
         assert "a b" in render("a &#x202e;&#x2066;b&#7;")
 
 
 def test_an_image_is_only_a_link():
-    dom = assert_safe(sanitizing.render_markdown("![pic](https://x.example/a.png)"))
+    dom = assert_safe(rendering.render_markdown("![pic](https://x.example/a.png)"))
     assert [tag for tag, _ in dom.nodes] == ["p", "a"]
 
 
 def test_markdown_becomes_html():
     source = "# One\n\n*a* **b** ~~c~~ `d`\n\n> q\n\n1. x\n\n| h |\n|---|\n| 1 |\n"
-    dom = assert_safe(sanitizing.render_markdown(source))
+    dom = assert_safe(rendering.render_markdown(source))
     assert [tag for tag, _ in dom.nodes] == (
         [
             "h3",
@@ -165,12 +165,12 @@ def test_markdown_becomes_html():
 
 
 def test_headings_stay_below_those_of_the_page():
-    dom = assert_safe(sanitizing.render_markdown("# a\n## b\n### c\n##### d\n###### e\nf\n==="))
+    dom = assert_safe(rendering.render_markdown("# a\n## b\n### c\n##### d\n###### e\nf\n==="))
     assert [tag for tag, _ in dom.nodes] == ["h3", "h4", "h5", "h6", "h6", "h3"]
 
 
 def test_a_link_passes_no_reputation_on():
-    dom = assert_safe(sanitizing.render_markdown("[it's](https://x.example/it's?a=1&b=2 'title')"))
+    dom = assert_safe(rendering.render_markdown("[it's](https://x.example/it's?a=1&b=2 'title')"))
     href = "https://x.example/it's?a=1&b=2"
     expected = {"href": href, "title": "title", "rel": "nofollow ugc noopener"}
     assert dom.nodes[1] == ("a", expected)
@@ -178,20 +178,20 @@ def test_a_link_passes_no_reputation_on():
 
 def test_known_html_is_kept():
     source = '<p>a<br>b <a href="http://x.example/?a=1&amp;b=2">x</a></p><blockquote>q</blockquote>'
-    dom = assert_safe(sanitizing.sanitise_html(source))
+    dom = assert_safe(rendering.sanitise_html(source))
     assert [tag for tag, _ in dom.nodes] == ["p", "br", "a", "blockquote"]
     assert dom.nodes[2][1]["href"] == "http://x.example/?a=1&b=2"
 
 
 def test_html_that_never_settles_becomes_text(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sanitizing, "_MAX_ROUNDS", 0)
-    assert sanitizing.sanitise_html("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
+    monkeypatch.setattr(rendering, "_MAX_ROUNDS", 0)
+    assert rendering.sanitise_html("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
 
 
 @given(st.text())
 def test_any_markdown_renders_safely_or_is_refused(source: str):
     try:
-        rendered = sanitizing.render_markdown(source)
+        rendered = rendering.render_markdown(source)
     except errors.BadInput as error:
         assert error.field == "body"  # noqa: PT017 - either way is right
         return
@@ -245,7 +245,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=30).map("".join))
 def test_any_html_is_sanitised_to_a_fixpoint(source: str):
-    assert_safe(sanitizing.sanitise_html(source))
+    assert_safe(rendering.sanitise_html(source))
 
 
 # Shapes that made Markdown renderers slow or recurse too deeply.
@@ -310,10 +310,10 @@ def work(render: Callable[[], object]) -> int | None:
 def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str):
     piece = SLOW[shape]
     costs = []
-    for size in (sanitizing.MAX_BODY // 4, sanitizing.MAX_BODY // 2, sanitizing.MAX_BODY):
-        source = (piece * sanitizing.MAX_BODY)[:size]
+    for size in (cleaning.MAX_BODY // 4, cleaning.MAX_BODY // 2, cleaning.MAX_BODY):
+        source = (piece * cleaning.MAX_BODY)[:size]
         costs.append(
-            work(lambda source=source: sanitizing.render_markdown(sanitizing.clean_body(source)))
+            work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))
         )
     for smaller, larger in itertools.pairwise(costs):
         # Once a shape is refused, more of it is refused too.
@@ -325,24 +325,24 @@ def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str):
 
 
 def test_deep_html_is_refused():
-    assert sanitizing.sanitise_html("<ul><li>" * 100 + "<br>")
+    assert rendering.sanitise_html("<ul><li>" * 100 + "<br>")
     for piece in ("<ul><li>", "<b><i>", "<blockquote><p>"):
         with pytest.raises(errors.BadInput):
-            sanitizing.sanitise_html(piece * (sanitizing.MAX_TAGS // 2))
+            rendering.sanitise_html(piece * (rendering.MAX_TAGS // 2))
 
 
 def test_blocks_nested_too_deeply_are_refused_not_lost():
-    deepest = markdown.MAX_NESTING - 2
-    assert "end" in Dom(sanitizing.render_markdown(">" * deepest + " end")).text
+    deepest = rendering.MAX_NESTING - 2
+    assert "end" in Dom(rendering.render_markdown(">" * deepest + " end")).text
     for source in (">" * (deepest + 1) + " end", "- " * (deepest // 2 + 1) + "end"):
         with pytest.raises(errors.BadInput) as caught:
-            sanitizing.render_markdown(source)
+            rendering.render_markdown(source)
         assert caught.value.field == "body"
 
 
 def test_plain_text_is_what_a_reader_sees():
     source = "<p>a &amp; <b>b</b>\n c</p><ul><li>x<li>y</ul>d<br>e<script>no</script>&lt;i&gt;"
-    assert sanitizing.plain_text(source) == "a & b c\nx\ny\nd\ne<i>"
+    assert rendering.plain_text(source) == "a & b c\nx\ny\nd\ne<i>"
 
 
 GROWING = "".join(f"<b id={n}>" for n in range(1_000)) + "<p>x" * 1_000
@@ -354,5 +354,5 @@ GROWING = "".join(f"<b id={n}>" for n in range(1_000)) + "<p>x" * 1_000
 )
 def test_html_above_its_limits_is_refused(source: str):
     with pytest.raises(errors.BadInput) as caught:
-        sanitizing.sanitise_html(source)
+        rendering.sanitise_html(source)
     assert caught.value.field == "body"
