@@ -34,6 +34,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
 from comments.store.models import account_rows
 from comments.web.public import service_pages
+from emulator import inprocess
 from tests.support.every_route import ROWS, SETTINGS, AllRoles, Row, opened, path_of
 from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import SECRET
@@ -53,8 +54,8 @@ STRANGERS = ("nobody", "other")
 class Planted(AllRoles):
     """A service with canaries in it, and what they are."""
 
-    def __init__(self, store: connection.Store, app: flask.Flask) -> None:
-        super().__init__(store, app)
+    def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
+        super().__init__(engine, store, app)
         now = datetime.now(UTC)
         site_settings.change("demo", moderators=[f"moderator.{ADDRESS}"])
         hook = webhook_endpoints.Registered(

@@ -212,14 +212,14 @@ def test_who_is_erased_takes_no_subscription_of_others_along(two_sites: TwoSites
 
 
 def test_votes_of_a_site_are_found_whatever_its_threads_are_called(two_sites: TwoSites) -> None:
-    now, voter = datetime.now(UTC), cast_vote.Voter("g:long", "192.0.2.9")
+    now = datetime.now(UTC)
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):
         author = records.Author("X", id="g:x")
         draft = new_comment.Submission(thread, None, author, thread)
-        request = SiteRequest(two_sites.sites[site], SETTINGS, now)
-        row = new_comment.post(draft, request).comment
-        cast_vote.vote(row.id, site, voter, votes.DOWN, settings=SETTINGS, now=now)
+        row = new_comment.post(draft, SiteRequest(two_sites.sites[site], SETTINGS, now)).comment
+        request = sample_threads.request(site, settings=SETTINGS, now=now, network="192.0.2.9")
+        cast_vote.vote(row.id, "g:long", votes.DOWN, request)
         cast.setdefault(site, {})[row.id] = -1
     assert {site: dict(votes.by("g:long", site)) for site in cast} == cast
     assert dict(votes.by("g:long")) == cast["demo"] | cast["blog"]

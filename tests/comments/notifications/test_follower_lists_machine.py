@@ -80,7 +80,7 @@ class Lists(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self._check_settled()
+            self._assert_settled()
         finally:
             self.context.__exit__(None, None, None)
             self.engine.close()
