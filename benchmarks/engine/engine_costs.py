@@ -1,6 +1,6 @@
 """The engine's figures: what it costs beside the least it could cost.
 
-Every figure is a ratio of two ways that take turns in one run, but for the two start-up times:
+Each bar is a ratio of two ways that take turns in one run:
 
     scale   a 100-comment thread read among many entities, against the same thread alone
     order   10,000 entities read in order, against SELECT and parsing of the same rows
@@ -9,20 +9,14 @@ Every figure is a ratio of two ways that take turns in one run, but for the two 
             disk that is awaited, and on one that is not (`durability="fast"`), which leaves the
             door's own cost
     load    entities through the import door, against inserting the same rows and index rows
-    start   `python -m emulator` from its start to its first answer, in seconds
-    import  importing `emulator.inprocess` beyond grpc and the protobuf classes, in seconds
+    start   `python -m emulator` to its first answer, against an interpreter that imports grpc and
+            the protobuf classes
+    import  `emulator.inprocess`, against grpc and the protobuf classes that it needs
 
-Usage:
-
-    python -m benchmarks.engine.engine_costs [--entities 1000000] [--rounds 9] [--only scale,lookup]
-                                [--json FILE]
-
-Prints a Markdown table. A million entities take a few minutes and 4 GB below the temporary folder.
+A million entities take a few minutes and 4 GB below the temporary folder.
 """
 
-import argparse
 import contextlib
-import json
 import resource
 import statistics
 import subprocess
@@ -30,17 +24,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from benchmarks.bars import Bar
 from benchmarks.engine import plain_sqlite
 from emulator import inprocess, protobufs, testing
 from emulator.import_export import bulk_load
 
 PROJECT = "bench"
+_LIBRARIES = "import grpc; from google.cloud.datastore_v1.types import datastore"
 THREAD = 100  # comments of the thread that is read
 RPC = "/google.datastore.v1.Datastore/"
 INDEXES = """
@@ -52,17 +47,6 @@ indexes:
   - name: sort_hash
 """
 BODY = "a comment is read far more often than it is changed and the reader wants it whole "
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the table. `bar` is the highest value that is good, in the same unit."""
-
-    name: str
-    measured: str
-    value: float
-    bar: float
-    unit: str = "x"
 
 
 def comment(number: int) -> Any:
@@ -194,7 +178,7 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def measure_scale(folder: Path, entities: int, rounds: int) -> list[Figure]:
+def measure_scale(folder: Path, entities: int, rounds: int) -> list[Bar]:
     """Load the file, then read one thread in it and alone."""
     half = entities // THREAD // 2
     with opened(folder, "many") as many, opened(folder, "alone") as alone:
@@ -217,24 +201,24 @@ def measure_scale(folder: Path, entities: int, rounds: int) -> list[Figure]:
     per_second = entities / seconds
     plain = plain_sqlite.insert_seconds(folder / "many", folder / "plain", bulk_load.BATCH)
     return [
-        Figure(
-            "scale",
-            f"a thread of {THREAD} among {entities:,}: {medians['many'] * 50:.2f} ms, alone "
-            f"{medians['alone'] * 50:.2f} ms; {grown:.1f} MiB more memory",
+        Bar(
+            "engine scale",
             medians["many"] / medians["alone"],
             1.5,
+            f"a thread of {THREAD} among {entities:,}: {medians['many'] * 50:.2f} ms, alone "
+            f"{medians['alone'] * 50:.2f} ms; {grown:.1f} MiB more memory",
         ),
-        Figure(
-            "load",
+        Bar(
+            "engine load",
+            seconds / plain,
+            3.0,
             f"{entities:,} entities: {per_second:,.0f}/s, bare inserts of the same rows "
             f"{entities / plain:,.0f}/s",
-            seconds / plain,
-            max(3.0, entities / 20_000 / plain),
         ),
     ]
 
 
-def measure_order(folder: Path, rounds: int) -> list[Figure]:
+def measure_order(folder: Path, rounds: int) -> Bar:
     """Read 10,000 entities in order of time."""
     size = 10_000
     with opened(folder, "order") as engine:
@@ -250,18 +234,16 @@ def measure_order(folder: Path, rounds: int) -> list[Figure]:
             if [way() for way in ways.values()] != [size, size]:
                 raise SystemExit("the two ways do not read the same")
             medians = alternate(ways, rounds)
-    return [
-        Figure(
-            "order",
-            f"{size:,} entities: {medians['engine'] * 1000:.0f} ms, bare "
-            f"{medians['bare'] * 1000:.0f} ms",
-            medians["engine"] / medians["bare"],
-            3.0,
-        )
-    ]
+    return Bar(
+        "engine order",
+        medians["engine"] / medians["bare"],
+        3.0,
+        f"{size:,} entities: {medians['engine'] * 1000:.0f} ms, bare "
+        f"{medians['bare'] * 1000:.0f} ms",
+    )
 
 
-def measure_lookup(folder: Path, rounds: int) -> list[Figure]:
+def measure_lookup(folder: Path, rounds: int) -> Bar:
     """Look one entity up through both doors."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
@@ -275,14 +257,12 @@ def measure_lookup(folder: Path, rounds: int) -> list[Figure]:
                     raise SystemExit(f"the entity is not found: {name}")
                 ways[name] = repeat(lambda caller=caller: caller.call("Lookup", request), 200)
             medians = alternate(ways, rounds)
-    return [
-        Figure(
-            "lookup",
-            f"{medians['in process'] * 5:.3f} ms, through gRPC {medians['gRPC'] * 5:.3f} ms",
-            medians["in process"] / medians["gRPC"],
-            1 / 3,
-        )
-    ]
+    return Bar(
+        "engine lookup",
+        medians["in process"] / medians["gRPC"],
+        1 / 3,
+        f"{medians['in process'] * 5:.3f} ms, through gRPC {medians['gRPC'] * 5:.3f} ms",
+    )
 
 
 def change_three(client: Any) -> Callable[[], None]:
@@ -307,7 +287,7 @@ def change_three(client: Any) -> Callable[[], None]:
     return change
 
 
-def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str, ...]) -> Figure:
+def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str, ...]) -> Bar:
     """Change three entities by NDB through both doors."""
     name = f"change-{durability}"
     with (
@@ -320,83 +300,59 @@ def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str,
             "gRPC": repeat(change_three(testing.ndb_client(channel)), 20),
         }
         medians = alternate(ways, rounds)
-    return Figure(
-        f"change, {durability}",
-        f"{medians['in process'] * 50:.2f} ms, through gRPC {medians['gRPC'] * 50:.2f} ms",
+    return Bar(
+        f"engine change, {durability}",
         medians["in process"] / medians["gRPC"],
         1 / 2,
+        f"{medians['in process'] * 50:.2f} ms, through gRPC {medians['gRPC'] * 50:.2f} ms",
     )
 
 
-def measure_start(folder: Path, rounds: int) -> list[Figure]:
-    """Start the server and ask it once, with a client that is running already."""
-    seconds = []
+def measure_start(folder: Path, rounds: int) -> Bar:
+    """Start the server and ask it once, beside an interpreter that imports its libraries."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
-    for _ in range(rounds):
-        start = time.perf_counter()
+
+    def first_answer() -> None:
         with served(folder, "start") as address, grpc.insecure_channel(address) as channel:
             Caller(channel).call("Lookup", request)
-            seconds.append(time.perf_counter() - start)
-    found = statistics.median(seconds)
-    return [Figure("start", "from the command to the first answer", found, 0.5, "s")]
+
+    def libraries() -> None:
+        subprocess.run([sys.executable, "-c", _LIBRARIES], check=True)
+
+    medians = alternate({"server": first_answer, "libraries": libraries}, rounds)
+    return Bar(
+        "engine start",
+        medians["server"] / medians["libraries"],
+        1.5,
+        f"first answer after {medians['server']:.2f} s, libraries {medians['libraries']:.2f} s",
+    )
 
 
-def measure_import(rounds: int) -> list[Figure]:
-    """Import the in-process door in fresh interpreters that have its two libraries already."""
+def measure_import(rounds: int) -> Bar:
+    """Import the in-process door, beside the two libraries that it needs."""
     program = (
-        "import time, grpc; from google.cloud.datastore_v1.types import datastore;"
-        "start = time.perf_counter(); import emulator.inprocess;"
-        "print(time.perf_counter() - start)"
+        f"import time; start = time.perf_counter(); {_LIBRARIES}; half = time.perf_counter();"
+        "import emulator.inprocess; print(half - start, time.perf_counter() - half)"
     )
-    found = statistics.median(
-        float(
-            subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-        )
-        for _ in range(rounds)
-    )
-    return [Figure("import", "emulator.inprocess beyond its libraries", found, 0.1, "s")]
+    found = []
+    for _ in range(rounds):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+        found.append(tuple(map(float, done.stdout.split())))
+    libraries, own = (statistics.median(each) for each in zip(*found, strict=True))
+    detail = f"{own * 1000:.0f} ms beside {libraries * 1000:.0f} ms for its libraries"
+    return Bar("engine import", own / libraries, 0.2, detail)
 
 
-def markdown(figures: list[Figure]) -> str:
-    """Return the table."""
-    lines = ["| figure | measured | value | bar | |", "|---|---|---|---|---|"]
-    for each in figures:
-        verdict = (
-            "reached" if each.value <= each.bar else f"missed by {each.value / each.bar:.2f} x"
-        )
-        values = f"{each.value:.2f} {each.unit} | {each.bar:.2f} {each.unit}"
-        lines.append(f"| {each.name} | {each.measured} | {values} | {verdict} |")
-    return "\n".join(lines)
-
-
-def main() -> None:
-    """Measure what was asked for and print the table."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--entities", type=int, default=1_000_000)
-    options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--only", default="start,import,lookup,change,order,scale")
-    options.add_argument("--json", type=Path)
-    chosen = options.parse_args()
-    rounds = chosen.rounds
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Measure everything."""
+    rounds, entities = (3, 20_000) if quick else (9, 1_000_000)
     with tempfile.TemporaryDirectory(prefix="benchmark-") as name:
         folder = Path(name)
-        measures: dict[str, Callable[[], list[Figure]]] = {
-            "start": lambda: measure_start(folder, rounds),
-            "import": lambda: measure_import(rounds),
-            "lookup": lambda: measure_lookup(folder, rounds),
-            "change": lambda: [
-                measure_change(folder, rounds, "durable", ()),
-                measure_change(folder, rounds, "fast", ("--fast",)),
-            ],
-            "order": lambda: measure_order(folder, rounds),
-            "scale": lambda: measure_scale(folder, chosen.entities, rounds),
-        }
-        figures = [each for wanted in chosen.only.split(",") for each in measures[wanted]()]
-    if chosen.json:
-        chosen.json.write_text(json.dumps([asdict(each) for each in figures], indent=1))
-    print(markdown(figures))
-
-
-if __name__ == "__main__":
-    main()
+        yield measure_start(folder, rounds)
+        yield measure_import(rounds)
+        yield measure_lookup(folder, rounds)
+        yield measure_change(folder, rounds, "durable", ())
+        yield measure_change(folder, rounds, "fast", ("--fast",))
+        yield measure_order(folder, rounds)
+        yield from measure_scale(folder, entities, rounds)

@@ -8,23 +8,19 @@ In one run, on the same stored rows:
     records  the same, made into the records that the backend hands on (`floor.thread`)
     ndb      the same query by NDB's fetch()
 
-The bar is query <= 3 x bare. Usage:
-
-    python -m benchmarks.engine.whole_thread [--shape FILE] [--size 10000] [--rounds 9]
-
-FILE holds `id;parent;time` rows; without it a grown shape is used. Prints a Markdown table.
+The bar is query <= 3 x bare.
 """
 
-import argparse
 import contextlib
 import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from benchmarks.bars import Bar
 from benchmarks.threads import shapes
 from comments import config
 from comments.domain import records
@@ -126,22 +122,16 @@ def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def main() -> None:
-    """Fill a fresh store and print what each way of reading it costs."""
-    options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("--shape", type=Path)
-    options.add_argument("--size", type=int, default=10_000)
-    options.add_argument("--rounds", type=int, default=9)
-    chosen = options.parse_args()
-    shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
-    shape = shapes.repeated(shape, chosen.size)
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Fill a fresh store and compare the ways to read it."""
+    size, rounds = (1_000, 3) if quick else (10_000, 9)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         engine = inprocess.open_engine(folder / "store.db", indexes=ROOT / "index.yaml")
         stack.enter_context(engine)
         store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
         stack.enter_context(store.context())
-        fill(shape, config.sorthash.Scheme())
+        fill(shapes.repeated(shapes.grown(2_251), size), config.sorthash.Scheme())
         table = stack.enter_context(contextlib.closing(bare_table(folder / "bare.db")))
         ways: dict[str, Callable[[], int]] = {
             "bare": lambda: read_bare(table),
@@ -149,11 +139,10 @@ def main() -> None:
             "records": lambda: len(ordered_query.thread(NAME)),
             "ndb": read_ndb,
         }
-        medians = measure(ways, chosen.rounds, chosen.size)
-    print(f"| way | ms, median of {chosen.rounds} | x bare |\n|---|---|---|")
-    for name, seconds in medians.items():
-        print(f"| {name} | {seconds * 1000:.1f} | {seconds / medians['bare']:.2f} |")
-
-
-if __name__ == "__main__":
-    main()
+        medians = measure(ways, rounds, size)
+    bare = medians["bare"]
+    detail = (
+        f"{medians['query'] * 1000:.0f} ms, bare {bare * 1000:.0f} ms; as records "
+        f"{medians['records'] / bare:.1f} x, by NDB {medians['ndb'] / bare:.0f} x"
+    )
+    yield Bar("thread query", medians["query"] / bare, 3.0, detail)

@@ -147,7 +147,7 @@ class Bench:
         self._size = len(thread)
         self._next = len(thread)
         self._changes = 0
-        self._target = chosen(thread)
+        self._target = conversations.busy_comment(thread)
         self._thread = thread
         self.opened: dict[str, Opened] = {}
         for kind in KINDS:
@@ -240,14 +240,6 @@ class Bench:
             AFTER: lambda: layout.page(PAGE),
         }
         return calls[call]
-
-
-def chosen(thread: Sequence[conversations.Said]) -> str:
-    """The comment that is answered and edited: with about 40 below it, in the middle."""
-    below = conversations.sizes(thread)
-    middle = len(thread) // 2
-    places = {each.id: place for place, each in enumerate(thread)}
-    return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
 
 
 def fold_changes(opened: Opened) -> cost_meter.Cost:

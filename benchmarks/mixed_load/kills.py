@@ -25,8 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.bars import Bar
 from benchmarks.mixed_load import load_clients, page_checks
 from benchmarks.mixed_load.load_clients import World
 from benchmarks.serving import gunicorn_process
@@ -93,19 +95,19 @@ def _flagged(name: records.ThreadName) -> reads.Query:
     return reads.Query("Comment", where=where, order=("revision",))
 
 
-def run(asked: argparse.Namespace, data: Path) -> World:
+def run(chosen: argparse.Namespace, data: Path) -> World:
     """Load the service until the time is over, then look at all of it."""
-    chance, world = random.Random(asked.seed), World(asked.threads)
+    chance, world = random.Random(chosen.seed), World(chosen.threads)
     service = Service(data, world)
     service.start()
     clients = [
-        *(load_clients.Writer(world, n, chance.randrange(2**32)) for n in range(asked.writers)),
-        *(load_clients.Reader(world, chance.randrange(2**32)) for _ in range(asked.readers)),
+        *(load_clients.Writer(world, n, chance.randrange(2**32)) for n in range(chosen.writers)),
+        *(load_clients.Reader(world, chance.randrange(2**32)) for _ in range(chosen.readers)),
     ]
     try:
         for client in clients:
             client.start()
-        samples = _strike(asked, service, chance, data)
+        samples = _strike(chosen, service, chance, data)
         world.over.set()
         for client in load_clients.finished(clients, _PATIENCE):
             world.blame(client.name, ["the client does not end"])
@@ -114,31 +116,31 @@ def run(asked: argparse.Namespace, data: Path) -> World:
         world.over.set()
         service.stop()
     _check_stored(world, data)
-    _report(world, asked, samples)
+    _report(world, chosen, samples)
     return world
 
 
 def _strike(
-    asked: argparse.Namespace, service: Service, chance: random.Random, data: Path
+    chosen: argparse.Namespace, service: Service, chance: random.Random, data: Path
 ) -> list[int]:
     """Kill the service at random until the time is over; the rows not folded, as sampled."""
     samples: list[int] = []
     now = time.monotonic()
-    end, next_sample, next_kill = now + asked.minutes * 60, now + _SAMPLE_EVERY, now
-    next_kill += _pause(asked, chance)
+    end, next_sample, next_kill = now + chosen.minutes * 60, now + _SAMPLE_EVERY, now
+    next_kill += _pause(chosen, chance)
     while (now := time.monotonic()) < end:
         if now >= next_kill:
             service.kill(chance)
-            next_kill = time.monotonic() + _pause(asked, chance)
+            next_kill = time.monotonic() + _pause(chosen, chance)
         if now >= next_sample:
-            samples += _unfolded(data, asked.threads)
+            samples += _unfolded(data, chosen.threads)
             next_sample = time.monotonic() + _SAMPLE_EVERY
         time.sleep(_TICK)
     return samples
 
 
-def _pause(asked: argparse.Namespace, chance: random.Random) -> float:
-    return _FIRST_KILL + chance.expovariate(1 / max(0.1, asked.kill_every - _FIRST_KILL))
+def _pause(chosen: argparse.Namespace, chance: random.Random) -> float:
+    return _FIRST_KILL + chance.expovariate(1 / max(0.1, chosen.kill_every - _FIRST_KILL))
 
 
 def _check_all(world: World) -> None:
@@ -185,9 +187,9 @@ def _check_stored(world: World, data: Path) -> None:
             world.blame(" ".join(command), [*done.stdout.splitlines()[:20], done.stderr[-2_000:]])
 
 
-def _report(world: World, asked: argparse.Namespace, samples: list[int]) -> None:
+def _report(world: World, chosen: argparse.Namespace, samples: list[int]) -> None:
     counts = world.counts
-    print(f"\n| in {asked.minutes:g} minutes, seed {asked.seed} | |\n|---|---|")
+    print(f"\n| in {chosen.minutes:g} minutes, seed {chosen.seed} | |\n|---|---|")
     for what in (
         "pages", "walks to the end", "posts", "edits", "retractions", "votes", "kills of all",
         "kills of a worker", "unanswered", "refused", "violations",
@@ -202,8 +204,18 @@ def _report(world: World, asked: argparse.Namespace, samples: list[int]) -> None
         print(f"VIOLATION {each}")
 
 
-def main() -> None:
-    """Run it as the command line says."""
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Load and kill for half an hour, or for some seconds."""
+    short = ["--minutes", "0.3", "--kill-every", "6"]
+    with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
+        counts = run(asked(short if quick else []), Path(folder)).counts
+    kills = counts["kills of all"] + counts["kills of a worker"]
+    detail = f"{counts['pages']:,} pages, {counts['posts']:,} posts, {kills} kills"
+    yield Bar("mixed_load", counts["violations"], 0, detail, unit="violations")
+
+
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description="Mixed load with kills, every page checked.")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--threads", type=int, default=4)
@@ -211,9 +223,14 @@ def main() -> None:
     parser.add_argument("--readers", type=int, default=2)
     parser.add_argument("--kill-every", type=float, default=15.0, metavar="SECONDS", help="mean")
     parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Run it as the command line says."""
+    chosen = asked(None)
     with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
-        world = run(asked, Path(folder))
+        world = run(chosen, Path(folder))
     sys.exit(1 if world.counts["violations"] else 0)
 
 

@@ -104,47 +104,47 @@ class Server:
 
 
 @contextlib.contextmanager
-def product(data: Path, first: str, *, rules: Mapping[str, str] | None = None) -> Iterator[Server]:
+def product(
+    data: Path, first: str, *, rules: Mapping[str, str] = OPEN, root: Path = ROOT
+) -> Iterator[Server]:
     """Run the product on a folder of data, until `first` is answered.
 
-    `rules` are those for posts, `OPEN` where nobody says which.
+    `rules` are those for posts; `root` may be another checkout with an environment of its own.
     """
     environ = {
         "DATASTORE_PROJECT_ID": loading.PROJECT,
         "DATA_DIR": str(data),
         "SECRET": SECRET,
         "HOST": "127.0.0.1",
-        **(OPEN if rules is None else rules),
+        **rules,
     }
-    with _running(["--config", str(_CONFIG), "main:app"], environ, first) as server:
+    config = root / "scripts" / "serving.py"
+    with _running(["--config", str(config), "main:app"], environ, first, root) as server:
         yield server
 
 
 @contextlib.contextmanager
-def plain(bodies: Path, first: str) -> Iterator[Server]:
-    """Run the floor with what lies in a folder."""
-    with other("benchmarks.serving.floor:app", {"SERVED": str(bodies)}, first) as server:
-        yield server
-
-
-@contextlib.contextmanager
-def other(app: str, environ: dict[str, str], first: str) -> Iterator[Server]:
-    """Run another application as the product is run, until `first` is answered."""
+def floor(bodies: Path, first: str) -> Iterator[Server]:
+    """Run the floor with what lies in a folder, as the product is run."""
     settings = _settings()
     arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
     arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
-    with _running([*arguments, app], environ, first) as server:
+    app = "benchmarks.serving.floor:app"
+    with _running([*arguments, app], {"SERVED": str(bodies)}, first, ROOT) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _running(arguments: list[str], environ: dict[str, str], first: str) -> Iterator[Server]:
+def _running(
+    arguments: list[str], environ: dict[str, str], first: str, root: Path
+) -> Iterator[Server]:
     port = free_port()
     bind = [] if "HOST" in environ else ["--bind", f"127.0.0.1:{port}"]
+    python = sys.executable if root == ROOT else str(root / ".venv" / "bin" / "python")
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", *bind, *arguments],
-        cwd=ROOT,
+        [python, "-m", "gunicorn", *bind, *arguments],
+        cwd=root,
         env=without_settings() | environ | {"PORT": str(port)},
         stdout=subprocess.DEVNULL,
     )

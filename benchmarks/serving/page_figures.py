@@ -9,15 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from benchmarks.bars import Bar
 from benchmarks.serving import lean_client
 
 FIRST = "first page"
-# The kinds of `Starts` that are cold, and what they are.
-_COLD = {
-    "process": "the first answer of a process",
-    "thread": "new thread, new process",
-    "new": "new thread, process that serves",
-}
+WHOLE = "whole thread"
 _MIB = 1 << 20
 
 
@@ -76,23 +72,16 @@ class Bill(msgspec.Struct):
 class Starts(msgspec.Struct):
     """Starts of the product: seconds to the first answer, bytes then, seconds of first pages.
 
-    `process`: the first request that a process ever answers; `thread`: the first for this thread, a
-    few requests later; `new`: the first for a thread like it, of a process that has served for a
-    while; `made`: pages of it that nobody has asked for; `rested`: the page that the process keeps,
-    asked for after it had nothing to do for as long as before `process`; `kept`: the same in turns
-    with the others, by the same client on the same connection, the median of each start; `row`: the
-    same in rows on connections of their own, as pages of the table are, of the process of `new`.
+    `new`: the first page of a thread that a process which has served for a while was never asked
+    for; `kept`: the page that it keeps, asked for in turns with the others by the same client, the
+    median of each start; `made`: a page of that thread of a length that nobody has asked for.
     """
 
     seconds: list[float]
     memory: list[int]
-    process: dict[int, list[float]]
-    thread: dict[int, list[float]]
     new: dict[int, list[float]]
-    made: dict[int, list[float]]
-    rested: dict[int, list[float]]
     kept: dict[int, list[float]]
-    row: dict[int, list[float]]
+    made: dict[int, list[float]]
 
 
 class Written(msgspec.Struct):
@@ -106,11 +95,10 @@ class Run(msgspec.Struct):
     """All that one run has found."""
 
     shape: str
-    figures: list[Figures] = []
-    bills: list[Bill] = []
-    starts: Starts | None = None
-    written: list[Written] = []
-    empty: float = 0.0  # seconds of the floor's 304
+    figures: list[Figures]
+    bills: list[Bill]
+    starts: Starts
+    written: list[Written]
 
 
 def request(path: str, headers: dict[str, str] | None = None, body: str = "") -> str:
@@ -145,11 +133,7 @@ def _late(seconds: Sequence[float]) -> float:
 
 def markdown(run: Run) -> str:
     """All tables."""
-    parts = [f"One run over {run.shape}.", _reads(run), _ratios(run)]
-    if run.written:
-        parts.append(_writes(run))
-    if run.starts:
-        parts.append(_starts(run.starts))
+    parts = [f"One run over {run.shape}.", _reads(run), _writes(run), _starts(run.starts)]
     return "\n\n".join(parts)
 
 
@@ -172,56 +156,33 @@ def _reads(run: Run) -> str:
     return "\n".join(lines)
 
 
-def _ratios(run: Run) -> str:
-    lines = ["| ratio | value | bar |", "|---|---:|---:|"]
-    return "\n".join(
-        [*lines, *(f"| {says} | {value:.2f} | {bar} |" for says, value, bar in _all(run))]
-    )
-
-
-def _all(run: Run) -> Iterator[tuple[str, float, str]]:
+def bars(run: Run) -> Iterator[Bar]:
+    """The bars of a run, each at the largest size that has what it compares."""
     found = {(each.name, each.size): each for each in run.figures}
     sizes = sorted({size for _, size in found})
     low, high = found[FIRST, sizes[0]], found[FIRST, sizes[-1]]
-    yield f"first page at {high.size:,} to one at {low.size:,}", high.p50 / low.p50, "1.5"
-    for size in sizes:
-        page = found[FIRST, size].p50
-        if run.empty:
-            yield f"the floor's empty 304 to a 200, first page at {size:,}", run.empty / page, ""
-        for name in ("first page", "whole thread"):
-            known = found.get((f"{name}, 304", size))
-            if known:
-                whole = found[name, size]
-                yield f"304 to a 200, {name} at {size:,}", known.p50 / whole.p50, "0.5"
-                says = f"304 to a 200 in bytes sent, {name} at {size:,}"
-                yield says, known.sent / whole.sent, "0.5"
-        every = found.get(("whole thread", size))
-        if every:
-            yield f"whole thread at {size:,} to the floor", every.p50 / every.floor_p50, "2"
-        if run.starts and size in run.starts.process:
-            yield from _first(run.starts, size, page, found["first page, 304", size].p50)
+    detail = f"first page of {high.size:,}, warm, to one of {low.size:,}"
+    yield Bar("pages size", high.p50 / low.p50, 1.5, detail)
+    yield Bar("pages first", _to_floor(high), 2.0, f"first page of {high.size:,} to the floor")
+    whole = max((each for each in run.figures if each.name == WHOLE), key=lambda each: each.size)
+    detail = f"whole thread of {whole.size:,} to the floor"
+    yield Bar("pages whole", _to_floor(whole), 2.0, detail)
+    starts = run.starts
+    size = max(size for size, times in starts.new.items() if times)
+    median = statistics.median
+    detail = f"first page of {size:,}, new to its process, to a kept one"
+    yield Bar("pages cold", median(starts.new[size]) / median(starts.kept[size]), 3.0, detail)
+    known = found[f"{FIRST}, 304", size].p50
+    yield Bar("pages 304", known / median(starts.made[size]), 0.5, "304 to a page that is made")
+    written = run.written[-1]
+    after = median(written.times["page after post"]) / high.floor_p50
+    detail = f"first page of {written.size:,} right after a post to the floor"
+    yield Bar("pages after a post", after, 13.0, detail)
+    yield Bar("pages memory", median(starts.memory) / _MIB, 200.0, "after a start", unit="MiB")
 
 
-def _first(
-    starts: Starts, size: int, page: float, known: float
-) -> Iterator[tuple[str, float, str]]:
-    """What is asked for the first time, to seconds of a warm page and of a 304."""
-    for kind, says in _COLD.items():
-        times = getattr(starts, kind).get(size)
-        if times:
-            yield f"first page at {size:,}, {says}, to warm", statistics.median(times) / page, "3"
-    for kind in ("thread", "new"):
-        times = getattr(starts, kind).get(size)
-        if times:
-            says = f"first page at {size:,}, {_COLD[kind]}, to warm in turns"
-            yield says, statistics.median(times) / statistics.median(starts.kept[size]), "3"
-            says = f"first page at {size:,}, {_COLD[kind]}, to warm in a row of the same process"
-            yield says, statistics.median(times) / statistics.median(starts.row[size]), "3"
-    process, rested = starts.process[size], starts.rested[size]
-    says = f"first page at {size:,}, {_COLD['process']}, to warm after a rest as long"
-    yield says, statistics.median(process) / statistics.median(rested), "3"
-    made = statistics.median(starts.made[size])
-    yield f"304 to a 200 that is made, at {size:,}", known / made, "0.5"
+def _to_floor(each: Figures) -> float:
+    return each.p50 / each.floor_p50
 
 
 def _writes(run: Run) -> str:
@@ -248,16 +209,11 @@ def _starts(starts: Starts) -> str:
             "First pages, ms:"
         ),
         "",
-        (
-            f"| comments | {' | '.join(_COLD.values())} | page that is made | warm, after a rest "
-            "| warm, in turns | warm, in a row |"
-        ),
-        "|---:|" + "---:|" * (len(_COLD) + 4),
+        "| comments | new to its process | made | kept, in turns with these |",
+        "|---:|---:|---:|---:|",
     ]
-    for size in starts.process:
-        kinds = [
-            getattr(starts, kind).get(size) for kind in (*_COLD, "made", "rested", "kept", "row")
-        ]
+    for size in starts.kept:
+        kinds = [starts.new[size], starts.made[size], starts.kept[size]]
         cells = [_ms(statistics.median(times)) if times else "" for times in kinds]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     return "\n".join(lines)

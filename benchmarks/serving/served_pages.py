@@ -20,13 +20,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.layouts import comparison
+from benchmarks.bars import Bar
 from benchmarks.serving import gunicorn_process, lean_client, page_bills, page_figures, page_writer
 from benchmarks.threads import conversations, loading, shapes
 from comments.domain import records
@@ -40,12 +39,8 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _QUICK_ROUNDS = 3
-_WARMING = 3  # requests for another thread, until only this one is cold
 _SERVED = 200  # requests more, until the process has served for a while
 _BETWEEN = 20  # requests between two threads that are new to it
-_REST = 0.3  # seconds without a request, as a process has had them before its first one
-_RESTS = 3
-_ROWS = 5  # on connections of their own
 _COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
 _COPIED = 10_000  # comments of the longest one that is copied
 _MADE = range(51, 71)  # comments of pages that nobody has asked for before
@@ -142,9 +137,8 @@ def stock(
                     )
                     name = records.ThreadName(SITE, f"t{size}-{number}")
                     loading.add_thread(engine, name, copy, is_folded=True)
-                target = comparison.chosen(thread)
+                target = conversations.busy_comment(thread)
                 found.append(Stocked(size, target, conversations.sizes(thread)[target]))
-                comparison.note(f"{size} comments stored")
     return found
 
 
@@ -157,8 +151,8 @@ def _add(engine: inprocess.Engine, name: str, thread: Sequence[conversations.Sai
 
 def read(
     data: Path, folder: Path, calls: Sequence[page_figures.Call], chosen: argparse.Namespace
-) -> tuple[list[page_figures.Figures], float]:
-    """Measure what is read, warm and at rest, ours and the floor in turns; and the empty answer."""
+) -> list[page_figures.Figures]:
+    """Measure what is read, warm and at rest, ours and the floor in turns."""
     bodies = folder / "bodies"
     bodies.mkdir()
     with gunicorn_process.product(data, calls[0].path) as product:
@@ -171,7 +165,7 @@ def read(
             ways[call] = call.way(f"ours {number}", product.port, tag)
         with lean_client.connected(product.port) as connection:
             sizes = {call: connection.learn(way) for call, way in ways.items()}
-        with gunicorn_process.plain(bodies, "/0") as plain:
+        with gunicorn_process.floor(bodies, "/0") as plain:
             floors = {
                 call: lean_client.Way(
                     f"plain {number}", plain.port, page_figures.request(f"/{number}")
@@ -181,14 +175,11 @@ def read(
             every = [
                 way for pair in zip(ways.values(), floors.values(), strict=True) for way in pair
             ]
-            nothing = lean_client.Way("empty", plain.port, page_figures.request("/"), 304)
-            every.append(nothing)
             times = ask(lean_client.Order(every, chosen.rounds, chosen.each, chosen.seconds))
-    found = [
+    return [
         page_figures.figures(call, sizes[call], times, ways[call].name, floors[call].name)
         for call in calls
     ]
-    return found, statistics.median(times.alone[nothing.name])
 
 
 def ask(order: lean_client.Order) -> lean_client.Times:
@@ -217,26 +208,13 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[page_f
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> page_figures.Starts:
     """Start the product again and again: how soon it answers, its memory, its first pages."""
-    found = page_figures.Starts([], [], {}, {}, {}, {}, {}, {}, {})
+    found = page_figures.Starts([], [], {}, {}, {})
     sizes = learn(data, threads)
     for _ in range(times):
         for thread in threads[1:]:
-            way, size = cold(thread.path), sizes[thread.path]
-            with _started(data, found) as connection:
-                # The process behind it has answered nothing yet but perhaps its health.
-                found.process.setdefault(thread.size, []).append(connection.turn(way, size))
-                found.rested.setdefault(thread.size, []).extend(rested(connection))
             with _started(data, found) as connection:
                 connection.learn(cold(threads[0].path))
-                for _ in range(_WARMING):
-                    connection.ask()
-                found.thread.setdefault(thread.size, []).append(connection.turn(way, size))
                 serve(connection, thread, sizes, found)
-                row = found.row.setdefault(thread.size, [])
-                for _ in range(_ROWS):
-                    row += lean_client.alone(
-                        lean_client.Way("row", connection.port, way.request), _BETWEEN
-                    )
     return found
 
 
@@ -253,15 +231,6 @@ def learn(data: Path, threads: Sequence[Stocked]) -> dict[str, int]:
         lean_client.connected(product.port) as connection,
     ):
         return {path: connection.learn(cold(path)) for path in paths}
-
-
-def rested(connection: lean_client.Connection) -> Iterator[float]:
-    """Ask a process for what it keeps, when it has had nothing to do for a while."""
-    for _ in range(_RESTS):
-        for _ in range(_BETWEEN):
-            connection.ask()
-        time.sleep(_REST)
-        yield connection.ask()
 
 
 def serve(
@@ -297,24 +266,27 @@ def measure(chosen: argparse.Namespace) -> page_figures.Run:
     """Measure everything."""
     shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
     kind = "real" if chosen.shape else "grown"
-    run = page_figures.Run(f"a {kind} discussion of {len(shape):,} comments, cut or repeated")
     with tempfile.TemporaryDirectory(prefix="serving-") as name:
         folder = Path(name)
         data = folder / "data"
         threads = stock(data, shape, chosen.sizes, copied=True)
         calls = [call for thread in threads for call in thread.calls()]
-        run.bills = page_bills.bills(data, calls)
-        run.figures, run.empty = read(data, folder, calls, chosen)
-        comparison.note("read")
-        run.starts = start(data, threads, chosen.starts)
-        comparison.note("started")
-        run.written = write_to(data, threads, chosen.writes)
-        comparison.note("written")
-    return run
+        return page_figures.Run(
+            shape=f"a {kind} discussion of {len(shape):,} comments, cut or repeated",
+            bills=page_bills.bills(data, calls),
+            figures=read(data, folder, calls, chosen),
+            starts=start(data, threads, chosen.starts),
+            written=write_to(data, threads, chosen.writes),
+        )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print."""
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Measure what is read and written."""
+    yield from page_figures.bars(measure(asked(["--quick"] if quick else [])))
+
+
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", type=Path)
     parser.add_argument("--sizes", type=_sizes, default=None)
@@ -322,12 +294,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true")
     chosen = parser.parse_args(arguments)
     chosen.sizes = chosen.sizes or (_QUICK_SIZES if chosen.quick else SIZES)
-    chosen.rounds, chosen.each, chosen.seconds = chosen.rounds, 20, 0.4
-    chosen.starts, chosen.writes = 9, 20
+    chosen.each, chosen.seconds, chosen.starts, chosen.writes = 20, 0.4, 9, 20
     if chosen.quick:
         chosen.rounds, chosen.seconds = _QUICK_ROUNDS, 0.1
         chosen.starts, chosen.writes = 1, 3
-    print(page_figures.markdown(measure(chosen)))
+    return chosen
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print tables and bars."""
+    run = measure(asked(arguments))
+    print(page_figures.markdown(run), *page_figures.bars(run), sep="\n")
 
 
 def _sizes(text: str) -> tuple[int, ...]:

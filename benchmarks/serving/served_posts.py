@@ -7,15 +7,15 @@ What is posted is durable, counted and told to the outbox, and delivered meanwhi
     one       all answer one comment
     apart     each answers a comment of its own
 
-each alone (p50 of a post in ms) and as eight (posts in a second, p50 and p99 of each). With
-`--beside FOLDER`, another checkout of this project with an environment of its own, both run at
-once on data of their own and are asked in turns, so that what else the machine does meets both.
-A round's rest is the pause in which each delivers its events. With `--guarded` this checkout runs
-once more, with limits on posts that nobody reaches and authors that are known: each post goes
-through admission, two reads and two writes more, and all of them meet at one network's row. Usage:
+each alone (p50 of a post in ms) and as eight (posts in a second, p50 and p99 of each). The floor is
+asked in turns with the product: a bare Flask handler that commits each post to a SQLite file. With
+`--beside FOLDER` another checkout of this project, with an environment of its own, is asked too,
+on data of its own. After each run there is a pause in which events are delivered. With `--guarded`
+this checkout runs once more, with limits on posts that nobody reaches and authors that are known:
+each post goes through admission, two reads and two writes more, and all meet at one network's row.
 
     python -m benchmarks.serving.served_posts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
-                                   [--beside FOLDER] [--guarded]
+                                              [--beside FOLDER] [--guarded]
 """
 
 import argparse
@@ -25,20 +25,20 @@ import json
 import selectors
 import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.bars import Bar
 from benchmarks.serving import gunicorn_process
 
 CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
-GUARDED = "guarded"
+THIS, GUARDED, FLOOR = "this", "guarded", "floor"
+ALONE, BY_EIGHT = 5.0, 1.0  # times the floor at most: what the fastest durable peer takes
 RULES = gunicorn_process.OPEN | dict.fromkeys(
     ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
 )
@@ -46,11 +46,11 @@ REST = 1.5  # seconds after each run, in which events are delivered
 _TEXT = "I have been thinking about *this* for a while. There is more to it than meets the eye."
 
 
-def request(parent: str | None, name: str, token: str = "") -> bytes:
+def request(parent: str | None, name: str, token: str = "", path: str = PATH) -> bytes:
     """A post as it is sent. Without a key each is another comment."""
     body = {"name": name, "body": _TEXT} | ({} if parent is None else {"parent": parent})
     sent = json.dumps(body).encode()
-    head = f"POST {PATH} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     if token:
         head += f"Authorization: Bearer {token}\r\n"
     return f"{head}Content-Length: {len(sent)}\r\n\r\n".encode() + sent
@@ -136,89 +136,116 @@ def _posted(port: int) -> Any:
         return json.loads(connection.getresponse().read())
 
 
+class Found:
+    """What was found of one server in one case: seconds of posts, and posts in a second."""
+
+    def __init__(self) -> None:
+        self.alone: list[float] = []
+        self.crowd: list[float] = []
+        self.rates: list[float] = []
+
+    def add(self, port: int, requests: Sequence[bytes], seconds: float) -> None:
+        """Measure a round."""
+        self.alone += run(port, requests[:1], seconds / 2)[1]
+        rate, times = run(port, requests, seconds)
+        self.rates.append(rate)
+        self.crowd += times
+        time.sleep(REST)
+
+
 @contextlib.contextmanager
-def served(root: Path, data: Path, rules: Mapping[str, str]) -> Iterator[int]:
-    """Run a checkout's product; its port. Another checkout's has no rules for posts."""
-    if root == gunicorn_process.ROOT:
-        with gunicorn_process.product(data, "/healthz", rules=rules) as server:
-            yield server.port
-        return
-    code = (
-        "import sys, pathlib, benchmarks.serving.gunicorn_process as p\n"
-        "with p.product(pathlib.Path(sys.argv[1]), '/healthz') as s:\n"
-        "    print(s.port, flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [root / ".venv" / "bin" / "python", "-c", code, data],
-        cwd=root,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        yield int(process.stdout.readline()) if process.stdout else 0
-        process.communicate("")
-
-
-def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], dict[str, list[Any]]]:
-    """Measure every case of every tree, in turns."""
-    roots = {"this": gunicorn_process.ROOT}
-    if chosen.guarded:
-        roots[GUARDED] = gunicorn_process.ROOT
-    if chosen.beside:
-        roots["beside"] = chosen.beside.resolve()
-    found: dict[tuple[str, str], dict[str, list[Any]]] = {}
+def servers(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, int]]:
+    """Run all that is asked; their ports by name."""
+    bodies = folder / FLOOR
+    bodies.mkdir()
+    (bodies / "0").write_text("{}")
     with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="httpposts-")))
-        ports = {}
-        for name, root in roots.items():
+        floor = stack.enter_context(gunicorn_process.floor(bodies, "/0"))
+        ports = {FLOOR: floor.port}
+        product = gunicorn_process.product
+        for name, root, rules in trees(chosen):
             (folder / name).mkdir()
-            ports[name] = stack.enter_context(
-                served(root, folder / name, RULES if name == GUARDED else gunicorn_process.OPEN)
-            )
+            running = product(folder / name, "/healthz", rules=rules, root=root)
+            ports[name] = stack.enter_context(running).port
+        yield ports
+
+
+def trees(chosen: argparse.Namespace) -> Iterator[tuple[str, Path, Mapping[str, str]]]:
+    """The products that run: a name, a checkout, rules for posts."""
+    yield THIS, gunicorn_process.ROOT, gunicorn_process.OPEN
+    if chosen.guarded:
+        yield GUARDED, gunicorn_process.ROOT, RULES
+    if chosen.beside:
+        yield "beside", chosen.beside.resolve(), gunicorn_process.OPEN
+
+
+def requests_of(name: str, port: int, case: str) -> list[bytes]:
+    """What the clients of a server send."""
+    if name == FLOOR:
+        return [request(None, f"writer {place}", path="/") for place in range(CLIENTS)]
+    tokens = [_posted(port)["token"] if name == GUARDED else "" for _ in range(CLIENTS)]
+    return [
+        request(parent, f"writer {place}", tokens[place])
+        for place, parent in enumerate(parents(port, case))
+    ]
+
+
+def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], Found]:
+    """Measure every case of every server, in turns."""
+    found: dict[tuple[str, str], Found] = {}
+    with (
+        tempfile.TemporaryDirectory(prefix="posts-") as folder,
+        servers(Path(folder), chosen) as ports,
+    ):
         for number in range(chosen.rounds):
             for case in chosen.cases.split(","):
                 turns = list(ports.items())
                 for name, port in turns if number % 2 else reversed(turns):
-                    known = name == GUARDED
-                    sent = [
-                        request(parent, f"writer {place}", _posted(port)["token"] if known else "")
-                        for place, parent in enumerate(parents(port, case))
-                    ]
-                    kept = found.setdefault(
-                        (case, name), {"alone": [], "crowd": [], "rates": [], "each": []}
-                    )
-                    kept["alone"] += run(port, sent[:1], chosen.seconds / 2)[1]
-                    rate, times = run(port, sent, chosen.seconds)
-                    kept["rates"].append(rate)
-                    kept["crowd"] += times
-                    time.sleep(REST)
+                    sent = requests_of(name, port, case)
+                    found.setdefault((case, name), Found()).add(port, sent, chosen.seconds)
     return found
 
 
-def row(case: str, name: str, times: dict[str, list[float]]) -> str:
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Compare posts with the floor."""
+    found = measure(asked(["--rounds", "1", "--seconds", "0.5"] if quick else []))
+    median = statistics.median
+    for case in CASES:
+        ours, floor = found[case, THIS], found[case, FLOOR]
+        alone, rate = median(ours.alone), median(ours.rates)
+        detail = f"{case}: {alone * 1000:.1f} ms, floor {median(floor.alone) * 1000:.1f} ms"
+        yield Bar(f"posts alone, {case}", alone / median(floor.alone), ALONE, detail)
+        detail = f"{case}: {rate:.0f} posts/s, floor {median(floor.rates):.0f}/s"
+        yield Bar(f"posts by eight, {case}", median(floor.rates) / rate, BY_EIGHT, detail)
+
+
+def row(case: str, name: str, found: Found) -> str:
     """A line of the table."""
-    crowd = sorted(times["crowd"])
+    crowd = sorted(found.crowd)
     return (
-        f"| {case} | {name} | {statistics.median(times['alone']) * 1000:.2f} "
-        f"| {statistics.median(times['rates']):.0f} | {statistics.median(crowd) * 1000:.1f} "
+        f"| {case} | {name} | {statistics.median(found.alone) * 1000:.2f} "
+        f"| {statistics.median(found.rates):.0f} | {statistics.median(crowd) * 1000:.1f} "
         f"| {crowd[int(len(crowd) * 0.99)] * 1000:.0f} |"
     )
 
 
-def main() -> None:
-    """Measure, and print the table."""
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--cases", default=",".join(CASES))
     options.add_argument("--beside", type=Path)
     options.add_argument("--guarded", action="store_true")
-    found = measure(options.parse_args())
-    print("| case | tree | alone, p50 ms | 8 clients, posts/s | p50 ms | p99 ms |")
+    return options.parse_args(arguments)
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    print("| case | server | alone, p50 ms | 8 clients, posts/s | p50 ms | p99 ms |")
     print("|---|---|---|---|---|---|")
-    for (case, name), times in found.items():
-        print(row(case, name, times))
-    sys.stdout.flush()
+    for (case, name), found in measure(asked(None)).items():
+        print(row(case, name, found))
 
 
 if __name__ == "__main__":

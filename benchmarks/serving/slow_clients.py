@@ -16,6 +16,7 @@ Prints Markdown. With the defaults it takes 20 minutes; `--seconds 5` shows that
 
 import argparse
 import contextlib
+import dataclasses
 import itertools
 import selectors
 import socket
@@ -29,6 +30,7 @@ from pathlib import Path
 
 import msgspec
 
+from benchmarks.bars import Bar
 from benchmarks.serving import gunicorn_process, lean_client, page_figures, served_pages
 from benchmarks.threads import shapes
 
@@ -223,8 +225,50 @@ def p99(times: Sequence[float]) -> float:
     return sorted(times)[len(times) * 99 // 100]
 
 
-def line(order: Order, server: gunicorn_process.Server, page: str) -> tuple[str, bool]:
-    """Attack a server; a row of the table, and whether the reader was served well."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an attack did: to its connections, to the reader and to the server's memory."""
+
+    order: Order
+    ended: Ended
+    before: list[float]
+    meanwhile: list[float]
+    memory: tuple[int, int]
+
+    @property
+    def ratio(self) -> float:
+        """The reader's p99 beside the one before; what he may always wait for counts as `_MOST`."""
+        return p99(self.meanwhile) / max(_LEAST / _MOST, p99(self.before))
+
+    @property
+    def source(self) -> str:
+        """From how many addresses it came."""
+        places = min(self.order.places, self.order.clients)
+        return "one" if places == 1 else str(places)
+
+    def line(self) -> str:
+        """A row of the table."""
+        ended, (rest, most) = self.ended, self.memory
+        how = ", ".join(f"{count} x {said}" for said, count in sorted(ended.answers.items()))
+        after = f"{statistics.median(ended.after):.0f} s" if ended.after else "-"
+        cells = (
+            self.order.kind,
+            self.source,
+            f"{ended.opened - ended.refused:,}",
+            how or "none",
+            after,
+            f"{p99(self.before) * 1e3:.1f}",
+            f"{p99(self.meanwhile) * 1e3:.1f}",
+            f"{len(self.meanwhile):,}",
+            f"{rest / 1e6:.0f}",
+            f"{most / 1e6:.0f}",
+            "yes" if self.ratio <= _MOST else "NO",
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def attack(order: Order, server: gunicorn_process.Server, page: str) -> Outcome:
+    """Attack a server while somebody reads."""
     reader = Reader(server, page)
     before, rest = reader.read(max(5.0, order.seconds / 4)), reader.memory
     with attacking(order) as process:
@@ -233,23 +277,7 @@ def line(order: Order, server: gunicorn_process.Server, page: str) -> tuple[str,
         assert process.stdout is not None  # noqa: S101 - it was asked for
         output = process.stdout.read()
     ended = msgspec.json.decode(output, type=Ended)
-    good = p99(meanwhile) <= max(_LEAST, _MOST * p99(before))
-    how = ", ".join(f"{count} x {said}" for said, count in sorted(ended.answers.items())) or "none"
-    after = f"{statistics.median(ended.after):.0f} s" if ended.after else "-"
-    cells = (
-        order.kind,
-        "one" if order.places == 1 else str(min(order.places, order.clients)),
-        f"{ended.opened - ended.refused:,}",
-        how,
-        after,
-        f"{p99(before) * 1e3:.1f}",
-        f"{p99(meanwhile) * 1e3:.1f}",
-        f"{len(meanwhile):,}",
-        f"{rest / 1e6:.0f}",
-        f"{reader.memory / 1e6:.0f}",
-        "yes" if good else "NO",
-    )
-    return f"| {' | '.join(cells)} |", good
+    return Outcome(order, ended, before, meanwhile, (rest, reader.memory))
 
 
 _HEAD = (
@@ -267,8 +295,30 @@ _HEAD = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Attack, measure and print."""
+def measure(chosen: argparse.Namespace) -> Iterator[Outcome]:
+    """Make every attack, each on a server of its own."""
+    with tempfile.TemporaryDirectory(prefix="slow-") as name:
+        data = Path(name) / "data"
+        (thread,) = served_pages.stock(data, shapes.grown(2_251), [chosen.size])
+        for places, kind in itertools.product(chosen.places.split(","), chosen.kinds.split(",")):
+            with gunicorn_process.product(data, "/healthz") as server:
+                many = 1 if places == "one" else _ADDRESSES
+                whole = f"{thread.path}&limit=all"
+                order = Order(server.port, kind, chosen.clients, many, chosen.seconds, whole)
+                yield attack(order, server, thread.path)
+
+
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Make every attack, or a short one."""
+    short = ["--seconds", "5", "--size", "500", "--kinds", "drip", "--from", "many"]
+    for each in measure(asked(short if quick else [])):
+        before, meanwhile = p99(each.before) * 1000, p99(each.meanwhile) * 1000
+        detail = f"a reader's p99 {meanwhile:.0f} ms, before {before:.0f} ms"
+        yield Bar(f"slow {each.order.kind} from {each.source}", each.ratio, _MOST, detail)
+
+
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--clients", type=int, default=200)
@@ -276,25 +326,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--from", dest="places", default="many,one")
     parser.add_argument("--size", type=int, default=SIZE, help="comments of the long thread")
     parser.add_argument("--attack", action="store_true", help="carry out an order read from stdin")
-    chosen = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Attack, measure and print."""
+    chosen = asked(arguments)
     if chosen.attack:
         order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
         sys.stdout.buffer.write(msgspec.json.encode(Attack(order).run()))
         return
-    with tempfile.TemporaryDirectory(prefix="slow-") as name:
-        data = Path(name) / "data"
-        (thread,) = served_pages.stock(data, shapes.grown(2_251), [chosen.size])
-        print(f"| {' | '.join(_HEAD)} |\n|---|---|{'---:|' * (len(_HEAD) - 3)}---|")
-        is_good = True
-        for places, kind in itertools.product(chosen.places.split(","), chosen.kinds.split(",")):
-            with gunicorn_process.product(data, "/healthz") as server:
-                many = 1 if places == "one" else _ADDRESSES
-                whole = f"{thread.path}&limit=all"
-                order = Order(server.port, kind, chosen.clients, many, chosen.seconds, whole)
-                row, good = line(order, server, thread.path)
-                print(row, flush=True)
-                is_good &= good
-    sys.exit(0 if is_good else 1)
+    print(f"| {' | '.join(_HEAD)} |\n|---|---|{'---:|' * (len(_HEAD) - 3)}---|")
+    for each in measure(chosen):
+        print(each.line(), flush=True)
 
 
 if __name__ == "__main__":

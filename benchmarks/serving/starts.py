@@ -9,7 +9,7 @@ acknowledged and is not there are failures too.
     python -m benchmarks.serving.starts [--starts 300] [--workers 2,4,8] [--writers 8]
                                         [--seconds 1.5]
 
-Prints Markdown; what failed is kept in a folder that it names. 300 starts take half an hour.
+Prints Markdown; the logs of failed starts are kept. 300 starts take half an hour.
 """
 
 import argparse
@@ -25,6 +25,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks.bars import Bar
 from benchmarks.serving import gunicorn_process, served_posts
 
 _SAID = re.compile(rb"answers at http://[^:]+:(\d+)/")
@@ -106,18 +107,9 @@ def line(workers: int, found: Sequence[Start]) -> str:
     return f"| {workers} | {len(found)} | {sum(each.posts for each in found):,} | {failed} |"
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Start, look and print."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument(
-        "--starts", type=int, default=300, help="of all numbers of workers together"
-    )
-    parser.add_argument("--workers", default="2,4,8")
-    parser.add_argument("--writers", type=int, default=served_posts.CLIENTS)
-    parser.add_argument("--seconds", type=float, default=1.5)
-    chosen = parser.parse_args(arguments)
+def measure(chosen: argparse.Namespace) -> dict[int, list[Start]]:
+    """Start again and again; the log of a start with a fault is kept in a folder that is named."""
     numbers = [int(each) for each in chosen.workers.split(",")]
-    kept = Path(tempfile.mkdtemp(prefix="starts-"))
     found: dict[int, list[Start]] = {number: [] for number in numbers}
     for count in range(chosen.starts):
         workers = numbers[count % len(numbers)]
@@ -125,14 +117,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
             start = begin(Path(name), workers, chosen.writers, chosen.seconds)
         found[workers].append(start)
         if start.faults:
-            (kept / f"{count}-{workers}-workers.log").write_text(start.log, encoding="utf-8")
-            sys.stderr.write(f"{count}, {workers} workers: {start.faults}\n")
+            kept = Path(tempfile.mkdtemp(prefix="starts-")) / "log"
+            kept.write_text(start.log, encoding="utf-8")
+            sys.stderr.write(f"{count}, {workers} workers: {start.faults}; {kept}\n")
+    return found
+
+
+def bars(*, quick: bool) -> Iterator[Bar]:
+    """Start under load."""
+    short = ["--starts", "1", "--workers", "2", "--seconds", "0.5"]
+    for workers, found in measure(asked(short if quick else [])).items():
+        failed = sum(bool(each.faults) for each in found)
+        detail = f"of {len(found)} starts with {sum(each.posts for each in found):,} posts"
+        yield Bar(f"starts, {workers} workers", failed, 0, detail, unit="faults")
+
+
+def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--starts", type=int, default=300, help="of all numbers of workers together"
+    )
+    parser.add_argument("--workers", default="2,4,8")
+    parser.add_argument("--writers", type=int, default=served_posts.CLIENTS)
+    parser.add_argument("--seconds", type=float, default=1.5)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    """Start, look and print."""
     print("| workers | starts | posts | starts with a fault |\n|---:|---:|---:|---:|")
-    print("\n".join(line(*each) for each in found.items()))
-    if any(start.faults for starts in found.values() for start in starts):
-        print(f"\nThe logs of those are in {kept}.")
-        sys.exit(1)
-    kept.rmdir()
+    for each in measure(asked(None)).items():
+        print(line(*each))
 
 
 if __name__ == "__main__":

@@ -105,6 +105,14 @@ def sizes(thread: Sequence[Said]) -> dict[str, int]:
     return below
 
 
+def busy_comment(thread: Sequence[Said]) -> str:
+    """The comment that is answered and edited: with about 40 below it, in the middle."""
+    below = sizes(thread)
+    middle = len(thread) // 2
+    places = {each.id: place for place, each in enumerate(thread)}
+    return min(below, key=lambda each: (abs(below[each] - 40), abs(places[each] - middle)))
+
+
 def _id(place: int) -> str:
     return comment_rows.comment_id(hashlib.sha256(f"talk {place}".encode()).digest())
 

@@ -1,0 +1,56 @@
+"""Run benchmarks and print a line for each bar; the exit status is 1 if one is missed.
+
+    python -m benchmarks [NAME ...] [--quick]
+
+Without a name all of them run, one after the other. `--quick` runs each in its shortest form, which
+shows that it works and proves nothing.
+"""
+
+import argparse
+import contextlib
+import itertools
+import sys
+from collections.abc import Sequence
+
+from benchmarks import fanout
+from benchmarks.bars import Benchmark
+from benchmarks.engine import engine_costs, whole_thread
+from benchmarks.mixed_load import kills
+from benchmarks.serving import served_pages, served_posts, slow_clients, starts
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "engine": engine_costs.bars,
+    "thread": whole_thread.bars,
+    "pages": served_pages.bars,
+    "posts": served_posts.bars,
+    "slow_clients": slow_clients.bars,
+    "starts": starts.bars,
+    "mixed_load": kills.bars,
+    "fanout": fanout.bars,
+}
+
+
+def main() -> None:
+    """Run what the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run the bars.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="show that they work, prove nothing")
+    chosen = parser.parse_args()
+    for name in set(chosen.names) - set(BENCHMARKS):
+        parser.error(f"unknown benchmark {name}; choose from {', '.join(BENCHMARKS)}")
+    missed = run(chosen.names or list(BENCHMARKS), quick=chosen.quick)
+    sys.exit(1 if missed else 0)
+
+
+def run(names: Sequence[str], *, quick: bool) -> int:
+    """Run benchmarks; how many bars were missed. What else they print goes to standard error."""
+    missed, output = 0, sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        for bar in itertools.chain.from_iterable(BENCHMARKS[name](quick=quick) for name in names):
+            print(bar, file=output, flush=True)
+            missed += not bar.is_held
+    return missed
+
+
+if __name__ == "__main__":
+    main()
