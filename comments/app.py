@@ -21,7 +21,7 @@ from comments.accounts import first_owner
 from comments.cli import account_commands, commands, console
 from comments.domain import records
 from comments.events import backlog
-from comments.jobs import cloud_tasks, wiring, worker_thread
+from comments.jobs import background_worker, cloud_tasks, wiring
 from comments.reading.materialized import directories
 from comments.sites import site_settings, usage
 from comments.store import connection, server_address
@@ -115,11 +115,11 @@ def note_address(app: flask.Flask, url: str) -> None:
         _log.warning("The address could not be noted in the data folder: %s", error.strerror)
 
 
-def start_worker(app: flask.Flask) -> worker_thread.Worker:
+def start_worker(app: flask.Flask) -> background_worker.Worker:
     """Start what this process does beside answering. Call it after the last fork."""
     kept = context.of(app)
     settings = kept.settings
-    worker = worker_thread.Worker(
+    worker = background_worker.Worker(
         kept.store,
         settings.scheme,
         wiring.handlers(settings),

@@ -27,7 +27,7 @@ import msgspec
 import comments.app
 import comments.config
 import comments.errors
-import comments.jobs.worker_thread
+import comments.jobs.background_worker
 import comments.web.http.problems
 import comments.web.http.response_shapes
 import comments.web.http.security_headers
@@ -77,7 +77,7 @@ _PER_PEER = 64
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
-_workers: "list[comments.jobs.worker_thread.Worker]" = []
+_workers: "list[comments.jobs.background_worker.Worker]" = []
 # Held for ever by the worker that has said where the product answers.
 _said = multiprocessing.Lock()
 

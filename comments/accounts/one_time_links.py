@@ -1,4 +1,4 @@
-"""Tickets: what may be done once, and within a while, by whoever holds a token.
+"""One-time links: what may be done once, and within a while, by whoever holds a token.
 
 Owns the kind Ticket. A token is 256 random bits; the store knows a keyed digest of it. What a
 ticket is for stands in the store and not in the token, so a ticket of one purpose is none of

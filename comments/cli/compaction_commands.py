@@ -45,10 +45,10 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
 
 def minutes(due: float = 0.0) -> int:
     """In how many minutes a server has seen, and cleared, what is due in so many seconds."""
-    from comments.jobs import worker_thread
+    from comments.jobs import background_worker
     from comments.reading.compaction import compactor
 
-    return math.ceil((due + worker_thread.LOOK_EVERY + compactor.GRACE) / 60)
+    return math.ceil((due + background_worker.LOOK_EVERY + compactor.GRACE) / 60)
 
 
 def _sleep(seconds: float) -> None:

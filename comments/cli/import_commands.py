@@ -1,6 +1,7 @@
 """The command that takes over another system's comments: `import SYSTEM FILE`."""
 
 import contextlib
+import importlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +13,15 @@ import flask
 from comments.cli import compaction_commands, console
 from comments.sites import site_settings
 
-_SYSTEMS = ("disqus", "wordpress")
+# The systems that `import` knows, and the module that reads the export of each.
+_READERS = {
+    "disqus": "comments.jobs.importers.disqus",
+    "wordpress": "comments.jobs.importers.wordpress",
+}
 
 
 @click.command("import")
-@click.argument("system", type=click.Choice(_SYSTEMS))
+@click.argument("system", type=click.Choice(tuple(_READERS)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--site", "site_id", required=True, help="The site the comments go to.")
 @click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
@@ -30,9 +35,9 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     """
     from comments.events import dispatcher
     from comments.jobs import wiring
-    from comments.jobs.importers import disqus, import_progress, import_writer, wordpress
+    from comments.jobs.importers import import_progress, import_writer
 
-    reader = {"disqus": disqus.read, "wordpress": wordpress.read}[system]
+    reader = importlib.import_module(_READERS[system]).read
     site, scheme = site_settings.get(site_id), console.settings().scheme
     secret = console.settings().secret
     with import_writer.plan(reader, file, site=site, scheme=scheme, secret=secret) as plan:

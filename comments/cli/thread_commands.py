@@ -41,7 +41,7 @@ def _set_thread(
     All comments of the thread are counted under its categories. People may go on writing; an
     interrupted change goes on by itself, or when the command is run again.
     """
-    from comments.jobs import thread_details
+    from comments.jobs import thread_overrides
 
     if names and no_category:
         raise click.ClickException("give --category, once for each, or --no-category, not both")
@@ -51,12 +51,12 @@ def _set_thread(
             "give --title, --url, --category, --no-category or --inherit: nothing was changed"
         )
     name = console.thread(site_id, thread_id)
-    found = thread_details.name(
-        site_settings.get(site_id), name.id, thread_details.Wanted(title, url, listed, inherits),
+    found = thread_overrides.name(
+        site_settings.get(site_id), name.id, thread_overrides.Wanted(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
     click.echo(f"{found.moved} comments moved.")
-    for field in thread_details.FIELDS:
+    for field in thread_overrides.FIELDS:
         value = getattr(found.thread, field)
         by = "a moderator" if field in found.thread.own else "the oldest approved comment"
         click.echo(f"{field}\t{value if isinstance(value, str) else ', '.join(value)}\t{by}")

@@ -1,4 +1,4 @@
-"""The postroom: what waits to be told, and what was given up, as an operator sees and settles it.
+"""Dead letters: what waits to be told, and what was given up, as an operator sees and settles it.
 
 Owns one view over events (`outbox`) and messages (`messages`): both have an id, wait since a
 moment, and end as *dead letters*, which are tried no more and are kept until somebody revives or

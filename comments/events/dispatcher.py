@@ -1,4 +1,4 @@
-"""Delivery: every event reaches every handler at least once, under the same id.
+"""The dispatcher: every event reaches every handler at least once, under the same id.
 
 Owns what becomes of an event that fails. The handlers are wired in one place (`wiring`). There
 are two ways to handle an event:

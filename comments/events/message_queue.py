@@ -1,4 +1,4 @@
-"""Messages: what is to be told to one recipient outside, each with attempts of its own.
+"""The message queue: what is to be told to one recipient outside, each with attempts of its own.
 
 Owns the kind Message. A handler of events writes one for each recipient, in the transaction that
 notes the event as done (`dispatcher`), so there is one for each committed event and recipient and
@@ -8,7 +8,7 @@ none else. `message_sender` tells them.
               queue: "{channel}/{recipient}"; messages of one queue go out one after the other
               content: what the channel needs to make the message, JSON; nothing personal that
               is not sealed
-              `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
+              `at`, `due`, `since`, `waits`, `bucket_writer`, `reason` of the last failure
 
 `at` is when it happened; `since` is the same while the message waits, and `outbox.NEVER` when it
 was given up, as `due` is then.

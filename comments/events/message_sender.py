@@ -1,7 +1,7 @@
-"""Sending: every message to its recipient, each queue at its own pace.
+"""The message sender: every message to its recipient, each queue at its own pace.
 
-Owns what becomes of messages (`messages`) that wait: which queues are served, side by side, and
-what is done after each attempt. A *channel* knows the recipients of its queues, see `channels`.
+Owns what becomes of messages (`message_queue`) that wait: which queues are served, side by side,
+and what is done after each attempt. A *channel* knows the recipients of its queues, see `channels`.
 
 What must stay true:
 

@@ -8,7 +8,7 @@ every handler and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
-              `at`, `due`, `since`, `attempts`, `reason` of the last failure,
+              `at`, `due`, `since`, `bucket_writer`, `reason` of the last failure,
               `claimed` (until when somebody is at it), `detail`
 
 What follows from an event and takes longer than one delivery, such as mail to many, is an event

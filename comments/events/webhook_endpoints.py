@@ -1,4 +1,4 @@
-"""Hooks: where a site's owner wants to be told, and how each of these addresses is doing.
+"""Webhook endpoints: where a site's owner wants to be told, and how each address is doing.
 
 Owns the kind SiteHooks, one row for each site that has hooks:
 

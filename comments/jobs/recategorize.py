@@ -1,4 +1,4 @@
-"""Filing: a thread's change of categories, as a work that may be interrupted anywhere.
+"""Recategorizing: a thread's change of categories, as a work that may be interrupted anywhere.
 
 Each comment holds the categories it is counted under, so a change of its thread's goes through all
 of them. Owns that walk and its journal, a Job:
@@ -7,7 +7,7 @@ of them. Owns that walk and its journal, a Job:
    the journal (`category_journal`): which change, and after which comment the walk goes on. `tree`
    does the same where the comment that names a thread comes or goes;
 2. each step takes the next comments by key, and in one transaction counts them under what the
-   thread has by now (`maintenance.recategorize`) and moves the journal on; the last one deletes it.
+   thread has by now (`job_writes.recategorize`) and moves the journal on; the last one deletes it.
 
 What must stay true:
 
@@ -29,7 +29,7 @@ from comments.domain import categories, records
 from comments.events import backlog
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree import maintenance, values
+from comments.tree import job_writes, values
 from comments.tree.threads import category_journal, details
 
 AT_ONCE = 50  # comments in one transaction, and in one event
@@ -82,7 +82,7 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
         journal = reads.get(key)
         if journal is None or journal.position != seen:
             return values.Recategorized((), 0)
-        refiled = maintenance.recategorize(name, ids, now=now)
+        refiled = job_writes.recategorize(name, ids, now=now)
         transactions.apply(*refiled.writes, _moved_on(name, position, ids))
         return refiled
 

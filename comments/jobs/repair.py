@@ -18,7 +18,7 @@ from comments.domain import records, sorthash
 from comments.domain.records import Status
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows, conversion
-from comments.tree import maintenance, values
+from comments.tree import job_writes, values
 
 _BATCH = 100
 _SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
@@ -78,12 +78,12 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
     for start in range(0, len(wrong), _BATCH):
         _mend(name, wrong[start : start + _BATCH])
     needed = _roots_needed(places)
-    transactions.transaction(lambda: transactions.apply(maintenance.mend_thread(name, needed)))
+    transactions.transaction(lambda: transactions.apply(job_writes.mend_thread(name, needed)))
     return len(problems)
 
 
 def _mend(name: records.ThreadName, places: Sequence[values.Place]) -> None:
-    transactions.transaction(lambda: transactions.apply(*maintenance.mend(name, places)))
+    transactions.transaction(lambda: transactions.apply(*job_writes.mend(name, places)))
 
 
 def _stored(name: records.ThreadName) -> dict[str, records.Comment]:

@@ -1,4 +1,4 @@
-"""Upkeep: what a process folds and delivers, and in which order.
+"""The scheduler: what a process compacts and delivers, and in which order.
 
 Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
 what was switched and when by this process's own monotonic clock, and after `compactor.GRACE` clear
@@ -6,11 +6,11 @@ it and delete what it replaced, with the orphans found beside it. Large lists (`
 folded here too, and votes counted (`voting`), without a second step. Events of this process are
 delivered a moment after their commit, those of processes that are gone by a sweep (`dispatcher`).
 
-On one machine a thread of each serving process does this (`worker_thread`). On App Engine, where
-nothing runs after an answer, cron asks `/tasks/compact` for a `visit`: the instance may live for
-that call alone and no clock but its own may measure the grace, so the call waits for it. Rankings
-are kept for an hour, which no call waits for: their directory says, by the clock of who replaced
-them, until when, and whoever comes later deletes them.
+On one machine a thread of each serving process does this (`background_worker`). On App Engine,
+where nothing runs after an answer, cron asks `/tasks/compact` for a `visit`: the instance may live
+for that call alone and no clock but its own may measure the grace, so the call waits for it.
+Rankings are kept for an hour, which no call waits for: their directory says, by the clock of who
+replaced them, until when, and whoever comes later deletes them.
 
 What must stay true: whatever fails is tried again later, and nothing that fails ends a round.
 What is remembered here may be lost: flags stand in the store, so a process that starts, and from

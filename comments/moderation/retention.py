@@ -27,7 +27,7 @@ from comments.events import backlog
 from comments.moderation import reports, retention_marks
 from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
-from comments.tree import changes, maintenance, values, votes
+from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
 _AT_ONCE = 100
@@ -142,7 +142,7 @@ def _walk(
     if ("" if row is None else row.position) != seen:
         return
     known = [each for each in found if (is_over or _holds_any)(each)]
-    transactions.apply(maintenance.without_addresses([each.key.path[-1].name for each in known]))
+    transactions.apply(job_writes.without_addresses([each.key.path[-1].name for each in known]))
     last = conversion.comment_from_message(found[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()
     moved = event_rows.Job(key=event_rows.job_key(job), position=place)

@@ -1,4 +1,4 @@
-"""Consent: nobody gets mail that the owner of the address did not ask for and confirm.
+"""Double opt-in: nobody gets mail that the owner of the address did not ask for and confirm.
 
 Owns the way from somebody's wish to a subscription, and back. What is asked for is sealed into a
 link and mailed to the address; nothing of it is stored but that mail until it is sent. Who follows

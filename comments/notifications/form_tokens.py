@@ -1,4 +1,4 @@
-"""Slips: what a button posts in place of the link that opened its page.
+"""Form tokens: what a button posts in place of the link that opened its page.
 
 A link in mail is good for days or for ever, and it ends up in histories and in logs. So it opens a
 page and does nothing by itself, except for one-click unsubscribe (RFC 8058). The form on that page

@@ -1,4 +1,4 @@
-"""Warrants: links in mail by which a moderator decides about one comment, as he was told of it.
+"""Moderation links: links in mail by which a moderator decides about one comment.
 
 Owns what such a link holds and for how long. It is sealed for this purpose alone, names the comment
 at the revision that the mail was about, and whose mail it was: so a comment that was edited or

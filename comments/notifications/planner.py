@@ -1,4 +1,4 @@
-"""Notices: who gets mail of what happened to comments, and that each of them gets it.
+"""The planner: who gets mail of what happened to comments, and that each of them gets it.
 
 Owns the handlers of events that mail (`dispatcher`). It goes in steps, each an event that follows
 from the one before (`mail_jobs`), so that none holds much and a crash repeats little:

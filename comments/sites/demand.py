@@ -1,4 +1,4 @@
-"""Pressure: how many want to post on a website just now, as far as this process sees.
+"""Demand: how many want to post on a website just now, as far as this process sees.
 
 Owns what makes a proof of work harder: above `CALM` challenges of a site in a minute, each doubling
 of their number doubles the work, up to `MOST` times. It is of this process alone and forgotten with

@@ -1,7 +1,7 @@
 """Comments as stored: the only room that writes them or changes a tree's shape.
 
 Doors: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes` (what
-moderators do), `bulk_append` (imports), `maintenance` (flags, mended places, categories),
+moderators do), `bulk_append` (imports), `job_writes` (flags, mended places, categories),
 `ordered_query` (the thread as one query), `votes`. `counters` keeps the numbers, `threads` what a
 thread shows of itself. Each verb runs inside a transaction, decides, and returns a `values.Change`
 whose writes the caller applies in that transaction. Each is safe to run again after its own commit.

@@ -65,7 +65,7 @@ from comments.posting import own_comment
 from comments.domain import records
 from comments.notifications import subscriptions
 from comments.posting import cast_vote, own_comment
-from comments.jobs import worker_thread
+from comments.jobs import background_worker
 from comments.jobs import wiring
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
@@ -161,7 +161,7 @@ def work(number):
             if row is not None:
                 say("A", f"{row.id}.{row.revision}")
 
-worker = worker_thread.Worker(store, sample_threads.SETTINGS.scheme)
+worker = background_worker.Worker(store, sample_threads.SETTINGS.scheme)
 worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_counting_processes.THREADS) as pool:

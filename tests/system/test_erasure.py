@@ -16,7 +16,7 @@ import pytest
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import dispatcher
-from comments.jobs import personal_data, scheduler, wiring, worker_thread
+from comments.jobs import background_worker, personal_data, scheduler, wiring
 from comments.moderation import decisions, policy_changes
 from comments.posting import own_comment
 from comments.reading.compaction import compactor
@@ -256,7 +256,7 @@ def test_what_is_erased_is_in_no_file_and_an_address_never_was(
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     # A worker folds within seconds, and makes a request each time it sweeps.
-    assert file_store.LOG_SECONDS + worker_thread.SWEEP_EVERY < 120 - 10
+    assert file_store.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
     clock.now += file_store.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()

@@ -1,4 +1,4 @@
-"""Journeys: what somebody set out for when he was sent to a provider, until he is back.
+"""Login flows: what somebody set out for when he was sent to a provider, until he is back.
 
 Owns what the ticket of a journey holds, sealed: where it goes, whose browser it is, and what the
 provider's answer is checked with. Its token is the `state` of the request. A browser is known by a

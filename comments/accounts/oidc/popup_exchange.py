@@ -1,4 +1,4 @@
-"""Vouchers: how a reader whom a provider named comes to a token on the page where he reads.
+"""The pop-up code exchange: how a reader named by a provider gets a token on the page they read.
 
 Owns the way from the window that came back from the provider to the page that opened it:
 

@@ -1,6 +1,6 @@
 """The first pass: reads the whole file, checks everything, stores nothing.
 
-What cannot be read in one way refuses the file (`problems.BadImport`, with the line): dates, ids,
+What cannot be read in one way refuses the file (`errors.BadImport`, with the line): dates, ids,
 bodies beyond every limit. What can be put right without losing a comment is put right and noted:
 a parent that is missing or in another thread makes a root, a circle is cut at its earliest
 comment, an unusable name becomes a guest's, an unusable website is dropped.

@@ -1,4 +1,4 @@
-"""Advisers: whom a site asks outside about its comments, as its owner says.
+"""Registration of classifiers: whom a site asks outside about its comments, as its owner says.
 
 Owns their registration: addresses are checked, secrets are sealed before they are stored. A secret
 that is made here is given back once; one that was given never is. Each change is noted in the audit

@@ -1,11 +1,11 @@
-"""Folding: taking changed rows into a thread's buckets, so that readers need not look at them.
+"""Compaction: taking changed rows into a thread's buckets, so that readers need not look at them.
 
 Owns Bucket, BucketDirectory and Ranking, and the one place from which the flag `unfolded` is
 cleared (`tree` writes the rows). One folding of a thread, in steps that each leave it readable:
 
 1. **read** the directory, and by one query the rows whose flag stands;
 2. **write** new buckets under keys of this attempt, which nobody names yet, each in a transaction
-   that fails if somebody else switched since (`attempts`);
+   that fails if somebody else switched since (`bucket_writer`);
 3. **switch** the directory to them, in a transaction that fails if somebody else switched since,
    or if a bucket is gone that the new directory names;
 4. wait until no process can use a directory from before the switch (`GRACE`, by our own clock,
@@ -41,7 +41,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from comments.domain import records, sorthash
-from comments.reading.compaction import attempts, bucket_layout, due_threads, leftovers
+from comments.reading.compaction import bucket_layout, bucket_writer, due_threads, leftovers
 from comments.reading.compaction.leftovers import delete_orphans
 from comments.reading.materialized import (
     buckets,
@@ -54,7 +54,7 @@ from comments.reading.materialized import (
 )
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
-from comments.tree import maintenance, ordered_query
+from comments.tree import job_writes, ordered_query
 
 BUCKET_ROWS = 128  # of a new bucket
 BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
@@ -131,7 +131,7 @@ def prepare(
     if not stored.version or any(row.moved for row in fresh):
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
-    attempt, about = attempts.Attempt(scheme, name, base, stored.version), _about(name)
+    attempt, about = bucket_writer.Attempt(scheme, name, base, stored.version), _about(name)
     if not fresh:
         content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
         return Prepared(name, stored, content, (), attempt.token)
@@ -185,7 +185,9 @@ def switch(prepared: Prepared) -> Compacted | None:
     if not prepared.is_change:
         return Compacted(name, prepared.base, prepared.left)
     first, *rest = bucket_layout.parts(buckets.encode_content(content))
-    writer = attempts.Writer(name, prepared.base.version, prepared.token, list(prepared.written))
+    writer = bucket_writer.Writer(
+        name, prepared.base.version, prepared.token, list(prepared.written)
+    )
     directory = buckets.Directory(prepared.token, content)
     try:
         head = _head(name, directory)
@@ -233,9 +235,9 @@ def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.
     """The first page as the directory shows it; it reads what holds that.
 
     Raises:
-        materialized.Gone: a bucket was replaced meanwhile.
+        directories.Gone: a bucket was replaced meanwhile.
     """
-    content, load = directory.content, functools.partial(attempts.every, name)
+    content, load = directory.content, functools.partial(bucket_writer.every, name)
     return first_page.of(merged_view.View(directory, content.tail, load, changed=content.changed))
 
 
@@ -275,7 +277,7 @@ def _forget_cleared(folded: Compacted) -> None:
 
 def _clear(part: Sequence[buckets.Clearing]) -> None:
     seen = {each.id: (each.revision, each.is_listed) for each in part}
-    transactions.apply(maintenance.compacted(seen))
+    transactions.apply(job_writes.compacted(seen))
 
 
 def _whole(name: records.ThreadName) -> list[deltas.Row]:
@@ -290,7 +292,7 @@ def _whole(name: records.ThreadName) -> list[deltas.Row]:
 
 
 def _unfold(ids: Sequence[str]) -> None:
-    transactions.apply(maintenance.flag_unfolded(ids))
+    transactions.apply(job_writes.flag_unfolded(ids))
 
 
 def _about(name: records.ThreadName) -> records.ThreadHeading | None:

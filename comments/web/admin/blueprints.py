@@ -1,4 +1,4 @@
-"""The desk: a site's pages for those who look after it, under `/admin/sites/{site}`.
+"""The admin console: a site's pages for those who look after it, under `/admin/sites/{site}`.
 
 One module for each noun that has a page, made on the server; `static/admin/desk.js` adds keys and
 outcomes in place, and nothing that a form does not do. What must stay true:

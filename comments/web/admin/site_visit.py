@@ -1,4 +1,4 @@
-"""A visit: who is at the desk of which site, and the frame around each of its pages."""
+"""A visit to the admin console of a site: who is there, and the frame around each of its pages."""
 
 from typing import NamedTuple
 from urllib.parse import urlencode

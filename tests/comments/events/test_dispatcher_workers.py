@@ -9,7 +9,7 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.events import backlog, outbox
-from comments.jobs import worker_thread
+from comments.jobs import background_worker
 from comments.store import connection
 from tests.comments.conftest import Clock
 from tests.support.histories import counter_oracle
@@ -25,17 +25,17 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> Iterator[worker_thread.Worker]:
+def worker(open_store: connection.Store, clock: Clock) -> Iterator[background_worker.Worker]:
     """A worker whose steps the test takes, the first being done."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    made = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme)
+    made = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme)
     with open_store.context():
         made.step()
         yield made
 
 
 def test_the_process_that_posted_delivers_soon_and_asks_no_query(
-    worker: worker_thread.Worker, site: records.Site, clock: Clock, faults: Commits
+    worker: background_worker.Worker, site: records.Site, clock: Clock, faults: Commits
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
@@ -49,19 +49,19 @@ def test_the_process_that_posted_delivers_soon_and_asks_no_query(
 
 
 def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
-    worker: worker_thread.Worker, store: connection.Store, site: records.Site, clock: Clock
+    worker: background_worker.Worker, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
     backlog.BACKLOG.forget(store)  # another process posts, and dies
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
     assert len(counter_oracle.events()) == 8
-    clock.now += worker_thread.SWEEP_EVERY
+    clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()
 
 
 def test_a_store_that_fails_while_delivering_stops_no_worker(
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     store: connection.Store,
     site: records.Site,
     clock: Clock,
@@ -75,7 +75,7 @@ def test_a_store_that_fails_while_delivering_stops_no_worker(
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())
     assert row.attempts == 0  # that was not the event's fault
-    clock.now += worker_thread.SWEEP_EVERY
+    clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()
 

@@ -20,7 +20,7 @@ from comments.events import (
     safe_http,
     webhook_endpoints,
 )
-from comments.jobs import wiring, worker_thread
+from comments.jobs import background_worker, wiring
 from comments.posting import own_comment
 from comments.store import connection, transactions
 from tests.support import loopback_servers
@@ -259,7 +259,7 @@ def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = worker_thread.Worker(
+    worker = background_worker.Worker(
         open_store, sample_threads.SETTINGS.scheme, first=message_sender.SWEEP_EVERY
     )
     worker.start()

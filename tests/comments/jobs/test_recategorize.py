@@ -20,7 +20,7 @@ from comments.jobs import recategorize, recount, scheduler, wiring
 from comments.posting import own_comment
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows, conversion, counter_rows
-from comments.tree import maintenance
+from comments.tree import job_writes
 from comments.tree.threads import category_journal
 from emulator import errors as engine_errors
 from tests.support.histories import counter_oracle
@@ -320,7 +320,7 @@ def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> N
     recategorize.begin(NAME, ("travel",))
     (other,) = [row.id for row in _rows() if row.thread == "other"]
     refiled = transactions.transaction(
-        lambda: maintenance.recategorize(NAME, [other, "a" * 26], now=NOW)
+        lambda: job_writes.recategorize(NAME, [other, "a" * 26], now=NOW)
     )
     assert (refiled.writes, refiled.changed) == ((), 0)
     recategorize.finish(now=NOW)

@@ -11,7 +11,7 @@ from comments import app as apps
 from comments import config, errors
 from comments.domain import presentation, records
 from comments.events import backlog
-from comments.jobs import scheduler, worker_thread
+from comments.jobs import background_worker, scheduler
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, thread_view
 from comments.sites import site_settings
@@ -32,10 +32,10 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> background_worker.Worker:
     """A worker whose steps the test takes."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return worker_thread.Worker(open_store, SCHEME)
+    return background_worker.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def _assert_reader_right(name: records.ThreadName) -> None:
 def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     open_store: connection.Store,
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -66,7 +66,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     sharding.spread(name, 4)
     worker.step()
     assert reads.get(comment_rows.thread_key(name)).shards == 4
-    clock.now += max(worker_thread.LOOK_EVERY, sharding.QUIET)
+    clock.now += max(background_worker.LOOK_EVERY, sharding.QUIET)
     worker.step()
     assert reads.get(comment_rows.thread_key(name)).shards == 1
     counter_oracle.assert_counted()
@@ -74,7 +74,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
 
 def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -96,7 +96,7 @@ def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
 
 def test_a_process_that_starts_finishes_what_another_one_left(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -120,7 +120,7 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
     sample_threads.post(site, "left by another process", thread="other")
     backlog.BACKLOG.forget(store)  # that process is gone
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
-    worker = worker_thread.Worker(store, SCHEME, first=5.0)
+    worker = background_worker.Worker(store, SCHEME, first=5.0)
     sample_threads.post(site, "changed here")
     backlog.erased(name)
     clock.now += 4
@@ -134,7 +134,7 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
 
 def test_what_fails_is_tried_again_and_the_others_are_folded(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     site: records.Site,
     engine: inprocess.Engine,
@@ -160,7 +160,7 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
 
 def test_a_damaged_directory_ends_no_worker(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
@@ -179,7 +179,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
     open_store: connection.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
-    worker = worker_thread.Worker(open_store, SCHEME)
+    worker = background_worker.Worker(open_store, SCHEME)
     assert threading.active_count() == before  # making one starts nothing
     worker.start()
     with open_store.context():
@@ -191,7 +191,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
 
 
 def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: connection.Store) -> None:
-    worker = worker_thread.Worker(open_store, SCHEME)
+    worker = background_worker.Worker(open_store, SCHEME)
     worker.start()
     assert worker.stop(programs.PATIENCE)
 

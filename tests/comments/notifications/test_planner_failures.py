@@ -17,7 +17,7 @@ import pytest
 from comments.domain import records
 from comments.events import dead_letters, outbox
 from comments.events.mail import smtp
-from comments.jobs import wiring, worker_thread
+from comments.jobs import background_worker, wiring
 from comments.notifications import planner
 from comments.sites import site_settings
 from comments.store import connection
@@ -138,7 +138,7 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
     mailer.box.refuse = refuse
     now = mailer.now
     handlers = (*wiring.HANDLERS, *planner.handlers(mailer.settings, lambda: now))
-    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme, handlers)
+    worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme, handlers)
     worker.start()
     try:
         sample_threads.post(SITE, "live", author=records.Author("Bob", id="g:bob"))

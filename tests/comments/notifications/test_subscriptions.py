@@ -14,7 +14,7 @@ from comments import app as apps
 from comments import errors
 from comments.domain import counting, records
 from comments.events import backlog, dispatcher
-from comments.jobs import recount, scheduler, wiring, worker_thread
+from comments.jobs import background_worker, recount, scheduler, wiring
 from comments.notifications import follower_lists, subscriptions
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
@@ -46,10 +46,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> worker_thread.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> background_worker.Worker:
     """A worker whose steps the test takes."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return worker_thread.Worker(open_store, SCHEME)
+    return background_worker.Worker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_the_name_of_a_threads_list_is_for_ever() -> None:
 
 
 def test_a_list_that_asks_is_folded_at_the_next_step(
-    store: connection.Store, worker: worker_thread.Worker, asking: None
+    store: connection.Store, worker: background_worker.Worker, asking: None
 ) -> None:
     worker.step()
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
@@ -228,7 +228,7 @@ def test_a_list_that_asks_is_folded_at_the_next_step(
 
 def test_a_list_that_does_not_ask_waits(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -240,7 +240,7 @@ def test_a_list_that_does_not_ask_waits(
 
 
 def test_a_process_that_starts_folds_lists_that_asked_another_one(
-    store: connection.Store, worker: worker_thread.Worker, site: records.Site, asking: None
+    store: connection.Store, worker: background_worker.Worker, site: records.Site, asking: None
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     sample_threads.post(site, "text")
@@ -252,7 +252,7 @@ def test_a_process_that_starts_folds_lists_that_asked_another_one(
 
 def test_a_list_whose_folding_fails_is_tried_again(
     store: connection.Store,
-    worker: worker_thread.Worker,
+    worker: background_worker.Worker,
     clock: Clock,
     engine: inprocess.Engine,
     asking: None,
@@ -292,7 +292,7 @@ def test_cron_folds_lists_that_ask(
 def test_a_running_worker_folds_a_list_by_itself(
     open_store: connection.Store, asking: None
 ) -> None:
-    worker = worker_thread.Worker(open_store, SCHEME)
+    worker = background_worker.Worker(open_store, SCHEME)
     worker.start()
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=sample_threads.START)

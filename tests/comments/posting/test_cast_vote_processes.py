@@ -37,7 +37,7 @@ from comments import errors
 from comments.store import connection
 from comments.domain import records
 from comments.posting import cast_vote
-from comments.jobs import worker_thread
+from comments.jobs import background_worker
 from emulator import inprocess
 from emulator.fault_injection import fault_plans
 from tests.support.threads import sample_votes
@@ -75,7 +75,7 @@ def work(number):
 
 with store.context():
     comments = [sample_votes.comment(each) for each in ids]
-worker = worker_thread.Worker(store, sample_threads.SETTINGS.scheme)
+worker = background_worker.Worker(store, sample_threads.SETTINGS.scheme)
 worker.start()
 engine.install_faults(fault_plans.Plan.parse(plan))
 with ThreadPoolExecutor(test_cast_vote_processes.THREADS) as pool:

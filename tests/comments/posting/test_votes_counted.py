@@ -13,7 +13,7 @@ from comments import errors
 from comments.domain import presentation, records
 from comments.domain.records import Status
 from comments.events import backlog
-from comments.jobs import worker_thread
+from comments.jobs import background_worker
 from comments.posting import cast_vote, own_comment
 from comments.reading.materialized import directories, thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
@@ -74,7 +74,7 @@ def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_i
 ) -> None:
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = sample_threads.post(site, "text")
-    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme)
+    worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme)
     worker.step()
     sample_votes.vote(row, "ann")
     clock.now += backlog.COUNT_AFTER - 1
@@ -103,7 +103,7 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
 ) -> None:  # fmt: skip
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     row = sample_threads.post(site, "text")
-    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme)
+    worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme)
     worker.step()
     faults.lose("Commit", "after", grpc.StatusCode.UNAVAILABLE)
     sample_votes.vote(row, "ann")
@@ -117,7 +117,7 @@ def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
 ) -> None:
     sample_votes.vote(row, "ann")  # nothing is open here, so nobody was told
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme).step()
+    background_worker.Worker(open_store, sample_threads.SETTINGS.scheme).step()
     assert sample_votes.stored(row.id) == (1, 0, 1)
 
 

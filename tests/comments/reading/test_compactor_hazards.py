@@ -13,7 +13,7 @@ from comments.reading.materialized import buckets, deltas, directories, first_pa
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.store.wire import ndb_client
-from comments.tree import maintenance, ordered_query
+from comments.tree import job_writes, ordered_query
 from emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -248,7 +248,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
         transactions.apply(
-            maintenance.compacted(seen)
+            job_writes.compacted(seen)
         )  # neither flagged nor shelved, as they were stored then
 
     transactions.transaction(body)

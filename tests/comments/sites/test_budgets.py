@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 
 from comments import config, errors
 from comments.domain import records
-from comments.jobs import worker_thread
+from comments.jobs import background_worker
 from comments.moderation import policy_changes
 from comments.moderation.rules import Action, Rule
 from comments.sites import budgets, site_settings, usage
@@ -269,7 +269,7 @@ def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> No
 
 def test_a_worker_stores_what_waits_when_it_ends(open_store: connection.Store) -> None:
     spend(open_store, posts=3)
-    worker = worker_thread.Worker(open_store, sample_threads.SETTINGS.scheme, first=600)
+    worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme, first=600)
     worker.start()
     assert worker.stop(programs.PATIENCE)
     forget(open_store)

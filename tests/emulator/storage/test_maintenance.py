@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
-# Runs a call of `maintenance` and kills itself at its n-th system call that changes a folder.
+# Runs a call of `job_writes` and kills itself at its n-th system call that changes a folder.
 KILLED = """
 import os, signal, sys
 from emulator.storage import maintenance

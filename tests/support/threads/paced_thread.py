@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.threads import shapes
 from comments.events import backlog
-from comments.jobs import scheduler, worker_thread
+from comments.jobs import background_worker, scheduler
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess, testing
@@ -67,7 +67,7 @@ class _Process:
         self._backlog.take_events()  # who is told of comments is no matter of folding
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
-                self._next_look = self._clock() + worker_thread.LOOK_EVERY
+                self._next_look = self._clock() + background_worker.LOOK_EVERY
                 for name in scheduler.look(self._clock.time()):
                     self._backlog.add(name, changes=0, within=0.0)
             done = self._upkeep.round(self._upkeep.due(self._backlog))
@@ -118,7 +118,7 @@ def replay(
         engine = stack.enter_context(
             inprocess.open_engine(None, indexes=programs.ROOT / "index.yaml")
         )
-        spread = worker_thread.LOOK_EVERY / processes
+        spread = background_worker.LOOK_EVERY / processes
         found = [_Process(engine, clock, spread * (n + 1)) for n in range(processes)]
         with found[0].store.context():
             site = site_settings.add(

@@ -6,7 +6,7 @@ import flask
 
 from comments import errors
 from comments.domain import counting, records
-from comments.jobs import thread_details
+from comments.jobs import thread_overrides
 from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import thread_info
 from comments.tree.counters import totals
@@ -90,15 +90,15 @@ def entitle(site_id: str) -> flask.Response:
     thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
     sent, now = forms.read(admin_queries.Title), datetime.now(UTC)
     shown = _stored(records.ThreadName(visit.site.id, thread))
-    wanted = thread_details.Wanted(inherits=thread_details.FIELDS)
+    wanted = thread_overrides.Wanted(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
         names = admin_queries.phrases(sent.categories)
-        wanted = thread_details.Wanted(
+        wanted = thread_overrides.Wanted(
             title=None if sent.title == shown.title else sent.title,
             url=None if sent.url == shown.url else sent.url,
             categories=None if set(names) == set(shown.categories) else names,
         )
-    thread_details.name(
+    thread_overrides.name(
         visit.site, thread, wanted, visit.account.actor, now=now, reason=sent.reason
     )
     return site_visit.done(visit, f"thread?{site_visit.query(thread=thread)}", "saved")

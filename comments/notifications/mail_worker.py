@@ -1,4 +1,4 @@
-"""The postman: a thread of a process that sends mail, so that nothing else waits for mail servers.
+"""The mail worker: a thread of the process that sends mail, so that nothing else waits for it.
 
 Owns which events are his: those whose ids begin as those of mail do (`outbox.is_of_mail`). The
 worker of the process hands them over (`scheduler`), as it was told of them or found them by a

@@ -16,7 +16,7 @@ from comments import errors
 from comments.domain import records
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, webhooks
-from comments.jobs import recategorize, recount, thread_details, upgrades
+from comments.jobs import recategorize, recount, thread_overrides, upgrades
 from comments.moderation import decisions
 from comments.reading.compaction import compactor
 from comments.sites import thread_info
@@ -254,20 +254,20 @@ def test_what_a_moderator_sets_stays_until_it_is_given_back(
     post(site, "bee", 1)
     fold()
     pages(client)
-    wanted = thread_details.Wanted("title own", f"{ORIGIN}/own", ["dog"])
-    found = thread_details.name(site, "page", wanted, ADA, now=NOW)
+    wanted = thread_overrides.Wanted("title own", f"{ORIGIN}/own", ["dog"])
+    found = thread_overrides.name(site, "page", wanted, ADA, now=NOW)
     assert (found.moved, found.thread.categories) == (2, ("dog",))
     fold()
     assert words(client) == {"own"}
     sample_threads.retract(first)
     assert words(client) == {"own"}
     assert audit_log.log("demo")[0].after == "set by moderators: categories, title, url"
-    back = thread_details.name(
-        site, "page", thread_details.Wanted(inherits=["title"]), ADA, now=NOW
+    back = thread_overrides.name(
+        site, "page", thread_overrides.Wanted(inherits=["title"]), ADA, now=NOW
     )
     assert (back.thread.title, back.thread.own) == ("title bee", ("categories", "url"))
-    thread_details.name(
-        site, "page", thread_details.Wanted(inherits=thread_details.FIELDS), ADA, now=NOW
+    thread_overrides.name(
+        site, "page", thread_overrides.Wanted(inherits=thread_overrides.FIELDS), ADA, now=NOW
     )
     assert shown() == "bee"
     fold()
@@ -277,19 +277,19 @@ def test_what_a_moderator_sets_stays_until_it_is_given_back(
 @pytest.mark.parametrize(
     ("wanted", "field"),
     [
-        (thread_details.Wanted(url="https://elsewhere.example/x"), "url"),
-        (thread_details.Wanted(title="x" * 501), "title"),
-        (thread_details.Wanted(categories=["a/b"]), "categories"),
-        (thread_details.Wanted(title="x", inherits=["title"]), "inherit"),
-        (thread_details.Wanted(inherits=["state"]), "inherit"),
+        (thread_overrides.Wanted(url="https://elsewhere.example/x"), "url"),
+        (thread_overrides.Wanted(title="x" * 501), "title"),
+        (thread_overrides.Wanted(categories=["a/b"]), "categories"),
+        (thread_overrides.Wanted(title="x", inherits=["title"]), "inherit"),
+        (thread_overrides.Wanted(inherits=["state"]), "inherit"),
     ],
 )
 def test_what_no_thread_can_show_is_refused_by_its_field(
-    store: connection.Store, site: records.Site, wanted: thread_details.Wanted, field: str
+    store: connection.Store, site: records.Site, wanted: thread_overrides.Wanted, field: str
 ) -> None:
     post(site, "ape")
     with pytest.raises(errors.BadInput) as refused:
-        thread_details.name(site, "page", wanted, ADA, now=NOW)
+        thread_overrides.name(site, "page", wanted, ADA, now=NOW)
     assert refused.value.field == field
     assert shown() == "ape"
 
@@ -298,7 +298,7 @@ def test_nobody_names_a_thread_that_is_not_there(
     store: connection.Store, site: records.Site
 ) -> None:
     with pytest.raises(errors.NotFound):
-        thread_details.name(site, "nowhere", thread_details.Wanted("x"), ADA, now=NOW)
+        thread_overrides.name(site, "nowhere", thread_overrides.Wanted("x"), ADA, now=NOW)
 
 
 def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site) -> None:
@@ -392,7 +392,7 @@ def test_a_decision_about_an_old_thread_does_not_wait_for_the_walk(
     judge(first, Verb.SPAM)
     assert (shown(), words(client)) == ("", set())
     recategorize.finish(now=NOW)
-    thread_details.name(site, "page", thread_details.Wanted("title own"), ADA, now=NOW)
+    thread_overrides.name(site, "page", thread_overrides.Wanted("title own"), ADA, now=NOW)
     assert words(client) == {"own"}
 
 
@@ -401,11 +401,11 @@ def test_an_old_thread_can_be_named_by_a_moderator_first(
 ) -> None:
     post(site, "ape")
     age()
-    found = thread_details.name(
-        site, "page", thread_details.Wanted("title own"), ADA, now=NOW
+    found = thread_overrides.name(
+        site, "page", thread_overrides.Wanted("title own"), ADA, now=NOW
     ).thread
     assert (found.title, found.url, found.own) == ("title own", f"{ORIGIN}/ape", ("title",))
-    thread_details.name(site, "page", thread_details.Wanted(inherits=["title"]), ADA, now=NOW)
+    thread_overrides.name(site, "page", thread_overrides.Wanted(inherits=["title"]), ADA, now=NOW)
     assert shown() == "ape"
 
 

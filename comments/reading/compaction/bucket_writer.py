@@ -39,7 +39,7 @@ class Writer:
         """Write a bucket; returns its key.
 
         Raises:
-            materialized.Gone: somebody else switched meanwhile.
+            directories.Gone: somebody else switched meanwhile.
         """
         key = f"{self.token}-{len(self.written)}"
         self.store(bucket_rows.Bucket(key=bucket_rows.bucket_key(self._name, key), content=content))
@@ -82,7 +82,7 @@ class Attempt(Writer):
         """Write the buckets that are worth it; the lines and the tail that come of it.
 
         Raises:
-            materialized.Gone: a bucket was replaced meanwhile.
+            directories.Gone: a bucket was replaced meanwhile.
         """
         by_line: dict[int, list[buckets.Mark]] = {}
         for mark in marks:
@@ -110,7 +110,7 @@ class Attempt(Writer):
         """Write the ranking and its first rows, where the changes touch them.
 
         Raises:
-            materialized.Gone: a bucket was replaced meanwhile.
+            directories.Gone: a bucket was replaced meanwhile.
         """
         scheme, best = self._scheme, self._base.content.best
         known = (

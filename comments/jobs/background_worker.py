@@ -3,7 +3,7 @@
 Owns when something is done: what this process changed, a moment later; what other processes left,
 every `LOOK_EVERY` and `SWEEP_EVERY` seconds. It starts after the process was forked, and starts the
 threads of those who may be kept waiting outside: what is told there is sent by a thread of its own
-(`message_sender`), and mail by another (`mail_thread`), because recipients may be slow.
+(`message_sender`), and mail by another (`mail_worker`), because recipients may be slow.
 
 What must stay true: nothing that fails ends a worker, and `stop` waits for the step in hand.
 """
@@ -18,7 +18,7 @@ from comments import errors
 from comments.domain import sorthash
 from comments.events import backlog, dispatcher, message_sender, outbox
 from comments.jobs import scheduler
-from comments.notifications import mail_thread
+from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
 
@@ -61,7 +61,7 @@ class Worker:
         self._messenger = message_sender.Messenger(
             store, self._upkeep.now, first=first, reach=self._upkeep.reach
         )
-        self._postman = mail_thread.MailThread(store, self._upkeep.handlers, self._upkeep.now)
+        self._postman = mail_worker.MailThread(store, self._upkeep.handlers, self._upkeep.now)
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
         self._next_look = self._next_sweep = self._backlog.clock() + first
 
@@ -105,7 +105,7 @@ class Worker:
                 usage.settle(now=self._upkeep.now())
                 self._next_sweep = self._backlog.clock() + SWEEP_EVERY
                 due = dispatcher.due(
-                    now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_thread.MOST
+                    now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
                     self._next_sweep = self._backlog.clock()  # there are more
