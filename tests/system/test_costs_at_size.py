@@ -1,12 +1,13 @@
-"""Claims about cost at size: what a page of a thread of 10,000 and of 100,000 comments bills.
+"""Claims about cost at size: what a page of a thread of 2,000 and of 10,000 comments bills.
 
 Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. By the strict
 reading of the price a probe that finds nothing is a read more (`empty`). The threads
 are loaded by the short way of the benchmarks, which a test there holds to an import's rows, and
-are shared: whoever posts here folds what was posted.
+are shared: whoever posts here folds what was posted. `COSTS_COMMENTS` sets the larger size.
 """
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 
 import flask.testing
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.slow
 API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
 NAME = loading.NAME
+SIZES = (2_000, int(os.environ.get("COSTS_COMMENTS", "10000")))
 # Reads of the directory, which holds the first page, and of one bucket for what it does not hold.
 FIRST, COLD = 1, 2
 
@@ -80,7 +82,7 @@ class LargeThread:
         self.forget()
 
 
-@pytest.fixture(scope="module", params=[10_000, 100_000])
+@pytest.fixture(scope="module", params=SIZES)
 def large(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LargeThread]:

@@ -57,7 +57,7 @@ def test_every_fault_built_so_far_is_on_the_page() -> None:
     assert {fault for each in named for fault in each.split(", ")} == FAULTS
 
 
-def test_every_longer_form_of_a_test_is_on_the_page() -> None:
+def test_every_longer_form_of_a_test_is_on_the_page_and_run_before_a_release() -> None:
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     read = {
         name
@@ -66,3 +66,5 @@ def test_every_longer_form_of_a_test_is_on_the_page() -> None:
     }
     assert "COUNTING_SECONDS" in read
     assert {name for name in read if name not in text} == set()
+    raised = re.findall(r"^  export (\w+)=", (ROOT / "scripts" / "test").read_text(), re.MULTILINE)
+    assert set(raised) == read - {"CONTRACT_SEED"}
