@@ -271,6 +271,7 @@ ROWS = [
     Row("POST", "/decisions/spam", {}, 400, form={}, made=_slip(_deciding, "decide")),
     # Cron and tasks have a secret of their own.
     Row("GET", "/tasks/compact", {}, 403),
+    Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
     # Owners and moderators, by their session.
     Row("GET", "/admin", SIGNED_IN, 303),
