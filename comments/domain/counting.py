@@ -229,7 +229,6 @@ FROM_EVENTS: Sequence[Counter[State]] = (
     *_of_comments(_of_author),
     *STATISTICS,
 )
-COMMENTS: Sequence[Counter[State]] = (*IN_THREAD, *FROM_EVENTS)
 FOLLOWING: Sequence[Counter[Following]] = (
     Counter(lambda state: Key(thread_scope(state.thread), FOLLOWERS), lambda _: 1),
 )

@@ -56,11 +56,6 @@ class Grant(NamedTuple):
     site: str
 
 
-def rights(role: Role) -> frozenset[Right]:
-    """What a role allows where it is held."""
-    return _RIGHTS[role]
-
-
 def may(grants: Iterable[Grant], right: Right, site: str) -> bool:
     """Whether roles allow this on a site. On `SERVICE` only a role on the service does."""
     return bool(site) and any(

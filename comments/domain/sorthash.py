@@ -75,11 +75,6 @@ class Scheme:
         """How many digits there are."""
         return len(self.digits)
 
-    @property
-    def zero(self) -> str:
-        """The segment of number 0."""
-        return self.digits[0] * self.width
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Class:
@@ -165,11 +160,6 @@ def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
         start = end
 
 
-def from_numbers(scheme: Scheme, numbers: tuple[int, ...]) -> str:
-    """The hash of a path of numbers, root first."""
-    return "".join(encode_segment(scheme, number) for number in numbers)
-
-
 def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
     """The path of numbers of a hash, root first.
 
@@ -184,11 +174,6 @@ def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
 def child(scheme: Scheme, parent: str, number: int) -> str:
     """The hash of child `number` below `parent`; the parent of a root is the empty string."""
     return parent + encode_segment(scheme, number)
-
-
-def parent_of(scheme: Scheme, sort_hash: str) -> str:
-    """The parent's hash: everything but the last segment; empty for a root."""
-    return "".join(list(segments(scheme, sort_hash))[:-1])
 
 
 def ancestors(scheme: Scheme, sort_hash: str) -> tuple[str, ...]:
@@ -208,15 +193,6 @@ def subtree_range(sort_hash: str) -> tuple[str, str]:
     Nothing else of the thread is in it, because no other hash has this one as a prefix.
     """
     return sort_hash, sort_hash + ABOVE
-
-
-def padded(scheme: Scheme, sort_hash: str) -> str:
-    """The hash with a zero segment for each missing level: for display and comparison only.
-
-    A hash of a comment that was stored when `levels` was larger comes back unchanged.
-    """
-    missing = scheme.levels - 1 - level(scheme, sort_hash)
-    return sort_hash + scheme.zero * max(missing, 0)
 
 
 def slug(scheme: Scheme, sort_hash: str) -> str:

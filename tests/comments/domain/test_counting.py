@@ -29,12 +29,13 @@ states = st.builds(
     day=st.sampled_from(["", "2026-01-31", "2026-02-01"]),
 )
 perhaps = st.none() | states
+COMMENTS = (*counting.IN_THREAD, *counting.FROM_EVENTS)
 paths = st.lists(perhaps, min_size=2, max_size=8)
 
 
 def along(path: list[State | None]) -> dict[Key, int]:
     steps = itertools.pairwise(path)
-    return counting.total(counting.increments(counting.COMMENTS, *step) for step in steps)
+    return counting.total(counting.increments(COMMENTS, *step) for step in steps)
 
 
 def statistics(state: State) -> Iterable[Scope]:
@@ -70,7 +71,7 @@ def recounted(comments: Iterable[State]) -> dict[Key, int]:
 
 @given(paths)
 def test_increments_telescope_over_any_sequence_of_changes(path: list[State | None]) -> None:
-    assert along(path) == counting.increments(counting.COMMENTS, path[0], path[-1])
+    assert along(path) == counting.increments(COMMENTS, path[0], path[-1])
 
 
 @given(perhaps, perhaps, st.lists(perhaps), st.lists(perhaps))
@@ -85,12 +86,12 @@ def test_every_path_to_a_state_adds_the_same(
 
 @given(perhaps, perhaps)
 def test_nothing_is_added_zero(old: State | None, new: State | None) -> None:
-    assert 0 not in counting.increments(counting.COMMENTS, old, new).values()
+    assert 0 not in counting.increments(COMMENTS, old, new).values()
 
 
 @given(perhaps)
 def test_what_did_not_change_adds_nothing(state: State | None) -> None:
-    assert counting.increments(counting.COMMENTS, state, state) == {}
+    assert counting.increments(COMMENTS, state, state) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), perhaps), max_size=30))
@@ -100,7 +101,7 @@ def test_counters_equal_their_recount_after_any_changes(
     comments: dict[int, State | None] = {}
     stored: dict[Key, int] = {}
     for place, state in changes:
-        more = counting.increments(counting.COMMENTS, comments.get(place), state)
+        more = counting.increments(COMMENTS, comments.get(place), state)
         stored = counting.total([stored, more])
         comments[place] = state
     assert stored == recounted(state for state in comments.values() if state is not None)
@@ -108,7 +109,7 @@ def test_counters_equal_their_recount_after_any_changes(
 
 def test_a_post_counts_in_its_thread_its_site_and_with_its_author() -> None:
     posted = State("demo", "demo/page", "g:ann", "approved", listed=True)
-    assert counting.increments(counting.COMMENTS, None, posted) == {
+    assert counting.increments(COMMENTS, None, posted) == {
         Key(THREAD, "approved"): 1,
         Key(THREAD, "listed"): 1,
         Key(SITE, "approved"): 1,
@@ -129,7 +130,7 @@ def test_a_retraction_takes_the_author_his_comment_and_its_votes() -> None:
 def test_a_move_takes_from_one_thread_what_it_gives_the_other() -> None:
     here = State("demo", "demo/page", "g:ann", "approved", listed=True, up=1)
     there = here._replace(thread="demo/other")
-    moved = counting.by_scope(counting.increments(counting.COMMENTS, here, there))
+    moved = counting.by_scope(counting.increments(COMMENTS, here, there))
     counted = {"approved": 1, "listed": 1, "up": 1, "score": 1}
     assert moved[counting.thread_scope("demo/other")] == counted
     assert moved[THREAD] == {name: -number for name, number in counted.items()}
@@ -163,7 +164,7 @@ def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else()
         categories=("news", "sport"), day="2026-01-31",
     )  # fmt: skip
     after = before._replace(categories=("sport", "travel"))
-    moved = counting.by_scope(counting.increments(counting.COMMENTS, before, after))
+    moved = counting.by_scope(counting.increments(COMMENTS, before, after))
     assert {scope.category for scope in moved} == {"news", "travel"}
     for scope, numbers in moved.items():
         assert numbers == {"approved": 1 if scope.category == "travel" else -1}

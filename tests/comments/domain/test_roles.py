@@ -12,6 +12,11 @@ GRANTS = st.builds(
 )
 
 
+def rights(role: roles.Role) -> set[roles.Right]:
+    grants = [roles.Grant(role, "blog")]
+    return {right for right in roles.Right if roles.may(grants, right, "blog")}
+
+
 @pytest.mark.parametrize(
     ("role", "allowed"),
     [
@@ -22,12 +27,12 @@ GRANTS = st.builds(
     ],
 )
 def test_a_role_allows_what_its_row_says(role: roles.Role, allowed: set[str]) -> None:
-    assert {right.value for right in roles.rights(role)} == allowed
+    assert {right.value for right in rights(role)} == allowed
 
 
 def test_each_role_allows_what_the_one_before_it_does() -> None:
     for less, more in zip(list(roles.Role), list(roles.Role)[1:], strict=False):
-        assert roles.rights(less) < roles.rights(more)
+        assert rights(less) < rights(more)
 
 
 @given(
@@ -38,7 +43,7 @@ def test_each_role_allows_what_the_one_before_it_does() -> None:
 def test_a_role_counts_on_its_site_and_on_the_service_everywhere(
     grants: list[roles.Grant], right: roles.Right, site: str
 ) -> None:
-    expected = any(right in roles.rights(role) and held in {site, "*"} for role, held in grants)
+    expected = any(right in rights(role) and held in {site, "*"} for role, held in grants)
     assert roles.may(grants, right, site) == expected
 
 
