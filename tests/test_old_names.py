@@ -1,6 +1,8 @@
 """Names from before the rooms go on working until 1.0, each with one warning."""
 
 import logging
+from pathlib import Path
+from typing import Any
 
 import flask
 import pytest
@@ -39,7 +41,7 @@ thread set
 OLD_CRON = ["/tasks/deliver", "/tasks/fold"]
 
 
-def test_an_old_settings_file_means_what_it_meant(tmp_path):
+def test_an_old_settings_file_means_what_it_meant(tmp_path: Path) -> None:
     path = tmp_path / "flatthread.env"
     path.write_text(OLD_FILE)
     found = config.load({"FLATTHREAD_CONFIG": str(path)})
@@ -62,28 +64,32 @@ def test_an_old_settings_file_means_what_it_meant(tmp_path):
         ("TRUSTED_PROXIES=1", {"PROXIES": "2", "TRUSTED_PROXIES": ""}, 2),
     ],
 )
-def test_the_environment_goes_before_the_file_under_either_name(tmp_path, file, environ, proxies):
+def test_the_environment_goes_before_the_file_under_either_name(
+    tmp_path: Path, file: str, environ: dict[str, str] | dict[str, object], proxies: int
+) -> None:
     path = tmp_path / "flatthread.env"
     path.write_text(f"SECRET={SECRET}\n{file}\n")
-    found = config.load({"FLATTHREAD_CONFIG": str(path), **environ})
+    found = config.load({"FLATTHREAD_CONFIG": str(path), **environ})  # type: ignore[dict-item]
     assert found.trusted_proxies == proxies
 
 
-def test_current_names_are_no_news():
+def test_current_names_are_no_news() -> None:
     assert config.load({"SECRET": SECRET, "TRUSTED_PROXIES": "1"}).advice == ()
 
 
 @pytest.mark.parametrize(
     "words", [each.strip() for each in OLD_COMMANDS.replace("\n", ";").split(";") if each.strip()]
 )
-def test_every_command_of_the_old_readme_is_one(app: flask.Flask, words):
+def test_every_command_of_the_old_readme_is_one(app: flask.Flask, words: Any) -> None:
     told = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
     assert told.exit_code == 0, told.output
     assert told.stdout.startswith("Usage: ")
 
 
 @pytest.mark.parametrize("name", sorted(commands.OLD_NAMES))
-def test_an_old_command_warns_once_and_is_not_listed(app: flask.Flask, site: object, name: str):
+def test_an_old_command_warns_once_and_is_not_listed(
+    app: flask.Flask, site: object, name: str
+) -> None:
     runner = app.test_cli_runner()
     arguments = {
         "adviser": ["show", "demo"], "fold": [], "guard": ["show", "demo"],
@@ -103,7 +109,7 @@ def test_an_old_command_warns_once_and_is_not_listed(app: flask.Flask, site: obj
 
 def test_the_old_cron_file_is_served_with_one_warning(
     open_store: connection.Store, caplog: pytest.LogCaptureFixture
-):
+) -> None:
     settings = config.Settings(secret=SECRET, tasks_secret="0123456789abcdef")
     client = apps.create_app(settings, open_store).test_client()
     headers = {"Authorization": "Bearer 0123456789abcdef"}

@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import flask
 import playwright.sync_api as playwright
@@ -102,13 +103,13 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
         contexts: list[playwright.BrowserContext] = []
         tabs: list[Tab] = []
 
-        def context(**options: object) -> playwright.BrowserContext:
+        def context(**options: Any) -> playwright.BrowserContext:
             made = stack.enter_context(chromium.new_context(**options))
             made.set_default_timeout(PATIENCE)
             contexts.append(made)
             return made
 
-        def opened(url: str, **options: object) -> Tab:
+        def opened(url: str, **options: Any) -> Tab:
             where = context(**options) if options or not contexts else contexts[0]
             tab = Tab(where.new_page())
             tab.watch()

@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 
 from comments.domain import records
 from comments.moderation import policy_changes, rules
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Say
 
 pytestmark = pytest.mark.browser
 
@@ -46,7 +48,7 @@ def left(locator: playwright.Locator) -> float:
     return box["x"]
 
 
-def test_a_comment_is_shown_at_once_and_after_reload(server, open_tab):
+def test_a_comment_is_shown_at_once_and_after_reload(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     expect(page.get_by_text("No comments yet.")).to_be_visible()
 
@@ -60,7 +62,9 @@ def test_a_comment_is_shown_at_once_and_after_reload(server, open_tab):
     expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
 
 
-def test_a_reply_stands_indented_below_its_parent_and_before_the_next_root(server, open_tab, say):
+def test_a_reply_stands_indented_below_its_parent_and_before_the_next_root(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     first = say("one")
     say("one.one", parent=first)
     say("two")
@@ -81,7 +85,7 @@ def test_a_reply_stands_indented_below_its_parent_and_before_the_next_root(serve
     expect(page.get_by_role("heading", name="6 comments")).to_be_visible()
 
 
-def test_an_edit_replaces_the_text_and_says_so(server, open_tab):
+def test_an_edit_replaces_the_text_and_says_so(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     write(page, "Teh comment")
 
@@ -99,7 +103,9 @@ def test_an_edit_replaces_the_text_and_says_so(server, open_tab):
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("The *comment*")
 
 
-def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(server, open_tab):
+def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(
+    server: str, open_tab: OpenTab
+) -> None:
     page = open_tab(server).page
     write(page, "parent")
     answer(page, "parent", "child")
@@ -121,7 +127,7 @@ def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(server, open
     expect(page.get_by_text("No comments yet.")).to_be_visible()
 
 
-def test_deleting_asks_first_and_can_be_called_off(server, open_tab):
+def test_deleting_asks_first_and_can_be_called_off(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     write(page, "stays")
 
@@ -135,7 +141,7 @@ def test_deleting_asks_first_and_can_be_called_off(server, open_tab):
     expect(comment(page, "stays")).to_be_visible()
 
 
-def test_only_own_comments_can_be_changed(server, open_tab, say):
+def test_only_own_comments_can_be_changed(server: str, open_tab: OpenTab, say: Say) -> None:
     say("of somebody else")
     page = open_tab(server).page
     write(page, "mine")
@@ -147,7 +153,7 @@ def test_only_own_comments_can_be_changed(server, open_tab, say):
     expect(others.get_by_role("button", name="Delete")).to_have_count(0)
 
 
-def test_two_tabs_keep_each_others_comments(server, open_tab):
+def test_two_tabs_keep_each_others_comments(server: str, open_tab: OpenTab) -> None:
     one = open_tab(server).page
     two = open_tab(server).page
     write(one, "from tab one")
@@ -161,8 +167,8 @@ def test_two_tabs_keep_each_others_comments(server, open_tab):
 
 
 def test_who_posts_is_shown_what_others_wrote_meanwhile_and_how_many_there_are(
-    server, open_tab, say
-):
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     """In the order of the thread, with the new comment still in view and having the focus."""
     first = say("a question")
     one, two = open_tab(server).page, open_tab(server).page
@@ -184,7 +190,9 @@ def test_who_posts_is_shown_what_others_wrote_meanwhile_and_how_many_there_are(
     expect(comment(two, "from tab one").get_by_role("button", name="Delete")).to_be_visible()
 
 
-def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(server, open_tab):
+def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(
+    server: str, open_tab: OpenTab
+) -> None:
     one, two = open_tab(server).page, open_tab(server).page
     for page in (one, two):
         expect(page.get_by_text("No comments yet.")).to_be_visible()
@@ -196,7 +204,9 @@ def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(server, open_t
     assert bodies(two) == ["from tab one", "from tab two"]
 
 
-def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(server, open_tab):
+def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(
+    server: str, open_tab: OpenTab
+) -> None:
     one = open_tab(server).page
     write(one, "to be deleted")
     write(one, "version 1")
@@ -218,8 +228,8 @@ def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(server, open_ta
 
 
 def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
-    server, open_tab, say, open_store
-):
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
     with open_store.context():
         for action in (rules.Action.HOLD, rules.Action.SHADOW):
             rule = rules.Rule(id=action, action=action, words=(action,))
@@ -236,7 +246,9 @@ def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
     expect(comment(page, "plain")).to_be_focused()
 
 
-def test_what_has_no_room_on_the_page_is_offered_to_who_posts(server, open_tab, say, open_store):
+def test_what_has_no_room_on_the_page_is_offered_to_who_posts(
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
     for number in range(50):
         say(f"comment {number}")
     page = open_tab(server).page
@@ -254,7 +266,9 @@ def test_what_has_no_room_on_the_page_is_offered_to_who_posts(server, open_tab, 
     expect(more).to_have_count(0)
 
 
-def test_a_cached_page_takes_nothing_away_from_who_posted(server, open_tab, say):
+def test_a_cached_page_takes_nothing_away_from_who_posted(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     """A CDN may answer for a while with the thread as it was before the comment."""
     say("before")
     kept: list[str] = []
@@ -277,7 +291,9 @@ def test_a_cached_page_takes_nothing_away_from_who_posted(server, open_tab, say)
     assert bodies(page) == ["before", "after", "later"]
 
 
-def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(server, open_tab):
+def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(
+    server: str, open_tab: OpenTab
+) -> None:
     slow = open_tab(server)
     write(slow.page, "version 1")
     fast = open_tab(server).page
@@ -299,7 +315,7 @@ def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(
     expect(comment(slow.page, "version 3")).to_be_visible()
 
 
-def test_the_keyboard_is_enough(server, open_tab, say):
+def test_the_keyboard_is_enough(server: str, open_tab: OpenTab, say: Say) -> None:
     say("a question")
     page = open_tab(server).page
     page.get_by_role("button", name="Reply to Ada").focus()
@@ -317,7 +333,9 @@ def test_the_keyboard_is_enough(server, open_tab, say):
     expect(page.get_by_role("listitem", name="Reply by Grace to Ada")).to_be_visible()
 
 
-def test_escape_closes_a_reply_and_gives_the_focus_back(server, open_tab, say):
+def test_escape_closes_a_reply_and_gives_the_focus_back(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     say("a question")
     page = open_tab(server).page
     reply = page.get_by_role("button", name="Reply to Ada")
@@ -327,7 +345,9 @@ def test_escape_closes_a_reply_and_gives_the_focus_back(server, open_tab, say):
     expect(reply).to_be_focused()
 
 
-def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(server, open_tab):
+def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(
+    server: str, open_tab: OpenTab
+) -> None:
     page = open_tab(server).page
     write(page, "mine")
     page.get_by_role("button", name="Delete").click()
@@ -337,7 +357,9 @@ def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(server, open_tab
     expect(page.get_by_role("button", name="Keep it")).to_have_count(0)
 
 
-def test_a_deletion_that_fails_says_so_and_can_be_tried_again(server, open_tab):
+def test_a_deletion_that_fails_says_so_and_can_be_tried_again(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(server)
     write(tab.page, "to be deleted")
     tab.expected.append("net::ERR_FAILED")

@@ -1,21 +1,23 @@
 """A thread as a page, in Chromium without JavaScript: read, walked, framed."""
 
 import pytest
+from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 from comments.domain.text import cleaning
+from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 360, "height": 740}
 
 
-def scroll_width(page) -> int:
+def scroll_width(page: playwright.Page) -> int:
     return page.evaluate("document.documentElement.scrollWidth")
 
 
 @pytest.fixture
-def said(say) -> list[str]:
+def said(say: Say) -> list[str]:
     """Discussions of three comments each; their texts in reading order."""
     texts = []
     for number in range(4):
@@ -26,7 +28,9 @@ def said(say) -> list[str]:
     return texts
 
 
-def test_a_reader_without_javascript_walks_to_the_end(server, open_tab, said):
+def test_a_reader_without_javascript_walks_to_the_end(
+    server: str, open_tab: OpenTab, said: list[str]
+) -> None:
     url = f"{server}/embed/demo?thread=demo&limit=5"
     page = open_tab(url, java_script_enabled=False).page
     found = page.locator(".ft-body").all_inner_texts()
@@ -44,13 +48,13 @@ def test_a_reader_without_javascript_walks_to_the_end(server, open_tab, said):
     )
 
 
-def test_the_demo_page_leads_to_it(server, open_tab, said):
+def test_the_demo_page_leads_to_it(server: str, open_tab: OpenTab, said: list[str]) -> None:
     page = open_tab(f"{server}/?site=demo&thread=demo", java_script_enabled=False).page
     page.get_by_role("link", name="read them").click()
     expect(page.locator(".ft-body").first).to_have_text("root 0")
 
 
-def test_a_permalink_points_at_its_comment(server, open_tab, said):
+def test_a_permalink_points_at_its_comment(server: str, open_tab: OpenTab, said: list[str]) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo", java_script_enabled=False).page
     comment = page.get_by_role("article", name="Cyd").last
     expect(comment).to_contain_text("answer 3")
@@ -60,7 +64,9 @@ def test_a_permalink_points_at_its_comment(server, open_tab, said):
     expect(page.locator(".ft-comment:target")).to_be_in_viewport()
 
 
-def test_landmarks_and_headings_say_what_is_where(server, open_tab, said):
+def test_landmarks_and_headings_say_what_is_where(
+    server: str, open_tab: OpenTab, said: list[str]
+) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo&limit=5", java_script_enabled=False).page
     expect(page.get_by_role("main")).to_have_count(1)
     expect(page.get_by_role("heading", level=1)).to_have_text("Comments")
@@ -70,7 +76,7 @@ def test_landmarks_and_headings_say_what_is_where(server, open_tab, said):
     assert page.get_by_role("article").count() == 5
 
 
-def test_eight_levels_and_long_words_fit_a_phone(server, open_tab, say):
+def test_eight_levels_and_long_words_fit_a_phone(server: str, open_tab: OpenTab, say: Say) -> None:
     parent = None
     for level in range(9):
         parent = say(f"{'long' * 60} {level}", name="N" * cleaning.MAX_NAME, parent=parent)
@@ -85,21 +91,27 @@ def test_eight_levels_and_long_words_fit_a_phone(server, open_tab, say):
 
 
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
-def test_colours_follow_the_reader(server, open_tab, said, scheme, is_dark):
+def test_colours_follow_the_reader(
+    server: str, open_tab: OpenTab, said: list[str], scheme: str, is_dark: bool
+) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo", color_scheme=scheme).page
     background = page.locator("body").evaluate("node => getComputedStyle(node).backgroundColor")
     red = int(background.removeprefix("rgb(").split(",")[0])
     assert (red < 128) is is_dark
 
 
-def test_nothing_of_a_page_breaks_its_own_policy(server, open_tab, said):
+def test_nothing_of_a_page_breaks_its_own_policy(
+    server: str, open_tab: OpenTab, said: list[str]
+) -> None:
     # With JavaScript on: the tab's watch fails this test on any violation, the data block included.
     page = open_tab(f"{server}/embed/demo?thread=demo").page
     assert page.locator('script[type="application/ld+json"]').count() == 1
     assert page.evaluate("document.scripts.length") == 1
 
 
-def test_only_a_page_of_the_site_may_frame_a_thread(server, website, open_tab, said):
+def test_only_a_page_of_the_site_may_frame_a_thread(
+    server: str, website: Website, open_tab: OpenTab, said: list[str]
+) -> None:
     frame = f'<iframe src="{server}/embed/demo?thread=demo&limit=5"></iframe>'
     page = open_tab(website.put("article", frame)).page
     inside = page.frame_locator("iframe")

@@ -4,6 +4,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import OpenTab, Say
+
 pytestmark = pytest.mark.browser
 
 POSTS = "**/api/v1/sites/demo/comments?*"
@@ -30,7 +32,7 @@ def on_posts(page: playwright.Page, handle: object) -> None:
         if route.request.method != "POST":
             route.fallback()
             return
-        handle(route)
+        handle(route)  # type: ignore[operator]
 
     page.route(POSTS, route)
 
@@ -43,7 +45,9 @@ def on_posts(page: playwright.Page, handle: object) -> None:
         ("Website", "javascript:alert(1)", "Website"),
     ],
 )
-def test_an_error_is_beside_the_field_it_names(server, open_tab, field, value, message):
+def test_an_error_is_beside_the_field_it_names(
+    server: str, open_tab: OpenTab, field: str, value: str, message: str
+) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     form = main_form(tab.page)
@@ -63,7 +67,7 @@ def test_an_error_is_beside_the_field_it_names(server, open_tab, field, value, m
     expect(form.locator(".ft-error:visible")).to_have_count(0)
 
 
-def test_a_refused_text_is_still_there_after_reload(server, open_tab):
+def test_a_refused_text_is_still_there_after_reload(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     form = main_form(tab.page)
@@ -76,7 +80,9 @@ def test_a_refused_text_is_still_there_after_reload(server, open_tab):
     expect(form.get_by_role("textbox", name="Website")).to_have_value("https://ada.example")
 
 
-def test_a_reply_in_the_making_opens_again_after_reload(server, open_tab, say):
+def test_a_reply_in_the_making_opens_again_after_reload(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     say("a question")
     page = open_tab(server).page
     page.get_by_role("button", name="Reply to Ada").click()
@@ -91,7 +97,7 @@ def test_a_reply_in_the_making_opens_again_after_reload(server, open_tab, say):
     expect(form).to_have_count(0)
 
 
-def test_a_sent_draft_does_not_come_back(server, open_tab):
+def test_a_sent_draft_does_not_come_back(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = main_form(page)
     fill(form, Comment="sent", Name="Ada")
@@ -105,7 +111,9 @@ def test_a_sent_draft_does_not_come_back(server, open_tab):
 
 
 @pytest.mark.parametrize("reloads", [False, True])
-def test_a_lost_answer_and_another_try_store_one_comment(server, open_tab, reloads):
+def test_a_lost_answer_and_another_try_store_one_comment(
+    server: str, open_tab: OpenTab, reloads: bool
+) -> None:
     tab = open_tab(server)
     tab.expected.append("net::ERR_FAILED")
     lost: list[str] = []
@@ -137,7 +145,9 @@ def test_a_lost_answer_and_another_try_store_one_comment(server, open_tab, reloa
     expect(tab.page.get_by_role("heading", name="1 comment")).to_be_visible()
 
 
-def test_other_words_are_another_comment_even_after_a_lost_answer(server, open_tab):
+def test_other_words_are_another_comment_even_after_a_lost_answer(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(server)
     tab.expected.append("net::ERR_FAILED")
     keys: list[str] = []
@@ -165,7 +175,9 @@ def test_other_words_are_another_comment_even_after_a_lost_answer(server, open_t
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_an_overloaded_server_is_tried_again_by_hand(server, open_tab, status):
+def test_an_overloaded_server_is_tried_again_by_hand(
+    server: str, open_tab: OpenTab, status: int
+) -> None:
     tab = open_tab(server)
     tab.expect_status(status)
     refusals: list[int] = []
@@ -192,7 +204,9 @@ def test_an_overloaded_server_is_tried_again_by_hand(server, open_tab, status):
     expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
 
 
-def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(server, open_tab):
+def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(server)
     form = main_form(tab.page)
     fill(form, Comment="first", Name="Ada")
@@ -211,7 +225,7 @@ def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(server, open_
     expect(tab.page.get_by_role("button", name="Delete")).to_have_count(2)
 
 
-def test_the_preview_is_what_will_be_stored(server, open_tab):
+def test_the_preview_is_what_will_be_stored(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = main_form(page)
     text = "**bold** <script>alert(1)</script> [link](https://ada.example)\n\n> quoted"
@@ -227,7 +241,9 @@ def test_the_preview_is_what_will_be_stored(server, open_tab):
     expect(glance).to_be_hidden()
 
 
-def test_single_letters_typed_here_are_no_shortcuts_of_the_page(server, open_tab):
+def test_single_letters_typed_here_are_no_shortcuts_of_the_page(
+    server: str, open_tab: OpenTab
+) -> None:
     page = open_tab(server).page
     page.evaluate("""() => {
         window.heard = "";

@@ -13,6 +13,8 @@ import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import OpenTab, Say, Website
+
 pytestmark = pytest.mark.browser
 
 PAYLOAD = "\"'><img src=x onerror=alert(1)></script><svg onload=alert(1)>javascript:alert(1)"
@@ -62,7 +64,9 @@ def reply(page: playwright.Page, to: str, body: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [PAYLOAD, "javascript:alert(1)", "//evil.example"])
-def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(server, open_tab, payload):
+def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(
+    server: str, open_tab: OpenTab, payload: str
+) -> None:
     tab = open_tab("about:blank")
     tab.expected += [f"responded with a status of {status}" for status in (400, 404)]
     page = tab.page
@@ -80,7 +84,9 @@ def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(server,
 @pytest.mark.parametrize(
     "name", ["site", "thread", "page", "categories", "theme", "account", "other"]
 )
-def test_no_option_of_the_widget_is_taken_for_markup(server, website, open_tab, name):
+def test_no_option_of_the_widget_is_taken_for_markup(
+    server: str, website: Website, open_tab: OpenTab, name: str
+) -> None:
     options = {"thread": "demo"} | {name: PAYLOAD}
     attributes = " ".join(f'data-{key}="{html.escape(each)}"' for key, each in options.items())
     body = f'{script(server)}<div id="flatthread" {attributes}>shown meanwhile</div>'
@@ -105,7 +111,9 @@ def test_no_option_of_the_widget_is_taken_for_markup(server, website, open_tab, 
     assert host.evaluate(STRANGE) == []
 
 
-def test_what_the_server_says_is_text_wherever_it_is_shown(server, website, open_tab):
+def test_what_the_server_says_is_text_wherever_it_is_shown(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     """Its messages, and what it says of a comment besides the text that it has sanitised."""
     tab = open_tab("about:blank")
     tab.expect_status(400)
@@ -161,8 +169,8 @@ TWO = """<div id="one"></div><div id="two"></div>
 
 
 def test_spoiled_prototypes_and_clobbered_names_change_nothing_and_learn_nothing(
-    server, website, open_tab
-):
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     body = f'{SPOILED}{CLOBBERED}{script(server)}<div id="flatthread"></div>'
     tab = open_tab("about:blank")
     asked = []
@@ -185,8 +193,8 @@ def test_spoiled_prototypes_and_clobbered_names_change_nothing_and_learn_nothing
 
 
 def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
-    server, website, open_tab, say
-):
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     page = open_tab(website.put("two", TWO.format(server=server))).page
     page.wait_for_function("window.added")
     assert page.evaluate("window.added") == []
@@ -211,7 +219,9 @@ def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
     write(one, "still there", "Ada")
 
 
-def test_the_strictest_policy_is_kept_in_everything_people_do(server, website, open_tab, say):
+def test_the_strictest_policy_is_kept_in_everything_people_do(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     other = say("of somebody else", name="Bob")
     policy = (
         "default-src 'none'; script-src 'nonce-abc' 'strict-dynamic'; "
@@ -246,8 +256,8 @@ def test_the_strictest_policy_is_kept_in_everything_people_do(server, website, o
 
 
 def test_a_token_is_in_no_address_no_referrer_and_nothing_that_is_posted(
-    server, website, open_tab, say
-):
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     """What says who one is goes in one header of calls to us, and nowhere else."""
     say("of somebody else", name="Bob")
     body = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain.text import rendering
+from tests.browser.conftest import OpenTab, Say
 
 pytestmark = pytest.mark.browser
 
@@ -62,7 +63,9 @@ def fill(page: playwright.Page, **values: str) -> playwright.Locator:
 
 
 @pytest.mark.parametrize("payload", BODIES)
-def test_a_hostile_body_builds_allowed_elements_only(server, open_tab, payload):
+def test_a_hostile_body_builds_allowed_elements_only(
+    server: str, open_tab: OpenTab, payload: str
+) -> None:
     page = open_tab(server).page
     form = fill(page, Comment=f"{BODIES[payload]}\n\nthe end", Name="Mallory")
     form.get_by_role("button", name="Preview").click()
@@ -82,7 +85,9 @@ def test_a_hostile_body_builds_allowed_elements_only(server, open_tab, payload):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hostile_name_is_text_in_the_list_and_in_labels(server, open_tab, name):
+def test_a_hostile_name_is_text_in_the_list_and_in_labels(
+    server: str, open_tab: OpenTab, name: str
+) -> None:
     page = open_tab(server).page
     form = fill(page, Comment="hello", Name=name)
     form.get_by_role("button", name="Post comment").click()
@@ -95,7 +100,7 @@ def test_a_hostile_name_is_text_in_the_list_and_in_labels(server, open_tab, name
     expect(page.get_by_role("form", name=f"Reply to {name}", exact=True)).to_be_visible()
 
 
-def test_a_website_that_is_no_web_address_is_never_a_link(server, open_tab):
+def test_a_website_that_is_no_web_address_is_never_a_link(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     form = fill(tab.page, Comment="hello", Name="Mallory")
@@ -110,7 +115,7 @@ def test_a_website_that_is_no_web_address_is_never_a_link(server, open_tab):
     assert elements(tab.page) == []
 
 
-def test_quotes_in_a_website_do_not_leave_its_attribute(server, open_tab):
+def test_quotes_in_a_website_do_not_leave_its_attribute(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     website = "http://x.example/?'onmouseover='alert(1)'x='"
@@ -131,7 +136,9 @@ def test_quotes_in_a_website_do_not_leave_its_attribute(server, open_tab):
         "http://x.com:65536/", "http://\u0430pple.com/",
     ],
 )  # fmt: skip
-def test_the_widget_refuses_such_links_even_from_the_server(server, open_tab, say, address):
+def test_the_widget_refuses_such_links_even_from_the_server(
+    server: str, open_tab: OpenTab, say: Say, address: str
+) -> None:
     """The other half of the guard, tested without the server's half."""
     say("hello")
     page = open_tab("about:blank").page
@@ -148,7 +155,7 @@ def test_the_widget_refuses_such_links_even_from_the_server(server, open_tab, sa
     assert page.locator("a.ft-author").count() == 0
 
 
-def test_an_honest_website_is_a_link_that_passes_nothing_on(server, open_tab):
+def test_an_honest_website_is_a_link_that_passes_nothing_on(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = fill(page, Comment="hello", Name="Ada", Website="https://ada.example/me")
     form.get_by_role("button", name="Post comment").click()
@@ -157,7 +164,9 @@ def test_an_honest_website_is_a_link_that_passes_nothing_on(server, open_tab):
     expect(link).to_have_attribute("rel", "nofollow ugc noopener")
 
 
-def test_right_to_left_names_and_texts_keep_to_themselves(server, open_tab, say):
+def test_right_to_left_names_and_texts_keep_to_themselves(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     say("هذا تعليق", name="علي (7)")
     page = open_tab(server).page
     name = page.locator(".ft-author bdi")

@@ -3,6 +3,7 @@
 import random
 from urllib.parse import urlencode
 
+import flask.testing
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
@@ -11,6 +12,7 @@ from comments.domain import records
 from comments.jobs import repair
 from comments.store import connection
 from comments.tree import ordered_query
+from tests.browser.conftest import OpenTab, Say
 from tests.support import optional_tools
 
 pytestmark = pytest.mark.browser
@@ -31,7 +33,7 @@ def stored(store: connection.Store) -> list[str]:
 
 
 @pytest.fixture
-def long_thread(say) -> list[str]:
+def long_thread(say: Say) -> list[str]:
     """323 comments, each a root or the reply to one of the last few; their ids as posted."""
     rng = random.Random(SEED)
     ids: list[str] = []
@@ -42,8 +44,8 @@ def long_thread(say) -> list[str]:
 
 
 def test_every_comment_is_shown_once_in_order_by_loading_more(
-    server, open_tab, long_thread, open_store
-):
+    server: str, open_tab: OpenTab, long_thread: list[str], open_store: connection.Store
+) -> None:
     page = open_tab(server).page
     more = page.get_by_role("button", name="Load more comments")
     expect(page.get_by_role("heading", name="323 comments")).to_be_visible()
@@ -56,8 +58,12 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
 
 
 def test_the_longest_thread_of_a_real_import_is_shown_whole(
-    server, app, open_tab, open_store, site
-):
+    server: str,
+    app: flask.Flask,
+    open_tab: OpenTab,
+    open_store: connection.Store,
+    site: records.Site,
+) -> None:
     export = optional_tools.real_export(EXPORT)
     imported = app.test_cli_runner().invoke(
         args=["import", "disqus", str(export), "--site", "demo"]
@@ -79,8 +85,8 @@ def test_the_longest_thread_of_a_real_import_is_shown_whole(
 
 
 def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
-    server, open_tab, long_thread, open_store
-):
+    server: str, open_tab: OpenTab, long_thread: list[str], open_store: connection.Store
+) -> None:
     page = open_tab(server).page
     form = page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("the newest root")
@@ -99,7 +105,9 @@ def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
     expect(newest).to_have_count(1)
 
 
-def test_the_focus_goes_to_the_first_comment_that_was_loaded(server, open_tab, long_thread):
+def test_the_focus_goes_to_the_first_comment_that_was_loaded(
+    server: str, open_tab: OpenTab, long_thread: list[str]
+) -> None:
     page = open_tab(server).page
     more = page.get_by_role("button", name="Load more comments")
     more.focus()
@@ -108,7 +116,9 @@ def test_the_focus_goes_to_the_first_comment_that_was_loaded(server, open_tab, l
     expect(page.get_by_role("status")).to_have_text("50 more comments shown.")
 
 
-def test_a_failed_page_can_be_asked_for_again(server, open_tab, long_thread):
+def test_a_failed_page_can_be_asked_for_again(
+    server: str, open_tab: OpenTab, long_thread: list[str]
+) -> None:
     tab = open_tab(server)
     tab.expected.append("net::ERR_FAILED")
     more = tab.page.get_by_role("button", name="Load more comments")
@@ -120,7 +130,9 @@ def test_a_failed_page_can_be_asked_for_again(server, open_tab, long_thread):
     expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_have_count(0)
 
 
-def test_a_permalink_opens_the_page_that_holds_its_comment(server, open_tab, long_thread):
+def test_a_permalink_opens_the_page_that_holds_its_comment(
+    server: str, open_tab: OpenTab, long_thread: list[str]
+) -> None:
     wanted = long_thread[-1]
     page = open_tab(f"{server}/#comment-{wanted}").page
     target = page.locator(f"li[data-id='{wanted}']")
@@ -133,7 +145,9 @@ def test_a_permalink_opens_the_page_that_holds_its_comment(server, open_tab, lon
     assert page.url == f"{server}/"
 
 
-def test_the_time_of_a_comment_is_its_permalink(server, open_tab, long_thread):
+def test_the_time_of_a_comment_is_its_permalink(
+    server: str, open_tab: OpenTab, long_thread: list[str]
+) -> None:
     page = open_tab(server).page
     third = page.get_by_role("listitem").nth(2)
     wanted = third.get_attribute("data-id")
@@ -142,7 +156,7 @@ def test_the_time_of_a_comment_is_its_permalink(server, open_tab, long_thread):
     expect(third).to_be_focused()
 
 
-def test_a_permalink_to_nothing_shows_the_thread(server, open_tab, say):
+def test_a_permalink_to_nothing_shows_the_thread(server: str, open_tab: OpenTab, say: Say) -> None:
     say("still here")
     tab = open_tab("about:blank")
     tab.expect_status(404)
@@ -151,7 +165,7 @@ def test_a_permalink_to_nothing_shows_the_thread(server, open_tab, say):
     expect(tab.page.get_by_role("button", name="Show the whole discussion")).to_have_count(0)
 
 
-def test_ten_levels_are_readable_on_a_phone(server, open_tab, say):
+def test_ten_levels_are_readable_on_a_phone(server: str, open_tab: OpenTab, say: Say) -> None:
     parent = None
     for level in range(10):
         parent = say(f"level {level} with some words to break into lines", parent=parent)
@@ -164,7 +178,9 @@ def test_ten_levels_are_readable_on_a_phone(server, open_tab, say):
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_at_the_deepest_level_a_reply_says_whom_it_answers(server, open_tab, say):
+def test_at_the_deepest_level_a_reply_says_whom_it_answers(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     parent = None
     for level in range(8):
         parent = say(f"level {level}", parent=parent)

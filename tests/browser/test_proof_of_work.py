@@ -1,11 +1,14 @@
 """The proof of work in a real browser: found beside everything else, and nobody notices."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
 
 from comments.sites import site_settings, usage
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_forms import on_posts
 from tests.browser.test_votes import cast, score, settled, up
 from tests.browser.test_widget_embedding import STRICT, post, script
@@ -18,7 +21,9 @@ pytestmark = [
 CHALLENGES = "**/api/v1/sites/demo/challenge"
 
 
-def test_a_post_under_a_strict_policy_brings_its_proof(server, website, open_tab):
+def test_a_post_under_a_strict_policy_brings_its_proof(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     url = website.put(
         "strict",
         f'{script(server)}<div id="flatthread">loading</div>',
@@ -31,7 +36,7 @@ def test_a_post_under_a_strict_policy_brings_its_proof(server, website, open_tab
     expect(tab.page.locator(".ft-body")).to_have_count(2)
 
 
-def test_nothing_of_it_is_loaded_before_somebody_writes(server, open_tab):
+def test_nothing_of_it_is_loaded_before_somebody_writes(server: str, open_tab: OpenTab) -> None:
     tab = open_tab("about:blank")
     asked = []
     tab.page.on("request", lambda request: asked.append(request.url))
@@ -44,12 +49,14 @@ def test_nothing_of_it_is_loaded_before_somebody_writes(server, open_tab):
     assert [url for url in asked if url.endswith("/widget/proof.js")]
 
 
-def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(server, open_tab):
+def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(server)
     tab.expect_status(403)
     sent = []
 
-    def spoiled(route):
+    def spoiled(route: Any) -> None:
         body = route.request.post_data_json
         sent.append(body["proof"])
         if len(sent) == 1:
@@ -61,7 +68,7 @@ def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(server, open
     assert len(set(sent)) == 2
 
 
-def test_the_page_goes_on_while_it_is_found(server, open_tab):
+def test_the_page_goes_on_while_it_is_found(server: str, open_tab: OpenTab) -> None:
     """Between two slices the page gets its turn: it never waits for the whole of it."""
     tab = open_tab(server)
     found = tab.page.evaluate(
@@ -81,7 +88,7 @@ def test_the_page_goes_on_while_it_is_found(server, open_tab):
     assert found[1] > 5
 
 
-def test_the_number_that_is_found_is_the_one(server, open_tab):
+def test_the_number_that_is_found_is_the_one(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     found = tab.page.evaluate(
         """async (server) => {
@@ -103,7 +110,9 @@ def test_the_number_that_is_found_is_the_one(server, open_tab):
     assert found == [0] * 7
 
 
-def test_who_is_refused_is_told_why_and_keeps_his_text(server, open_tab, open_store):
+def test_who_is_refused_is_told_why_and_keeps_his_text(
+    server: str, open_tab: OpenTab, open_store: connection.Store
+) -> None:
     with open_store.context():
         site_settings.change("demo", guard={"posts_per_network": 1})
     tab = open_tab(server)
@@ -116,7 +125,7 @@ def test_who_is_refused_is_told_why_and_keeps_his_text(server, open_tab, open_st
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("one too many")
 
 
-def test_a_trap_is_in_nobodys_way(server, open_tab):
+def test_a_trap_is_in_nobodys_way(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Name").fill("Ada")
@@ -133,7 +142,9 @@ def test_a_trap_is_in_nobodys_way(server, open_tab):
     expect(form.get_by_role("alert").last).to_contain_text("was not accepted")
 
 
-def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, open_store, say):
+def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(
+    server: str, open_tab: OpenTab, open_store: connection.Store, say: Say
+) -> None:
     say("was here before")
     with open_store.context():
         for name, value in (("posts", 1), ("then", "read-only")):
@@ -150,8 +161,8 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(server, open_tab, 
 
 
 def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
-    server, website, open_tab, say, open_store
-):
+    server: str, website: Website, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
     say("one")
     say("two")
     url = website.put(
@@ -170,13 +181,15 @@ def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
     assert [url.partition("?")[2] for url in sent] == ["purpose=vote"]
 
 
-def test_a_votes_proof_that_is_refused_is_found_anew(server, open_tab, say, open_store):
+def test_a_votes_proof_that_is_refused_is_found_anew(
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
     say("one")
     tab = open_tab(server)
     tab.expect_status(403)
     sent = []
 
-    def spoiled(route):
+    def spoiled(route: Any) -> None:
         body = route.request.post_data_json
         sent.append(body["proof"])
         if len(sent) == 1:

@@ -1,6 +1,7 @@
 """Signing in from the widget by mail: the mail may be read in another browser, cookies blocked."""
 
 import re
+from collections.abc import Callable
 
 import playwright.sync_api as playwright
 import pytest
@@ -37,7 +38,11 @@ def _come_back_and_leave(page: playwright.Page) -> None:
 
 
 def test_a_reader_signs_in_writes_comes_back_and_signs_out(
-    server: str, website: Website, open_tab: OpenTab, box: mail_server.Box, deliver
+    server: str,
+    website: Website,
+    open_tab: OpenTab,
+    box: mail_server.Box,
+    deliver: Callable[[], None],
 ) -> None:
     # Another site's page, so that every cookie of ours would be a third party's.
     address = website.put(
@@ -77,7 +82,7 @@ def test_in_a_rush_the_widget_proves_work_for_the_mail(
     website: Website,
     open_tab: OpenTab,
     box: mail_server.Box,
-    deliver,
+    deliver: Callable[[], None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(login_mail_rush, "PER_DOMAIN", login_mail_rush.PER_DOMAIN._replace(most=0))

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from comments.accounts import accounts, identities
 from comments.domain import records
 from comments.store import connection
-from tests.browser.conftest import OpenTab, Website
+from tests.browser.conftest import OpenTab, Say, Website
 from tests.browser.test_conversation import comment
 from tests.support.people import site_tokens
 from tests.support.people.account_holders import SECRET
@@ -47,7 +47,7 @@ def _write(page: playwright.Page, body: str) -> None:
 
 
 def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
-    publish: Publish, open_tab: OpenTab, secret: str, say
+    publish: Publish, open_tab: OpenTab, secret: str, say: Say
 ) -> None:
     say("Before")
     ann = site_tokens.token(secret)

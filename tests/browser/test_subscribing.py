@@ -1,11 +1,14 @@
 """Asking for mail, as a reader meets it: beside the form, confirmed on a page, ended on another."""
 
+from collections.abc import Callable
+
 import playwright.sync_api as playwright
 import pytest
 from playwright.sync_api import expect
 
 from comments import config
 from comments.notifications import double_opt_in, subscriptions
+from comments.store import connection
 from tests.browser.conftest import OpenTab, Say
 from tests.support.outside.mail_server import Box
 
@@ -24,7 +27,13 @@ def _write(form: playwright.Locator, text: str) -> None:
 
 
 def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of it is needed
-    server: str, open_tab: OpenTab, box: Box, say: Say, deliver, open_store, settings
+    server: str,
+    open_tab: OpenTab,
+    box: Box,
+    say: Say,
+    deliver: Callable[[], None],
+    open_store: connection.Store,
+    settings: config.Settings,
 ) -> None:
     say("first")
     deliver()

@@ -5,13 +5,20 @@ which the peer takes once.
 """
 
 import json
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
+from comments import config
+from comments.domain import records
 from comments.posting import turnstile, turnstile_settings
 from comments.sites import site_settings
+from comments.store import connection
+from tests.browser.conftest import OpenTab, Website
 from tests.browser.test_widget_embedding import STRICT, post, script
 from tests.support import loopback_servers
 from tests.support.threads import sample_threads
@@ -38,10 +45,12 @@ THEIRS = """
 
 
 @pytest.fixture
-def cloudflare(open_store, site, settings, website):
+def cloudflare(
+    open_store: connection.Store, site: records.Site, settings: config.Settings, website: Website
+) -> Iterator[Any]:
     used = []
 
-    def answer(heard):
+    def answer(heard: Any) -> None:
         token = parse_qs(heard.body.decode())["response"][0]
         said = {"success": False, "error-codes": ["timeout-or-duplicate"]}
         if token not in used:
@@ -60,7 +69,7 @@ def cloudflare(open_store, site, settings, website):
         yield used
 
 
-def route(page, body=THEIRS):
+def route(page: playwright.Page, body: str = THEIRS) -> None:
     page.route(
         f"{CLOUDFLARE}/**",
         lambda route: (
@@ -71,7 +80,7 @@ def route(page, body=THEIRS):
     )
 
 
-def opened(open_tab, server, website, body=THEIRS):
+def opened(open_tab: OpenTab, server: str, website: Website, body: str = THEIRS) -> Any:
     """A tab with a page under a strict policy that allows what the documentation says."""
     policy = STRICT.format(server=server).replace(
         f"script-src {server}", f"script-src {server} {CLOUDFLARE}; frame-src {CLOUDFLARE}"
@@ -87,7 +96,9 @@ def opened(open_tab, server, website, body=THEIRS):
     return tab
 
 
-def test_posts_bring_a_token_each_under_a_strict_policy(cloudflare, server, website, open_tab):
+def test_posts_bring_a_token_each_under_a_strict_policy(
+    cloudflare: Any, server: str, website: Website, open_tab: OpenTab
+) -> None:
     tab = opened(open_tab, server, website)
     asked = []
     tab.page.on("request", lambda request: asked.append(request.url))
@@ -103,8 +114,8 @@ def test_posts_bring_a_token_each_under_a_strict_policy(cloudflare, server, webs
 
 
 def test_a_token_that_is_refused_is_replaced_and_nothing_is_asked(
-    cloudflare, server, website, open_tab
-):
+    cloudflare: Any, server: str, website: Website, open_tab: OpenTab
+) -> None:
     cloudflare.append("token 1")
     tab = opened(open_tab, server, website)
     tab.expect_status(403)
@@ -112,8 +123,10 @@ def test_a_token_that_is_refused_is_replaced_and_nothing_is_asked(
     assert cloudflare == ["token 1", "token 2"]
 
 
-def test_who_cannot_reach_it_is_told_and_keeps_his_text(cloudflare, server, website, open_tab):
-    tab = opened(open_tab, server, website, body=None)
+def test_who_cannot_reach_it_is_told_and_keeps_his_text(
+    cloudflare: Any, server: str, website: Website, open_tab: OpenTab
+) -> None:
+    tab = opened(open_tab, server, website, body=None)  # type: ignore[arg-type]
     tab.expected.append("net::ERR_FAILED")
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("kept")
@@ -128,8 +141,8 @@ def test_who_cannot_reach_it_is_told_and_keeps_his_text(cloudflare, server, webs
 
 
 def test_nothing_of_it_is_loaded_where_the_site_does_not_ask(
-    cloudflare, server, open_store, open_tab
-):
+    cloudflare: Any, server: str, open_store: connection.Store, open_tab: OpenTab
+) -> None:
     with open_store.context():
         turnstile_settings.remove("demo")
         assert site_settings.get("demo").turnstile is None

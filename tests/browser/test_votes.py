@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.store import connection
+from tests.browser.conftest import OpenTab, Say
 from tests.browser.test_conversation import comment, write
 from tests.support.threads import sample_votes
 
@@ -38,7 +39,7 @@ def cast(store: connection.Store) -> list[int]:
 
 
 def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
-    server, open_tab, say, open_store
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")
     page = open_tab(server).page
@@ -62,7 +63,7 @@ def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
 
 
 def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
-    server, open_tab, say, open_store
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")
     say("two")
@@ -90,7 +91,9 @@ def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
     assert cast(open_store) == [-1, 1, 1]
 
 
-def test_votes_are_cast_by_keyboard_and_the_focus_stays(server, open_tab, say, open_store) -> None:
+def test_votes_are_cast_by_keyboard_and_the_focus_stays(
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
+) -> None:
     say("one")
     page = open_tab(server).page
     up(page, "one").focus()
@@ -109,7 +112,7 @@ def test_votes_are_cast_by_keyboard_and_the_focus_stays(server, open_tab, say, o
 
 
 def test_nobody_is_offered_to_vote_on_his_own_comment_or_on_one_that_is_gone(
-    server, open_tab, say
+    server: str, open_tab: OpenTab, say: Say
 ) -> None:
     page = open_tab(server).page
     write(page, "mine")
@@ -123,7 +126,7 @@ def test_nobody_is_offered_to_vote_on_his_own_comment_or_on_one_that_is_gone(
 
 
 def test_a_vote_that_is_refused_is_not_shown_and_says_why(
-    server, open_tab, say, open_store
+    server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     one = say("one")
     tab = open_tab(server)

@@ -3,11 +3,13 @@
 import urllib.parse
 
 import pytest
+from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 from comments.sites import site_settings
-from comments.store import reads
+from comments.store import connection, reads
 from comments.store.models import conversion
+from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
@@ -23,7 +25,7 @@ def script(server: str, site: str = "demo") -> str:
     return f'<script type="module" src="{source}" data-site="{site}" async></script>'
 
 
-def post(page, body: str, *, shows: str = "") -> None:
+def post(page: playwright.Page, body: str, *, shows: str = "") -> None:
     form = page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill(body)
     form.get_by_role("textbox", name="Name").fill("Ada")
@@ -31,7 +33,9 @@ def post(page, body: str, *, shows: str = "") -> None:
     expect(page.locator(".ft-body", has_text=shows or body)).to_be_visible()
 
 
-def test_a_strict_policy_with_trusted_types_is_kept(server, website, open_tab):
+def test_a_strict_policy_with_trusted_types_is_kept(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     url = website.put(
         "strict",
         f'{script(server)}<div id="flatthread">loading</div>',
@@ -46,7 +50,9 @@ def test_a_strict_policy_with_trusted_types_is_kept(server, website, open_tab):
     assert tab.page.evaluate("window.violations") == []
 
 
-def test_a_page_says_what_it_is_filed_under(server, website, open_tab, open_store):
+def test_a_page_says_what_it_is_filed_under(
+    server: str, website: Website, open_tab: OpenTab, open_store: connection.Store
+) -> None:
     with open_store.context():
         site_settings.change("demo", filed=["News", "How to"])
     html = f'{script(server)}<div id="flatthread" data-categories="how to, ,News,Other"></div>'
@@ -56,7 +62,9 @@ def test_a_page_says_what_it_is_filed_under(server, website, open_tab, open_stor
         assert conversion.texts(row.properties["categories"]) == ("how to", "news")
 
 
-def test_the_policy_may_name_the_one_trusted_type(server, website, open_tab):
+def test_the_policy_may_name_the_one_trusted_type(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     policy = f"{STRICT.format(server=server)}; trusted-types flatthread"
     html = f'{script(server)}<div id="flatthread"></div>'
     page = open_tab(website.put("named", html, Content_Security_Policy=policy)).page
@@ -64,7 +72,9 @@ def test_the_policy_may_name_the_one_trusted_type(server, website, open_tab):
     expect(page.locator(".ft-body strong")).to_have_text("strong")
 
 
-def test_a_policy_that_forbids_our_trusted_type_leaves_text(server, website, open_tab):
+def test_a_policy_that_forbids_our_trusted_type_leaves_text(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     policy = f"{STRICT.format(server=server)}; trusted-types somebody-else"
     html = f'{script(server)}<div id="flatthread"></div>'
     tab = open_tab("about:blank")
@@ -73,7 +83,7 @@ def test_a_policy_that_forbids_our_trusted_type_leaves_text(server, website, ope
     post(tab.page, "plain words")
 
 
-def test_a_strict_policy_by_nonce_is_kept(server, website, open_tab):
+def test_a_strict_policy_by_nonce_is_kept(server: str, website: Website, open_tab: OpenTab) -> None:
     policy = (
         f"default-src 'none'; script-src 'nonce-abc' 'strict-dynamic'; connect-src {server}; "
         "base-uri 'none'; require-trusted-types-for 'script'"
@@ -84,7 +94,9 @@ def test_a_strict_policy_by_nonce_is_kept(server, website, open_tab):
     post(page, "under a nonce")
 
 
-def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(server, website, open_tab):
+def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     html = f"""
       <script>
         Object.prototype.toJSON = function () {{ return "spoiled"; }};
@@ -103,7 +115,9 @@ def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(server, websit
     expect(page.locator(".ft-body")).to_have_text("unspoiled")
 
 
-def test_pages_have_threads_of_their_own_by_their_canonical_address(server, website, open_tab):
+def test_pages_have_threads_of_their_own_by_their_canonical_address(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     html = f'{script(server)}<div id="flatthread"></div>'
     canonical = f'<link rel="canonical" href="{website.origin}/one">'
     one = website.put("one", html)
@@ -117,7 +131,9 @@ def test_pages_have_threads_of_their_own_by_their_canonical_address(server, webs
     expect(tab.page.get_by_text("No comments yet.")).to_be_visible()
 
 
-def test_a_thread_id_of_the_sites_own_goes_before_the_address(server, website, open_tab):
+def test_a_thread_id_of_the_sites_own_goes_before_the_address(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     html = f'{script(server)}<div id="flatthread" data-thread="post 1/ä?b#c"></div>'
     tab = open_tab(website.put("first", html))
     post(tab.page, "by id")
@@ -125,7 +141,9 @@ def test_a_thread_id_of_the_sites_own_goes_before_the_address(server, website, o
     expect(tab.page.locator(".ft-body")).to_have_text("by id")
 
 
-def test_what_an_address_asks_beside_stays_with_its_reader(server, website, open_tab, open_store):
+def test_what_an_address_asks_beside_stays_with_its_reader(
+    server: str, website: Website, open_tab: OpenTab, open_store: connection.Store
+) -> None:
     html = f'{script(server)}<div id="flatthread"{{}}></div>'
     page = open_tab("about:blank").page
     for place, (named, body) in enumerate(
@@ -144,7 +162,9 @@ def test_what_an_address_asks_beside_stays_with_its_reader(server, website, open
         assert url in {row.properties["url"].string_value for row in threads}
 
 
-def test_the_placeholder_stays_until_there_is_a_thread(server, website, open_tab, say):
+def test_the_placeholder_stays_until_there_is_a_thread(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     say("loaded")
     html = f'{script(server)}<div id="flatthread" data-thread="demo"><p>a placeholder</p></div>'
     url = website.put("placeholder", html)
@@ -161,8 +181,8 @@ def test_the_placeholder_stays_until_there_is_a_thread(server, website, open_tab
 
 
 def test_a_failed_start_keeps_the_placeholder_and_offers_another_try(
-    server, website, open_tab, say
-):
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     say("loaded at last")
     html = f'{script(server)}<div id="flatthread" data-thread="demo"><p>a placeholder</p></div>'
     tab = open_tab("about:blank")
@@ -175,7 +195,7 @@ def test_a_failed_start_keeps_the_placeholder_and_offers_another_try(
     expect(tab.page.locator(".ft-body")).to_have_text("loaded at last")
 
 
-def test_an_unknown_site_is_named(server, website, open_tab):
+def test_an_unknown_site_is_named(server: str, website: Website, open_tab: OpenTab) -> None:
     tab = open_tab("about:blank")
     tab.expect_status(404)
     html = f'{script(server, site="nobody")}<div id="flatthread"></div>'
@@ -184,8 +204,8 @@ def test_an_unknown_site_is_named(server, website, open_tab):
 
 
 def test_a_page_of_another_origin_reads_but_is_told_that_it_may_not_write(
-    server, website, open_tab, say
-):
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     say("public")
     html = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
     foreign = website.put("foreign", html).replace("127.0.0.1", "localhost")
@@ -211,7 +231,9 @@ SINGLE_PAGE = """
   </script>"""
 
 
-def test_a_single_page_site_mounts_updates_and_destroys(server, website, open_tab, say):
+def test_a_single_page_site_mounts_updates_and_destroys(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     say("in the demo thread")
     page = open_tab(website.put("spa", SINGLE_PAGE.format(server=server))).page
     page.wait_for_function("window.show")
@@ -225,7 +247,9 @@ def test_a_single_page_site_mounts_updates_and_destroys(server, website, open_ta
         expect(page.locator(".ft-thread")).to_have_count(0)
 
 
-def test_of_two_quick_mounts_the_last_one_stays(server, website, open_tab, say):
+def test_of_two_quick_mounts_the_last_one_stays(
+    server: str, website: Website, open_tab: OpenTab, say: Say
+) -> None:
     say("in the demo thread")
     page = open_tab(website.put("race", SINGLE_PAGE.format(server=server))).page
     page.wait_for_function("window.show")
@@ -235,7 +259,9 @@ def test_of_two_quick_mounts_the_last_one_stays(server, website, open_tab, say):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_page_can_ask_for_a_theme(server, website, open_tab, theme):
+def test_a_page_can_ask_for_a_theme(
+    server: str, website: Website, open_tab: OpenTab, theme: str
+) -> None:
     html = f'{script(server)}<div id="flatthread" data-theme="{theme}"></div>'
     page = open_tab(website.put("themed", html)).page
     expect(page.locator(".ft-title")).to_be_visible()
@@ -243,7 +269,9 @@ def test_a_page_can_ask_for_a_theme(server, website, open_tab, theme):
     assert (page.locator(".ft-title").evaluate(luminance) > 128) == (theme == "dark")
 
 
-def test_the_pages_colours_and_variables_are_taken_over(server, website, open_tab):
+def test_the_pages_colours_and_variables_are_taken_over(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     html = f"""<style>
         body {{ color: rgb(1, 2, 3); }}
         #flatthread {{ --ft-accent: rgb(9, 99, 9); }}
@@ -256,14 +284,18 @@ def test_the_pages_colours_and_variables_are_taken_over(server, website, open_ta
     expect(page.locator(".ft-submit")).to_have_css("letter-spacing", "7px")
 
 
-def test_the_demo_page_keeps_its_own_policy_and_fits_a_phone(server, open_tab, say):
+def test_the_demo_page_keeps_its_own_policy_and_fits_a_phone(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
     say("a" * 300)
     tab = open_tab(server, viewport={"width": 360, "height": 740}, color_scheme="dark")
     expect(tab.page.locator(".ft-body")).to_be_visible()
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_the_demo_page_shows_any_thread_and_its_name_as_text(server, open_tab):
+def test_the_demo_page_shows_any_thread_and_its_name_as_text(
+    server: str, open_tab: OpenTab
+) -> None:
     thread = "\"><script>alert(1)</script>&'"
     page = open_tab(f"{server}/?thread={urllib.parse.quote(thread)}").page
     expect(page.get_by_text("No comments yet.")).to_be_visible()
@@ -273,7 +305,9 @@ def test_the_demo_page_shows_any_thread_and_its_name_as_text(server, open_tab):
     expect(page.locator(".ft-body")).to_have_text("in that thread")
 
 
-def test_without_storage_people_can_still_talk(server, website, open_tab):
+def test_without_storage_people_can_still_talk(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     html = f"""<script>
         const get = () => {{ throw new Error("forbidden"); }};
         Object.defineProperty(window, "localStorage", {{ get }});

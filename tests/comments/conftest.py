@@ -172,7 +172,7 @@ def door(
     del site
 
     def make(**rules: int) -> FlaskClient:
-        app = apps.create_app(dataclasses.replace(settings, **rules), open_store)
+        app = apps.create_app(dataclasses.replace(settings, **rules), open_store)  # type: ignore[arg-type]
         return app.test_client()
 
     return make

@@ -21,7 +21,7 @@ THREAD = "/api/v1/sites/demo/comments?thread="
 
 
 def is_inside() -> bool:
-    return ndb.context.get_context(raise_context_error=False) is not None
+    return ndb.context.get_context(raise_context_error=False) is not None  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
         now += 0.2
 
     names = [records.ThreadName("demo", f"{n} & more") for n in range(9)]
-    monkeypatch.setattr(apps.directories, "some", lambda most: names[:most])
-    monkeypatch.setattr(apps.time, "monotonic", lambda: now)
+    monkeypatch.setattr(apps.directories, "some", lambda most: names[:most])  # type: ignore[attr-defined]
+    monkeypatch.setattr(apps.time, "monotonic", lambda: now)  # type: ignore[attr-defined]
     apps.warm_up(app, ask)
     path = "/api/v1/sites/demo/comments?thread="
     assert asked == [

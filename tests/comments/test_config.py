@@ -6,6 +6,7 @@ import grp
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,16 +40,18 @@ NUMBERS = [
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
 
 
-def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults():
+def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults() -> None:
     settings = config.load({"SECRET": SECRET})
     rules = {field: default for _, field, default, *_ in NUMBERS}
-    assert settings == config.Settings(secret=SECRET, **rules)
+    assert settings == config.Settings(secret=SECRET, **rules)  # type: ignore[arg-type]
     assert settings.scheme == sorthash.Scheme()
     assert settings.where == f"the embedded engine in {Path.cwd()}/data"
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), NUMBERS)
-def test_numbers_have_a_default_and_are_read_up_to_their_bounds(name, field, default, low, high):
+def test_numbers_have_a_default_and_are_read_up_to_their_bounds(
+    name: str, field: str, default: int, low: int, high: int
+) -> None:
     assert getattr(config.load(GIVEN), field) == default
     assert getattr(config.load({**GIVEN, name: ""}), field) == default
     for value in (low, high):
@@ -56,25 +59,29 @@ def test_numbers_have_a_default_and_are_read_up_to_their_bounds(name, field, def
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), SCHEME_NUMBERS)
-def test_the_scheme_is_read_up_to_its_bounds(name, field, default, low, high):
+def test_the_scheme_is_read_up_to_its_bounds(
+    name: str, field: str, default: int, low: int, high: int
+) -> None:
     assert getattr(config.load(GIVEN).scheme, field) == default
     for value in (low, high):
         assert getattr(config.load({**GIVEN, name: str(value)}).scheme, field) == value
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), [*NUMBERS, *SCHEME_NUMBERS])
-def test_numbers_beyond_their_bounds_are_refused_by_name(name, field, default, low, high):
+def test_numbers_beyond_their_bounds_are_refused_by_name(
+    name: Any, field: Any, default: Any, low: Any, high: Any
+) -> None:
     for text in (str(low - 1), str(high + 1), "-1", "1.5", "1e3", "ten", " 20", "٢٠", "9" * 5_000):
         with pytest.raises(errors.Misconfigured, match=f"^{name} is a whole number"):
             config.load({**GIVEN, name: text})
 
 
-def test_the_digits_of_the_scheme_are_read():
+def test_the_digits_of_the_scheme_are_read() -> None:
     settings = config.load({**GIVEN, "SORT_HASH_DIGITS": "0123456789", "SORT_HASH_LEVELS": "3"})
     assert settings.scheme == sorthash.Scheme("0123456789", 2, 3)
 
 
-def test_digits_that_do_not_sort_are_refused_by_name():
+def test_digits_that_do_not_sort_are_refused_by_name() -> None:
     with pytest.raises(errors.Misconfigured, match=r"^SORT_HASH_\*: digits"):
         config.load({**GIVEN, "SORT_HASH_DIGITS": "BA"})
 
@@ -92,25 +99,27 @@ def test_digits_that_do_not_sort_are_refused_by_name():
         ({"DATASTORE_EMULATOR_HOST": "", "DATASTORE": ""}, "embedded", "embedded engine"),
     ],
 )
-def test_the_environment_says_which_store_it_is(environ, kind, where):
-    settings = config.load({**GIVEN, **environ})
+def test_the_environment_says_which_store_it_is(
+    environ: dict[str, object] | dict[str, str], kind: str, where: str
+) -> None:
+    settings = config.load({**GIVEN, **environ})  # type: ignore[dict-item]
     assert settings.datastore == kind
     assert where in settings.where
 
 
-def test_an_unknown_store_is_refused():
+def test_an_unknown_store_is_refused() -> None:
     with pytest.raises(errors.Misconfigured, match=r"^DATASTORE is 'cloud', 'embedded' or unset"):
         config.load({**GIVEN, "DATASTORE": "sqlite"})
 
 
-def test_the_project_is_datastores_own_setting_before_the_clouds():
+def test_the_project_is_datastores_own_setting_before_the_clouds() -> None:
     both = {**GIVEN, "GOOGLE_CLOUD_PROJECT": "cloud", "DATASTORE_PROJECT_ID": "own"}
     assert config.load(both).project == "own"
     assert config.load({**both, "DATASTORE_PROJECT_ID": ""}).project == "cloud"
     assert config.load(GIVEN).project == "flatthread"
 
 
-def test_texts_are_taken_as_they_are():
+def test_texts_are_taken_as_they_are() -> None:
     settings = config.load(
         {
             **GIVEN,
@@ -125,7 +134,9 @@ def test_texts_are_taken_as_they_are():
     assert settings.data_dir == Path("/srv/data")
 
 
-def test_without_an_argument_the_environment_of_the_process_is_read(monkeypatch):
+def test_without_an_argument_the_environment_of_the_process_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("SECRET", "from the process's own environment")
     assert config.load().secret == "from the process's own environment"
 
@@ -170,7 +181,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("kind", ["embedded", "cloud"])
-def test_a_secret_knows_the_one_it_replaced(tmp_path, kind):
+def test_a_secret_knows_the_one_it_replaced(tmp_path: Path, kind: str) -> None:
     given = {"DATASTORE": kind, "DATA_DIR": str(tmp_path)}
     assert secret_rotation.accepted(config.load({**given, "SECRET": SECRET}).secret) == (SECRET,)
     both = config.load({**given, "SECRET": SECRET, "SECRET_OLD": "before"})
@@ -181,7 +192,7 @@ def test_a_secret_knows_the_one_it_replaced(tmp_path, kind):
     assert SECRET not in repr(both)
 
 
-def test_a_secret_that_is_made_may_replace_one(tmp_path):
+def test_a_secret_that_is_made_may_replace_one(tmp_path: Path) -> None:
     given = {"DATA_DIR": str(tmp_path), "SECRET_OLD": "before"}
     made, old = secret_rotation.accepted(config.load(given).secret)
     assert old == "before"
@@ -190,7 +201,7 @@ def test_a_secret_that_is_made_may_replace_one(tmp_path):
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 31])
-def test_a_short_secret_is_taken_with_a_warning(length):
+def test_a_short_secret_is_taken_with_a_warning(length: int) -> None:
     (said,) = config.load({**GIVEN, "SECRET": "x" * length}).advice
     assert f"SECRET has {length} characters" in said
     assert "x" * length not in said
@@ -198,20 +209,20 @@ def test_a_short_secret_is_taken_with_a_warning(length):
 
 
 @pytest.mark.parametrize("given", ["a b", "https://x.example", "x.example:80", "*", "ü.example"])
-def test_a_further_host_is_a_name_without_a_port(given):
+def test_a_further_host_is_a_name_without_a_port(given: str) -> None:
     with pytest.raises(errors.Misconfigured, match=r"^HOSTS is host names without ports"):
         config.load({**GIVEN, "HOSTS": f"x.example,{given}"})
 
 
-def test_further_hosts_are_read_as_browsers_send_them():
+def test_further_hosts_are_read_as_browsers_send_them() -> None:
     given = config.load({**GIVEN, "HOSTS": " WWW.x.example ,, y.example.,[::1],localhost"})
     assert given.hosts == ("www.x.example", "y.example", "[::1]", "localhost")
 
 
 @pytest.mark.parametrize(("name", "value", "field"), [(n, *c) for n, c in CHANGES.items()])
 def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
-    tmp_path, name, value, field
-):
+    tmp_path: Path, name: Any, value: Any, field: Any
+) -> None:
     (tmp_path / "settings").write_text(
         "".join(f"{n}={v}\n" for n, v in {**GIVEN, name: value}.items())
     )
@@ -220,7 +231,7 @@ def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
     assert getattr(from_file, field) != getattr(config.load(GIVEN), field)
 
 
-def test_there_is_no_other_setting_and_no_other_field():
+def test_there_is_no_other_setting_and_no_other_field() -> None:
     # A secret equals its text, whichever one it replaced: the old one has a test of its own.
     assert {*CHANGES, "SECRET_OLD"} == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
@@ -234,35 +245,35 @@ def test_there_is_no_other_setting_and_no_other_field():
 
 class TestFile:
     @pytest.fixture
-    def file(self, tmp_path):
+    def file(self, tmp_path: Path) -> Path:
         return tmp_path / "flatthread.env"
 
-    def test_a_file_gives_what_the_environment_does_not(self, file):
+    def test_a_file_gives_what_the_environment_does_not(self, file: Any) -> None:
         file.write_text(f"# ours\n\n SECRET = {SECRET} \nMAX_BODY=2048\nDEADLINE=5\n")
         settings = config.load({"FLATTHREAD_CONFIG": str(file), "DEADLINE": "7"})
         assert settings.secret == SECRET
         assert settings.max_body == 2048
         assert settings.deadline == 7
 
-    def test_a_value_may_hold_an_equals_sign(self, file):
+    def test_a_value_may_hold_an_equals_sign(self, file: Any) -> None:
         file.write_text(f"SECRET={SECRET}==\n")
         assert config.load({"FLATTHREAD_CONFIG": str(file)}).secret == f"{SECRET}=="
 
-    def test_a_file_that_is_not_there_is_refused_by_name(self, file):
+    def test_a_file_that_is_not_there_is_refused_by_name(self, file: Any) -> None:
         with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
-    def test_a_file_that_is_not_text_is_refused_by_name(self, file):
+    def test_a_file_that_is_not_text_is_refused_by_name(self, file: Any) -> None:
         file.write_bytes(b"\xff\xfe")
         with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
-    def test_a_line_that_is_no_setting_is_refused_with_its_number(self, file):
+    def test_a_line_that_is_no_setting_is_refused_with_its_number(self, file: Any) -> None:
         file.write_text("MAX_BODY=2048\nDEADLINE\n")
         with pytest.raises(errors.Misconfigured, match=r":2: expected NAME=value$"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
-    def test_a_name_that_is_no_setting_is_refused_with_its_line(self, file):
+    def test_a_name_that_is_no_setting_is_refused_with_its_line(self, file: Any) -> None:
         file.write_text("DEADLINE=5\nDEADLIEN=6\n")
         with pytest.raises(errors.Misconfigured, match=r":2: no such setting: DEADLIEN$"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
@@ -273,11 +284,11 @@ class TestSecret:
         "environ",
         [{"DATASTORE": "cloud"}, {"GAE_ENV": "standard"}, {"DATASTORE_EMULATOR_HOST": "h:1"}],
     )
-    def test_a_deployment_without_a_secret_is_refused(self, environ):
+    def test_a_deployment_without_a_secret_is_refused(self, environ: dict[str, str]) -> None:
         with pytest.raises(errors.Misconfigured, match=r"^SECRET is not set"):
             config.load(environ)
 
-    def test_one_machine_makes_its_secret_once_beside_the_data(self, tmp_path):
+    def test_one_machine_makes_its_secret_once_beside_the_data(self, tmp_path: Path) -> None:
         folder = tmp_path / "deep" / "data"
         made = config.load({"DATA_DIR": str(folder)}).secret
         assert len(made) >= 32
@@ -285,11 +296,11 @@ class TestSecret:
         assert [file.name for file in folder.iterdir()] == ["secret"]
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
 
-    def test_two_machines_make_different_secrets(self, tmp_path):
+    def test_two_machines_make_different_secrets(self, tmp_path: Path) -> None:
         one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")
         assert one != other
 
-    def test_processes_that_start_at_once_agree_on_one(self, tmp_path):
+    def test_processes_that_start_at_once_agree_on_one(self, tmp_path: Path) -> None:
         folder = tmp_path / "data"
         code = (
             "import sys; from comments import config; sys.stdin.read(1); "
@@ -313,13 +324,13 @@ class TestSecret:
         assert [file.name for file in folder.iterdir()] == ["secret"]
 
     @pytest.mark.parametrize("kept", [b"", b"short", b"\xff" * 32])
-    def test_a_damaged_secret_is_refused_and_left_alone(self, tmp_path, kept):
+    def test_a_damaged_secret_is_refused_and_left_alone(self, tmp_path: Path, kept: bytes) -> None:
         (tmp_path / "secret").write_bytes(kept)
         with pytest.raises(errors.Misconfigured, match="secret is damaged"):
             config.load({"DATA_DIR": str(tmp_path)})
         assert (tmp_path / "secret").read_bytes() == kept
 
-    def test_a_data_folder_that_cannot_be_made_is_refused_by_name(self, tmp_path):
+    def test_a_data_folder_that_cannot_be_made_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(errors.Misconfigured, match="file/data/secret cannot be read or made"):
             config.load({"DATA_DIR": str(tmp_path / "file" / "data")})

@@ -136,7 +136,7 @@ def test_everybody_writes_such_lines(
 
 @pytest.mark.parametrize(("watched", "form"), [(True, logs.Words), (False, logs.Lines)])
 def test_a_person_reads_if_any_of_the_outputs_is_a_terminal(
-    monkeypatch: pytest.MonkeyPatch, watched, form: type
+    monkeypatch: pytest.MonkeyPatch, watched: bool, form: type
 ) -> None:
     loggers, server = starting(monkeypatch), logging.getLogger("gunicorn.error")
     theirs = logging.StreamHandler(sys.stderr)

@@ -1,5 +1,8 @@
 """server.answers: what an application says becomes one answer, or none."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import pytest
 
 from server import answers
@@ -10,12 +13,19 @@ class Body(list):
 
     is_closed = False
 
-    def close(self):
+    def close(self) -> None:
         self.is_closed = True
 
 
-def sent(body, headers=(), status="200 OK", method="GET", *, may_keep=True):
-    def application(_environ, start_response):
+def sent(
+    body: Iterable[bytes],
+    headers: Sequence[tuple[str, ...]] = (),
+    status: str = "200 OK",
+    method: str = "GET",
+    *,
+    may_keep: bool = True,
+) -> tuple[object, ...]:
+    def application(_environ: Any, start_response: Any) -> Any:
         start_response(status, list(headers))
         return body
 
@@ -28,7 +38,7 @@ def sent(body, headers=(), status="200 OK", method="GET", *, may_keep=True):
     return lines[0], lines[3:], rest, is_kept
 
 
-def test_an_answer_without_a_length_gets_one():
+def test_an_answer_without_a_length_gets_one() -> None:
     body = Body([b"ab", b"", b"c"])
     assert sent(body) == ("HTTP/1.1 200 OK", ["Content-Length: 3"], b"abc", True)
     assert body.is_closed
@@ -37,7 +47,9 @@ def test_an_answer_without_a_length_gets_one():
 @pytest.mark.parametrize(
     ("length", "rest"), [("2", b"ab"), ("5", b"abc")], ids=["shorter", "longer"]
 )
-def test_an_answer_of_another_length_than_it_says_ends_its_connection(length, rest):
+def test_an_answer_of_another_length_than_it_says_ends_its_connection(
+    length: str, rest: bytes
+) -> None:
     _, lines, found, is_kept = sent([b"abc"], [("Content-Length", length)])
     assert (lines, found, is_kept) == ([f"Content-Length: {length}"], rest, False)
 
@@ -50,12 +62,12 @@ def test_an_answer_of_another_length_than_it_says_ends_its_connection(length, re
         ("GET", "204 NO CONTENT", []),
     ],
 )
-def test_what_has_no_body_is_sent_without_one(method, status, lines):
+def test_what_has_no_body_is_sent_without_one(method: str, status: str, lines: list[str]) -> None:
     found = sent([b"abc"], [("Content-Length", "3")], status, method)
     assert found == (f"HTTP/1.1 {status}", lines, b"", True)
 
 
-def test_headers_that_are_the_servers_are_the_servers():
+def test_headers_that_are_the_servers_are_the_servers() -> None:
     headers = [("Connection", "upgrade"), ("Server", "x"), ("date", "y"), ("X-A", " b ")]
     assert sent([], headers)[1] == ["X-A: b", "Content-Length: 0"]
 
@@ -73,14 +85,16 @@ def test_headers_that_are_the_servers_are_the_servers():
         ("200 OK", [("X", "\u20ac")]),
     ],
 )
-def test_a_head_that_might_be_another_is_not_sent(status, headers):
+def test_a_head_that_might_be_another_is_not_sent(
+    status: str, headers: list[tuple[str, ...]]
+) -> None:
     body = Body()
     with pytest.raises(answers.BadAnswer):
         sent(body, headers, status)
 
 
-def test_an_application_that_does_not_keep_to_wsgi_is_told():
-    def twice(_environ, start_response):
+def test_an_application_that_does_not_keep_to_wsgi_is_told() -> None:
+    def twice(_environ: Any, start_response: Any) -> Any:
         start_response("200 OK", [])
         start_response("200 OK", [])
         return []
@@ -91,8 +105,8 @@ def test_an_application_that_does_not_keep_to_wsgi_is_told():
             answers.answer(application, environ, lambda: True)
 
 
-def test_an_error_may_replace_an_answer_and_write_comes_before_the_body():
-    def application(_environ, start_response):
+def test_an_error_may_replace_an_answer_and_write_comes_before_the_body() -> None:
+    def application(_environ: Any, start_response: Any) -> list[bytes]:
         start_response("200 OK", [("X", "y")])
         write = start_response("500 Oh", [], (ValueError, ValueError(), None))
         write(b"a")

@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Iterable
 
 import pytest
-from gunicorn.config import Config
-from gunicorn.http import body, errors, unreader
+from gunicorn.config import Config  # type: ignore[import-untyped]
+from gunicorn.http import body, errors, unreader  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def request() -> object:
 def taken(pieces: Iterable[bytes], most: int = 10_000) -> tuple[bytes, bytes] | None:
     """The body of these pieces and what is left, or None where there is more to come."""
     found = request()
-    chunks = framing.Chunks(lambda data: found.parse_headers(data, from_trailer=True), most)
+    chunks = framing.Chunks(lambda data: found.parse_headers(data, from_trailer=True), most)  # type: ignore[attr-defined]
     buffer, is_whole = bytearray(), False
     for piece in pieces:
         buffer += piece

@@ -1,5 +1,7 @@
 """server.limits and server.holding: whom connections are counted for, and what answers keep."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +24,14 @@ from server import holding, limits
         ("a name", ""),
     ],
 )
-def test_an_address_is_counted_with_those_of_its_customer_and_this_machine_is_not(address, counted):
+def test_an_address_is_counted_with_those_of_its_customer_and_this_machine_is_not(
+    address: str, counted: str
+) -> None:
     assert limits.peer(address) == counted
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=40))
-def test_what_is_held_is_the_size_of_what_somebody_holds(steps):
+def test_what_is_held_is_the_size_of_what_somebody_holds(steps: Any) -> None:
     pieces = [b"x" * (1 << number) for number in range(5)]
     held, holders = holding.Holding(), [0] * 5
     for is_hold, number in steps:

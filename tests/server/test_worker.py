@@ -6,10 +6,13 @@ import resource
 import socket
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
-from gunicorn.config import Config
-from gunicorn.errors import ConfigError
+from gunicorn.config import Config  # type: ignore[import-untyped]
+from gunicorn.errors import ConfigError  # type: ignore[import-untyped]
 
 from server import limits, loop, worker
 from tests.support import worker_process
@@ -24,10 +27,10 @@ THREADS = 2  # those that `worker_process.serving` has by default
 class Echo:
     """Answers with what it was asked, and remembers it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.asked = []
 
-    def __call__(self, environ, start_response):
+    def __call__(self, environ: Any, start_response: Any) -> Any:
         body = environ["wsgi.input"].read()
         self.asked.append((environ["REQUEST_METHOD"], environ["PATH_INFO"], body))
         start_response("200 OK", [("Content-Type", "text/plain")])
@@ -37,38 +40,38 @@ class Echo:
 class Gate:
     """Answers nothing before it is opened."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
         self.opened = threading.Event()
 
-    def __call__(self, _environ, start_response):
+    def __call__(self, _environ: Any, start_response: Any) -> list[bytes]:
         self.entered.release()
         assert self.opened.wait(worker_process.PATIENCE)
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
 
 
-def large(environ, start_response):
+def large(environ: Any, start_response: Any) -> list[bytes]:
     start_response("200 OK", [("Content-Length", str(8_000_000))])
     return [b"x" * 4_000_000, b"y" * 4_000_000]  # another object for each request
 
 
-def quick(**others):
+def quick(**others: Any) -> Any:
     """Limits that end slow clients soon, and nobody else."""
     return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
 
 
-def is_reset(connection):
+def is_reset(connection: Any) -> bool:
     return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
 
 
-def answered(slow):
+def answered(slow: Any) -> Any:
     """The body that a client gets who has read nothing, and begins to."""
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     return worker_process.answer(slow)[1]
 
 
-def reads_nothing(served, request):
+def reads_nothing(served: Any, request: bytes) -> Any:
     """A client that asks and reads nothing."""
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -79,7 +82,7 @@ def reads_nothing(served, request):
 
 
 class TestRequests:
-    def test_several_requests_are_answered_on_one_connection(self):
+    def test_several_requests_are_answered_on_one_connection(self) -> None:
         echo = Echo()
         with worker_process.serving(echo) as served, served.connect() as connection:
             for number in range(3):
@@ -89,20 +92,20 @@ class TestRequests:
                 assert b"Connection: keep-alive\r\n" in head
                 assert body == b"/p %d" % number
 
-    def test_requests_that_were_sent_at_once_are_answered_one_after_the_other(self):
+    def test_requests_that_were_sent_at_once_are_answered_one_after_the_other(self) -> None:
         with worker_process.serving(Echo()) as served:
             found = served.ask(HELLO + POST % (3, b"abc") + CHUNKED + b"1\r\nx\r\n0\r\n\r\n" + LAST)
         bodies = [part.partition(b"\r\n\r\n")[2] for part in found.split(b"HTTP/1.1 200 OK")[1:]]
         assert bodies == [b"/a b ", b"/p abc", b"/p x", b"/last "]
 
-    def test_a_request_in_single_bytes_is_a_request(self):
+    def test_a_request_in_single_bytes_is_a_request(self) -> None:
         with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in CHUNKED + b"3;a=b\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n":
                 connection.sendall(bytes([byte]))
             assert worker_process.answer(connection)[1] == b"/p abc"
 
-    def test_who_has_said_everything_and_shuts_his_side_is_answered(self):
+    def test_who_has_said_everything_and_shuts_his_side_is_answered(self) -> None:
         with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.sendall(HELLO)
             connection.shutdown(socket.SHUT_WR)
@@ -117,7 +120,9 @@ class TestRequests:
             (HELLO, True),
         ],
     )
-    def test_a_connection_stays_open_as_its_client_wants(self, request_, is_kept):
+    def test_a_connection_stays_open_as_its_client_wants(
+        self, request_: bytes, is_kept: bool
+    ) -> None:
         with worker_process.serving(Echo(), keepalive=20) as served, served.connect() as connection:
             connection.sendall(request_)
             head, _ = worker_process.answer(connection)
@@ -128,7 +133,7 @@ class TestRequests:
                 assert worker_process.answer(connection)[1] == b"/last "
             assert worker_process.rest(connection) == b""
 
-    def test_an_idle_connection_ends_without_a_word(self):
+    def test_an_idle_connection_ends_without_a_word(self) -> None:
         with worker_process.serving(Echo(), keepalive=1) as served, served.connect() as connection:
             connection.sendall(HELLO)
             worker_process.answer(connection)
@@ -139,7 +144,7 @@ class TestRequests:
         ):
             assert worker_process.rest(connection) == b""
 
-    def test_a_body_is_invited_where_it_is_wanted(self):
+    def test_a_body_is_invited_where_it_is_wanted(self) -> None:
         expecting = POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
         bounds = limits.Limits(largest_body=10)
         with (
@@ -156,7 +161,7 @@ class TestRequests:
             assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
 
     @pytest.mark.parametrize("sent", [POST % (12, b"x" * 12), CHUNKED + b"c\r\n" + b"x" * 12])
-    def test_of_a_body_that_is_too_long_the_application_sees_that_it_is(self, sent):
+    def test_of_a_body_that_is_too_long_the_application_sees_that_it_is(self, sent: bytes) -> None:
         echo = Echo()
         with worker_process.serving(echo, bounds=limits.Limits(largest_body=10)) as served:
             found = served.ask(sent)
@@ -165,8 +170,8 @@ class TestRequests:
         # Of a length that was told it need not see a byte, of chunks one more than there may be.
         assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
 
-    def test_an_application_gets_the_bytes_of_a_path_and_nobodys_script_name(self):
-        def told(environ, start_response):
+    def test_an_application_gets_the_bytes_of_a_path_and_nobodys_script_name(self) -> None:
+        def told(environ: Any, start_response: Any) -> list[bytes]:
             start_response("200 OK", [])
             keys = ("PATH_INFO", "RAW_URI", "QUERY_STRING", "SCRIPT_NAME", "wsgi.url_scheme",
                     "REMOTE_ADDR", "SERVER_NAME", "HTTP_X_A", "HTTP_SCRIPT_NAME",
@@ -184,14 +189,14 @@ class TestRequests:
              "1,2", None, None, True, False]
         )  # fmt: skip
 
-    def test_a_socket_of_the_file_system_serves_too(self, tmp_path):
+    def test_a_socket_of_the_file_system_serves_too(self, tmp_path: Path) -> None:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
         with worker_process.serving(Echo(), listener=listener) as served:
             assert served.ask(LAST).endswith(b"/last ")
 
-    def test_a_worker_that_has_answered_enough_ends(self):
+    def test_a_worker_that_has_answered_enough_ends(self) -> None:
         with worker_process.serving(Echo(), max_requests=2) as served:
             assert b"keep-alive" in served.ask(HELLO + HELLO)
             served.stop()
@@ -240,13 +245,13 @@ NO_REQUESTS = (
 class TestRefusals:
     @pytest.fixture(scope="class")
     @classmethod
-    def service(cls):
+    def service(cls) -> Iterator[Any]:
         echo = Echo()
         with worker_process.serving(echo) as served:
             yield served, echo
 
     @pytest.mark.parametrize("size", BAD_SIZES)
-    def test_a_chunk_whose_size_is_malformed_is_refused(self, service, size):
+    def test_a_chunk_whose_size_is_malformed_is_refused(self, service: Any, size: bytes) -> None:
         served, echo = service
         found = served.ask(CHUNKED + size + b"\r\n" + b"x" * 12 + b"\r\n0\r\n\r\n" + LAST)
         assert found.startswith(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n")
@@ -254,7 +259,9 @@ class TestRefusals:
         assert echo.asked == []
 
     @pytest.mark.parametrize("sent", NO_REQUESTS, ids=range(len(NO_REQUESTS)))
-    def test_what_is_no_request_or_might_be_two_reaches_no_application(self, service, sent):
+    def test_what_is_no_request_or_might_be_two_reaches_no_application(
+        self, service: Any, sent: bytes
+    ) -> None:
         served, echo = service
         found = served.ask(sent + LAST)
         status = int(found.split()[1])
@@ -277,11 +284,13 @@ class TestRefusals:
         ],
         ids=range(8),
     )
-    def test_what_can_never_become_a_request_is_refused_before_its_end(self, service, sent, status):
+    def test_what_can_never_become_a_request_is_refused_before_its_end(
+        self, service: Any, sent: bytes, status: int
+    ) -> None:
         assert service[0].ask(sent).startswith(b"HTTP/1.1 %d " % status)
         assert service[1].asked == []
 
-    def test_after_a_refusal_a_client_that_goes_on_sending_can_read_why(self, service):
+    def test_after_a_refusal_a_client_that_goes_on_sending_can_read_why(self, service: Any) -> None:
         served, _ = service
         with served.connect() as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost : h\r\n\r\n")
@@ -294,7 +303,7 @@ class TestRefusals:
 class TestSlowClients:
     KINDS = ("head", "body", "chunks", "reader", "invited")
 
-    def slow(self, served, kind):
+    def slow(self, served: Any, kind: Any) -> Any:
         if kind == "reader":
             return reads_nothing(served, b"GET /large HTTP/1.1\r\nHost: h\r\n\r\n")
         connection = served.connect()
@@ -306,14 +315,16 @@ class TestSlowClients:
         }[kind])  # fmt: skip
         return connection
 
-    def application(self, environ, start_response):
+    def application(self, environ: Any, start_response: Any) -> Any:
         if environ["PATH_INFO"] == "/large":
             return large(environ, start_response)
         start_response("200 OK", [("Content-Length", "4")])
         return [b"fast"]
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_others_are_served_while_many_are_slow_and_each_of_those_is_ended(self, kind):
+    def test_others_are_served_while_many_are_slow_and_each_of_those_is_ended(
+        self, kind: Any
+    ) -> None:
         bounds = quick(head=1.0, body=1.0, answer=1.0)
         with (
             worker_process.serving(self.application, bounds=bounds) as served,
@@ -325,13 +336,13 @@ class TestSlowClients:
             if kind == "reader":
                 # Its end is a reset, which is heard of only by asking.
                 for each in many:
-                    worker_process.wait_until(lambda each=each: is_reset(each))
+                    worker_process.wait_until(lambda each=each: is_reset(each))  # type: ignore[misc]
                 return
             found = [worker_process.rest(each) for each in many]
             assert all(b"HTTP/1.1 408 Request Timeout\r\n" in each for each in found)
 
     @pytest.mark.parametrize("kind", ["head", "body", "chunks"])
-    def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind):
+    def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind: str) -> None:
         with (
             worker_process.serving(self.application, bounds=quick()) as served,
             self.slow(served, kind) as connection,
@@ -345,7 +356,7 @@ class TestSlowClients:
                     found = connection.recv(100)
         assert found.startswith(b"HTTP/1.1 408")
 
-    def test_the_next_head_of_a_connection_has_a_deadline_too(self):
+    def test_the_next_head_of_a_connection_has_a_deadline_too(self) -> None:
         with (
             worker_process.serving(Echo(), bounds=quick(), keepalive=60) as served,
             served.connect() as connection,
@@ -354,7 +365,9 @@ class TestSlowClients:
             assert worker_process.answer(connection)[1] == b"/a b "
             assert worker_process.rest(connection).startswith(b"HTTP/1.1 408")
 
-    def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(self):
+    def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(
+        self,
+    ) -> None:
         bounds = quick(answer=1.0, rate=100_000_000)
         with (
             worker_process.serving(self.application, bounds=bounds) as served,
@@ -367,7 +380,7 @@ class TestSlowClients:
                     pause.wait(0.002)
         assert taken < 8_000_000
 
-    def test_who_takes_an_answer_in_time_gets_all_of_it(self):
+    def test_who_takes_an_answer_in_time_gets_all_of_it(self) -> None:
         with (
             worker_process.serving(self.application, keepalive=20) as served,
             self.slow(served, "reader") as connection,
@@ -376,7 +389,7 @@ class TestSlowClients:
             connection.sendall(LAST)
             assert worker_process.rest(connection).endswith(b"fast")
 
-    def test_no_more_of_answers_waits_than_the_limit_allows(self):
+    def test_no_more_of_answers_waits_than_the_limit_allows(self) -> None:
         bounds = limits.Limits(unsent=10_000_000)
         with (
             worker_process.serving(self.application, bounds=bounds) as served,
@@ -385,7 +398,7 @@ class TestSlowClients:
             many = [s.enter_context(self.slow(served, "reader")) for _ in range(6)]
             ended = set()
 
-            def all_but_one():
+            def all_but_one() -> bool:
                 ended.update(each for each in many if is_reset(each))
                 return len(ended) == len(many) - 1
 
@@ -394,10 +407,10 @@ class TestSlowClients:
             (left,) = set(many) - ended
             assert len(answered(left)) == 8_000_000
 
-    def test_what_several_answers_share_counts_once(self):
+    def test_what_several_answers_share_counts_once(self) -> None:
         page = b"x" * 4_000_000
 
-        def shared(environ, start_response):
+        def shared(environ: Any, start_response: Any) -> Any:
             start_response("200 OK", [("Content-Length", str(2 * len(page)))])
             return [page, page]
 
@@ -408,7 +421,7 @@ class TestSlowClients:
 
 
 class TestRoom:
-    def test_where_there_is_no_room_the_one_that_has_waited_longest_goes(self):
+    def test_where_there_is_no_room_the_one_that_has_waited_longest_goes(self) -> None:
         with (
             worker_process.serving(Echo(), bounds=limits.Limits(connections=3)) as served,
             contextlib.ExitStack() as stack,
@@ -423,10 +436,10 @@ class TestRoom:
                 each.sendall(LAST[3:])
                 assert worker_process.rest(each).endswith(b"/last ")
 
-    def wait_until_taken(self, served, connection):
+    def wait_until_taken(self, served: Any, connection: Any) -> None:
         name = connection.getsockname()
 
-        def is_taken():
+        def is_taken() -> Any:
             return any(
                 each.client == name and each.buffer
                 for each in list(served.worker._loop._connections)
@@ -434,8 +447,10 @@ class TestRoom:
 
         worker_process.wait_until(is_taken)
 
-    def test_one_address_has_so_many_connections_and_others_are_not_hurt(self, monkeypatch):
-        monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)
+    def test_one_address_has_so_many_connections_and_others_are_not_hurt(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)  # type: ignore[attr-defined]
         gate = Gate()
         with (
             worker_process.serving(gate, bounds=limits.Limits(per_peer=2), threads=4) as served,
@@ -458,7 +473,7 @@ class TestRoom:
             again.sendall(LAST)
             assert worker_process.rest(again).endswith(b"ok")
 
-    def connect_from(self, stack, served, place):
+    def connect_from(self, stack: Any, served: Any, place: Any) -> Any:
         made = socket.create_connection(
             served.address, worker_process.PATIENCE, source_address=(place, 0)
         )
@@ -466,7 +481,7 @@ class TestRoom:
 
 
 class TestEnds:
-    def test_a_stop_lets_what_has_begun_end_and_closes_what_has_not(self):
+    def test_a_stop_lets_what_has_begun_end_and_closes_what_has_not(self) -> None:
         gate = Gate()
         with (
             worker_process.serving(gate, keepalive=60) as served,
@@ -486,7 +501,7 @@ class TestEnds:
                 assert found.endswith(b"ok")
                 assert b"Connection: close" in found
 
-    def test_a_stop_waits_for_nobody_for_ever(self):
+    def test_a_stop_waits_for_nobody_for_ever(self) -> None:
         with (
             worker_process.serving(Echo(), graceful_timeout=1) as served,
             served.connect() as connection,
@@ -497,8 +512,8 @@ class TestEnds:
             assert worker_process.rest(connection) == b""
 
     @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
-    def test_an_application_that_fails_is_answered_for_and_goes_on(self, error):
-        def fails(environ, start_response):
+    def test_an_application_that_fails_is_answered_for_and_goes_on(self, error: Any) -> None:
+        def fails(environ: Any, start_response: Any) -> Any:
             if environ["PATH_INFO"] == "/last":
                 return Echo()(environ, start_response)
             raise error
@@ -507,7 +522,7 @@ class TestEnds:
             assert served.ask(HELLO).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
             assert served.ask(LAST).endswith(b"/last ")
 
-    def test_who_has_gone_before_his_answer_costs_nobody_anything(self):
+    def test_who_has_gone_before_his_answer_costs_nobody_anything(self) -> None:
         gate = Gate()
         with worker_process.serving(gate) as served:
             connections = [served.connect() for _ in range(THREADS)]
@@ -520,7 +535,7 @@ class TestEnds:
             assert served.ask(LAST).endswith(b"ok")
             assert len(served.worker._loop) <= 1
 
-    def test_a_worker_answers_a_request_of_its_own_before_it_runs(self):
+    def test_a_worker_answers_a_request_of_its_own_before_it_runs(self) -> None:
         echo = Echo()
         with worker_process.serving(echo, start=False) as served:
             served.worker.ask(LAST, worker_process.PATIENCE)
@@ -528,7 +543,7 @@ class TestEnds:
             served.start()
             assert served.ask(LAST).endswith(b"/last ")
 
-    def test_settings_that_would_be_ignored_are_refused(self):
+    def test_settings_that_would_be_ignored_are_refused(self) -> None:
         cfg = Config()
         worker.Worker.check_config(cfg, None)
         cfg.set("certfile", __file__)
@@ -537,16 +552,16 @@ class TestEnds:
 
     @pytest.mark.parametrize(("files", "left"), [(200, 72), (resource.RLIM_INFINITY, 1_000)])
     def test_there_are_no_more_connections_than_a_process_may_have_files(
-        self, monkeypatch, files, left
-    ):
+        self, monkeypatch: pytest.MonkeyPatch, files: int, left: int
+    ) -> None:
         monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
         assert worker._possible(limits.Limits()).connections == left
 
-    def test_where_there_are_no_more_files_a_waiting_connection_makes_room(self):
+    def test_where_there_are_no_more_files_a_waiting_connection_makes_room(self) -> None:
         class Listener(socket.socket):
             faults = 0
 
-            def accept(self):
+            def accept(self) -> Any:
                 if self.faults:
                     self.faults -= 1
                     raise OSError(errno.EMFILE, "no more files")

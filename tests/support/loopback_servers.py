@@ -76,7 +76,7 @@ def receiver(
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server.handle_error = lambda *_: None
     if certificate is not None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         authority.issue_cert(certificate).configure_cert(context)

@@ -83,7 +83,7 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
     """What reads a text, and how long that may be."""
     words = tuple(f"*word{number}*" for number in range(rules.MOST_PATTERNS))
     book = [
-        rules.Rule(id=f"r{number}", action=rules.Action.HOLD, **{field: words})
+        rules.Rule(id=f"r{number}", action=rules.Action.HOLD, **{field: words})  # type: ignore[arg-type]
         for number, field in enumerate(("words", "names"))
     ]
     book += [rules.Rule(id="s", action=rules.Action.SPAM, scripts=("latin", "thai"), links=3)]
@@ -133,7 +133,7 @@ def over_http() -> int:
             service = every_route.AllRoles(engine, store, apps.create_app(settings, store))
             comment = service.comment().id
             clients = {caller: service.client(caller) for caller in ("owner", "author")}
-            service.client = clients.__getitem__  # type: ignore[method-assign]
+            service.client = clients.__getitem__  # type: ignore[assignment]
             for row, caller in _asked(every_route.ROWS):
                 answer = service.ask(row, caller, comment)
                 assert answer.status_code < 500, (row, answer.status_code)

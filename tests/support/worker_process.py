@@ -10,7 +10,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gunicorn.config import Config
+from gunicorn.config import Config  # type: ignore[import-untyped]
 
 from server import limits, worker
 

@@ -57,7 +57,7 @@ class LargeThread:
         path = FORMS[form].format(site=NAME.site)
         return f"{path}?thread={NAME.id}{query}"
 
-    def cost(self, url: str) -> cost_meter.Cost:
+    def cost(self, url: str) -> cost_meter.Reading:
         """What a request bills. None of them may write."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)

@@ -231,7 +231,7 @@ class Machine(RuleBasedStateMachine):
         found: list[recount.Difference] = []
         with ThreadPoolExecutor(1) as pool:
             self.calls = 0
-            self.overtaking = (call, lambda: pool.submit(self._elsewhere, mending).result())
+            self.overtaking = (call, lambda: pool.submit(self._elsewhere, mending).result())  # type: ignore[has-type]
             mending = Step(lambda: _recount(found))
             mending.act()
             self.overtaking = None

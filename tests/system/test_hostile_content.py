@@ -4,6 +4,7 @@ Claims are about the parsed document, never about strings: an escaped payload ma
 """
 
 import json
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -156,7 +157,7 @@ BODIES = [*ELEMENTS, *LINKS, *MUTATIONS, *DISGUISES]
 
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("write", [post, edit, preview], ids=["post", "edit", "preview"])
-def test_no_body_becomes_anything_that_runs(client: FlaskClient, write, body: str) -> None:
+def test_no_body_becomes_anything_that_runs(client: FlaskClient, write: Any, body: str) -> None:
     status, found = write(client, body=body)
     if status == 400:
         assert found["field"] == "body"

@@ -242,7 +242,7 @@ def test_claims_of_a_sites_token_give_no_role_and_no_address(
         "email": "boss@demo.example", "email_verified": True, "login": "ann", "label": "Admin",
         "type": "administrator", "2fa": "", "github": "42", "picture": "https://x.example/p.png",
     }  # fmt: skip
-    token = {"token": site_tokens.token(shared, **more)}
+    token = {"token": site_tokens.token(shared, **more)}  # type: ignore[arg-type]
     assert client.post("/api/v1/sites/demo/session", json=token).status_code == 200
     reader = reader_accounts.of_site(
         token["token"], "demo", secret=SECRET, now=account_holders.here()

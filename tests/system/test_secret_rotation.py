@@ -570,7 +570,7 @@ def test_processes_change_their_secret_one_after_the_other(services: Services, u
             dataclasses.replace(
                 provider_login.SETTINGS, secret=secret_rotation.Secret(SECRET, NEW)
             ),
-            apps.context.of(services.before.app).store,
+            apps.context.of(services.before.app).store,  # type: ignore[attr-defined]
         ),
     )
     if use is not _session:

@@ -113,7 +113,7 @@ def lived(client: FlaskClient) -> tuple[list[Answer], list[str]]:
 def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
     moment = Moment()
     monkeypatch.setattr(context, "datetime", moment)
-    return moment
+    return moment  # type: ignore[return-value]
 
 
 def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:

@@ -11,6 +11,7 @@ from comments.accounts import accounts, identities, sessions
 from comments.accounts.passwords import credentials, hashing
 from comments.domain import records, roles
 from comments.store import connection, reads
+from emulator import inprocess
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
 from tests.support.prepared_stores import NOW
@@ -155,7 +156,7 @@ def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connecti
 
 
 def test_if_the_store_does_not_answer_nobody_is_told_that_there_is_no_owner(
-    short_deadline: connection.Store, engine
+    short_deadline: connection.Store, engine: inprocess.Engine
 ) -> None:
     engine.close()
     with short_deadline.context(), pytest.raises(errors.Overloaded):

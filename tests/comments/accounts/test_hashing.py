@@ -2,11 +2,12 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zxcvbn import frequency_lists
+from zxcvbn import frequency_lists  # type: ignore[import-untyped]
 
 from comments import errors
 from comments.accounts.passwords import hashing
@@ -16,7 +17,9 @@ COMMON = frequency_lists.FREQUENCY_LISTS["passwords"][:10_000]
 
 
 @given(st.sampled_from(COMMON), st.sampled_from([str, str.upper, str.title, " {} ".format]))
-def test_none_of_the_10000_most_common_passwords_is_taken_in_any_case(common, spelt) -> None:
+def test_none_of_the_10000_most_common_passwords_is_taken_in_any_case(
+    common: Any, spelt: Any
+) -> None:
     with pytest.raises(errors.BadInput):
         hashing.check(spelt(common))
 

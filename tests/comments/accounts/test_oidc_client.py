@@ -8,7 +8,7 @@ import pytest
 
 from comments import errors
 from comments.accounts import accounts, identities
-from comments.accounts.oidc import oidc_client, providers
+from comments.accounts.oidc import id_tokens, oidc_client, providers
 from comments.domain import records
 from comments.events import message_sender, safe_http
 from comments.store import connection
@@ -213,7 +213,7 @@ def test_requests_to_a_provider_go_out_by_the_one_way_there_is(
     peer = oidc_client.OidcClient(
         _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.Client()
     )
-    with pytest.raises(oidc_client.NotBelieved):
+    with pytest.raises(id_tokens.NotBelieved):
         peer.check()
     away = safe_http.Client(resolver=lambda _: [])
     named = msgspec.structs.replace(_registered(), issuer="https://provider.example")

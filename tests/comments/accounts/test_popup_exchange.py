@@ -3,6 +3,7 @@
 import concurrent.futures
 import re
 from datetime import timedelta
+from typing import Any
 
 import flask
 import pytest
@@ -31,7 +32,7 @@ def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -
     return client.post(f"/api/v1/sites/{site}/sign-in/provider", json=sent)
 
 
-def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more) -> accounts.Account:
+def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more: Any) -> accounts.Account:
     at = more.pop("now", here())
     return popup_exchange.redeem(
         verifier, code, name, more.pop("site", "demo"), secret=SECRET, now=at

@@ -6,6 +6,7 @@ import hmac
 import json
 import threading
 from datetime import timedelta
+from typing import Any
 
 import itsdangerous
 import jwt
@@ -37,7 +38,7 @@ def enter(client: FlaskClient, token: str, site: str = "demo", **headers: str) -
     return client.post(path, json={"token": token}, headers=headers)
 
 
-def entered(client: FlaskClient, key: str, **more: object) -> dict:
+def entered(client: FlaskClient, key: str, **more: Any) -> dict:
     response = enter(client, site_tokens.token(key, **more))
     assert response.status_code == 200, response.text
     return api_requests.answer(response)
@@ -102,7 +103,7 @@ def _unsigned(header: dict, claims: dict) -> str:
 
 HOUR = 3600
 # Times are from now on: what stands in a test's name is the same in every process.
-WRONG_CLAIMS: list[dict[str, object]] = [
+WRONG_CLAIMS: list[dict[str, Any]] = [
     {"exp": None},
     {"exp": timedelta(minutes=-2)},
     {"exp": timedelta(hours=26)},

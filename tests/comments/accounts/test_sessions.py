@@ -146,7 +146,9 @@ def test_tries_are_counted_for_a_name_and_for_a_network(store: connection.Store)
     assert account_holders.sign_in("ann", now=NOW + password_login.PER_NAME.window)
 
 
-def test_guesses_at_once_are_counted_one_by_one(open_store: connection.Store, monkeypatch) -> None:
+def test_guesses_at_once_are_counted_one_by_one(
+    open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hashing, "matches", lambda *_: False)
     with open_store.context():
         account_holders.account("ann", OWNER)
@@ -234,7 +236,7 @@ class TestAuthenticators:
                 try:
                     got.append(account_holders.sign_in("ann", code=totp.code(key, step)))
                 except password_login.Wrong:
-                    got.append(None)
+                    got.append(None)  # type: ignore[arg-type]
 
         threads = [threading.Thread(target=replay) for _ in range(5)]
         for thread in threads:

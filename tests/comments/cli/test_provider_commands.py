@@ -1,6 +1,7 @@
 """Claims about the commands of providers: a secret is typed and never shown, faults are named."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import flask
 import pytest
@@ -24,7 +25,7 @@ def provider(open_store: connection.Store) -> Iterator[Impostor]:
 
 
 @pytest.fixture
-def run(app: flask.Flask):
+def run(app: flask.Flask) -> Any:
     runner = app.test_cli_runner()
 
     def ran(*arguments: str, typed: str = "") -> Result:
@@ -34,8 +35,8 @@ def run(app: flask.Flask):
 
 
 @pytest.fixture
-def add(run, provider: Impostor):
-    def added(*more: str, name: str = "acme", issuer: str = "", secret: str = CLIENT_SECRET):
+def add(run: Any, provider: Impostor) -> Any:
+    def added(*more: str, name: str = "acme", issuer: str = "", secret: str = CLIENT_SECRET) -> Any:
         given = ("add", name, "--issuer", issuer or provider.issuer, "--client", CLIENT, *more)
         return run(*given, typed=f"{secret}\n")
 
@@ -43,7 +44,7 @@ def add(run, provider: Impostor):
 
 
 def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
-    run, add, provider: Impostor, open_store: connection.Store
+    run: Any, add: Any, provider: Impostor, open_store: connection.Store
 ) -> None:
     added = add("--title", "Acme Inc.", "--site", "demo")
     assert added.exit_code == 0, added.output
@@ -83,14 +84,18 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
     ],
     ids=str,
 )
-def test_what_cannot_be_a_provider_is_refused_by_its_field(run, add, changed, said: str) -> None:
+def test_what_cannot_be_a_provider_is_refused_by_its_field(
+    run: Any, add: Any, changed: dict[str, str], said: str
+) -> None:
     refused = add(**changed)
     assert refused.exit_code == 1, refused.output
     assert said in refused.output
     assert run("list").output == ""
 
 
-def test_a_provider_that_does_not_answer_as_one_is_not_added(run, add, provider: Impostor) -> None:
+def test_a_provider_that_does_not_answer_as_one_is_not_added(
+    run: Any, add: Any, provider: Impostor
+) -> None:
     for document in ({"issuer": "https://elsewhere.example"}, {"jwks_uri": None}):
         provider.document = document
         assert add().exit_code == 1
@@ -100,7 +105,7 @@ def test_a_provider_that_does_not_answer_as_one_is_not_added(run, add, provider:
 
 
 def test_a_provider_is_there_once_and_there_are_not_too_many(
-    run, add, provider: Impostor, open_store: connection.Store
+    run: Any, add: Any, provider: Impostor, open_store: connection.Store
 ) -> None:
     assert add().exit_code == 0
     assert "there is a provider acme" in add().output
@@ -116,7 +121,7 @@ def test_a_provider_is_there_once_and_there_are_not_too_many(
 
 
 @pytest.mark.parametrize("command", ["offer", "withdraw", "check", "remove"])
-def test_what_is_not_there_is_said(run, add, command: str) -> None:
+def test_what_is_not_there_is_said(run: Any, add: Any, command: str) -> None:
     refused = run(command, "nothing")
     assert refused.exit_code == 1
     assert "no such provider" in refused.output
@@ -126,7 +131,7 @@ def test_what_is_not_there_is_said(run, add, command: str) -> None:
 
 @pytest.mark.settings
 class TestWithoutAnAddressOfOurs:
-    def test_no_provider_is_added(self, run, add) -> None:
+    def test_no_provider_is_added(self, run: Any, add: Any) -> None:
         refused = add()
         assert refused.exit_code == 1
         assert "PUBLIC_URL" in refused.output

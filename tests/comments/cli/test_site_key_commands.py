@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import flask
 import pytest
@@ -15,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("site")
 
 
 @pytest.fixture
-def run(app: flask.Flask):
+def run(app: flask.Flask) -> Any:
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=("site-key", *map(str, arguments)))
 
 
-def test_a_key_is_added_listed_and_removed(run, open_store: connection.Store) -> None:
+def test_a_key_is_added_listed_and_removed(run: Any, open_store: connection.Store) -> None:
     added = run("add", "demo")
     found = re.fullmatch(
         r"Added key (\w{8}) to demo \(HS256\)\.\nIts secret, shown this once: (\S{43})\n",
@@ -38,7 +39,7 @@ def test_a_key_is_added_listed_and_removed(run, open_store: connection.Store) ->
     assert run("list", "demo").output == ""
 
 
-def test_a_public_key_is_taken_and_nothing_else_is(run, tmp_path: Path) -> None:
+def test_a_public_key_is_taken_and_nothing_else_is(run: Any, tmp_path: Path) -> None:
     pem = tmp_path / "key.pem"
     pem.write_text(site_tokens.pem_of(site_tokens.Private.generate()))
     assert "(EdDSA)" in run("add", "demo", "--public", pem).output
@@ -49,7 +50,7 @@ def test_a_public_key_is_taken_and_nothing_else_is(run, tmp_path: Path) -> None:
         assert "no PEM of a public Ed25519 key" in refused.output
 
 
-def test_what_cannot_be_is_refused(run) -> None:
+def test_what_cannot_be_is_refused(run: Any) -> None:
     for arguments in (("add", "nothing"), ("list", "nothing"), ("remove", "demo", "nothing")):
         refused = run(*arguments)
         assert refused.exit_code == 1

@@ -9,7 +9,7 @@ from comments.domain.text import cleaning
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e9", "\U0001f600"])
-def test_a_body_is_taken_whole_up_to_the_limit(letter: str):
+def test_a_body_is_taken_whole_up_to_the_limit(letter: str) -> None:
     assert cleaning.clean_body(letter * cleaning.MAX_BODY) == letter * cleaning.MAX_BODY
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_body(letter * (cleaning.MAX_BODY + 1))
@@ -20,13 +20,13 @@ def test_a_body_is_taken_whole_up_to_the_limit(letter: str):
     "raw",
     ["", " \n", "a\x00", "a\ud800", "\u200d\u200b", "\u3164", "e" + "\u0301" * 200, "[" * 1001],
 )
-def test_a_body_that_is_not_text_is_refused(raw: str):
+def test_a_body_that_is_not_text_is_refused(raw: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_body(raw)
     assert caught.value.field == "body"
 
 
-def test_a_body_loses_only_what_shows_nothing():
+def test_a_body_loses_only_what_shows_nothing() -> None:
     raw = "\ta\r\nb\rc\x07\x85 \u202egpj.exe\u2066 \u200fx \U0001f469\u200d\U0001f680"
     assert cleaning.clean_body(raw) == "\ta\nb\nc gpj.exe \u200fx \U0001f469\u200d\U0001f680"
 
@@ -50,7 +50,7 @@ def test_a_body_loses_only_what_shows_nothing():
         ("?", "?"),
     ],
 )
-def test_a_name_is_text_on_one_line(raw: str, name: str):
+def test_a_name_is_text_on_one_line(raw: str, name: str) -> None:
     assert cleaning.clean_name(raw) == name
 
 
@@ -75,7 +75,7 @@ def test_a_name_is_text_on_one_line(raw: str, name: str):
         "e" + "\u0321" * 9,
     ],
 )
-def test_a_name_that_is_not_one_is_refused(raw: str):
+def test_a_name_that_is_not_one_is_refused(raw: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_name(raw)
     assert caught.value.field == "name"
@@ -104,7 +104,7 @@ def test_a_name_that_is_not_one_is_refused(raw: str):
         "\u0455upp\u043ert",
     ],
 )
-def test_a_name_that_speaks_for_the_site_is_reserved(raw: str):
+def test_a_name_that_speaks_for_the_site_is_reserved(raw: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_name(raw)
     assert caught.value.code == "reserved-name"
@@ -125,7 +125,7 @@ def test_a_name_that_speaks_for_the_site_is_reserved(raw: str):
         "https://x.example/" + "a" * 482,
     ],
 )
-def test_a_website_is_kept_as_given(url: str):
+def test_a_website_is_kept_as_given(url: str) -> None:
     assert cleaning.clean_website(url) == url
 
 
@@ -175,7 +175,7 @@ def test_a_website_is_kept_as_given(url: str):
         "https://g\u03bfogle.com/a",
     ],
 )
-def test_a_website_that_is_not_one_is_refused(url: str):
+def test_a_website_that_is_not_one_is_refused(url: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_website(url)
     assert caught.value.field == "website"
@@ -183,7 +183,7 @@ def test_a_website_that_is_not_one_is_refused(url: str):
 
 
 @given(st.text() | st.text().map(lambda text: "http://" + text))
-def test_any_text_is_cleaned_or_refused_by_field(raw: str):
+def test_any_text_is_cleaned_or_refused_by_field(raw: str) -> None:
     cleaners = {
         "name": cleaning.clean_name,
         "website": cleaning.clean_website,

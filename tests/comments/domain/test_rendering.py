@@ -34,7 +34,7 @@ class Dom(html.parser.HTMLParser):
     def handle_comment(self, data: str) -> None:
         raise AssertionError(f"a comment: {data}")
 
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
 
 
 def assert_safe(source: str) -> Dom:
@@ -88,12 +88,12 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_html_from_elsewhere_keeps_only_what_is_allowed(attack: str):
+def test_html_from_elsewhere_keeps_only_what_is_allowed(attack: str) -> None:
     assert_safe(rendering.sanitise_html(attack))
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_html_in_markdown_is_text(attack: str):
+def test_html_in_markdown_is_text(attack: str) -> None:
     dom = assert_safe(rendering.render_markdown(attack))
     assert {tag for tag, _ in dom.nodes} <= {"p", "pre", "code"}
 
@@ -116,29 +116,29 @@ def test_html_in_markdown_is_text(attack: str):
         "[x](vbscript:x)",
     ],
 )
-def test_a_link_that_is_not_to_the_web_has_no_target(source: str):
+def test_a_link_that_is_not_to_the_web_has_no_target(source: str) -> None:
     dom = assert_safe(rendering.render_markdown(source))
     assert not any("href" in attributes or "src" in attributes for _, attributes in dom.nodes)
 
 
 @pytest.mark.parametrize("href", ["mailto:ann@x.example", "tel:+1", "/about", "ftp://x.example/"])
-def test_of_a_link_that_leads_nowhere_its_text_stays_and_nothing_else(href: str):
+def test_of_a_link_that_leads_nowhere_its_text_stays_and_nothing_else(href: str) -> None:
     source = f"<p>Write <a href='{href}' title='{href}'>to <b>me</b></a>.</p>"
     assert rendering.sanitise_html(source) == "<p>Write <a>to <b>me</b></a>.</p>"
     assert rendering.render_markdown(f"[me]({href} 'to me')") == "<p><a>me</a></p>\n"
 
 
-def test_encoded_characters_do_not_reorder_text():
+def test_encoded_characters_do_not_reorder_text() -> None:
     for render in (rendering.render_markdown, rendering.sanitise_html):
         assert "a b" in render("a &#x202e;&#x2066;b&#7;")
 
 
-def test_an_image_is_only_a_link():
+def test_an_image_is_only_a_link() -> None:
     dom = assert_safe(rendering.render_markdown("![pic](https://x.example/a.png)"))
     assert [tag for tag, _ in dom.nodes] == ["p", "a"]
 
 
-def test_markdown_becomes_html():
+def test_markdown_becomes_html() -> None:
     source = "# One\n\n*a* **b** ~~c~~ `d`\n\n> q\n\n1. x\n\n| h |\n|---|\n| 1 |\n"
     dom = assert_safe(rendering.render_markdown(source))
     assert [tag for tag, _ in dom.nodes] == (
@@ -164,32 +164,32 @@ def test_markdown_becomes_html():
     )
 
 
-def test_headings_stay_below_those_of_the_page():
+def test_headings_stay_below_those_of_the_page() -> None:
     dom = assert_safe(rendering.render_markdown("# a\n## b\n### c\n##### d\n###### e\nf\n==="))
     assert [tag for tag, _ in dom.nodes] == ["h3", "h4", "h5", "h6", "h6", "h3"]
 
 
-def test_a_link_passes_no_reputation_on():
+def test_a_link_passes_no_reputation_on() -> None:
     dom = assert_safe(rendering.render_markdown("[it's](https://x.example/it's?a=1&b=2 'title')"))
     href = "https://x.example/it's?a=1&b=2"
     expected = {"href": href, "title": "title", "rel": "nofollow ugc noopener"}
     assert dom.nodes[1] == ("a", expected)
 
 
-def test_known_html_is_kept():
+def test_known_html_is_kept() -> None:
     source = '<p>a<br>b <a href="http://x.example/?a=1&amp;b=2">x</a></p><blockquote>q</blockquote>'
     dom = assert_safe(rendering.sanitise_html(source))
     assert [tag for tag, _ in dom.nodes] == ["p", "br", "a", "blockquote"]
     assert dom.nodes[2][1]["href"] == "http://x.example/?a=1&b=2"
 
 
-def test_html_that_never_settles_becomes_text(monkeypatch: pytest.MonkeyPatch):
+def test_html_that_never_settles_becomes_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rendering, "_MAX_ROUNDS", 0)
     assert rendering.sanitise_html("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
 
 
 @given(st.text())
-def test_any_markdown_renders_safely_or_is_refused(source: str):
+def test_any_markdown_renders_safely_or_is_refused(source: str) -> None:
     try:
         rendered = rendering.render_markdown(source)
     except errors.BadInput as error:
@@ -244,7 +244,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=30).map("".join))
-def test_any_html_is_sanitised_to_a_fixpoint(source: str):
+def test_any_html_is_sanitised_to_a_fixpoint(source: str) -> None:
     assert_safe(rendering.sanitise_html(source))
 
 
@@ -307,13 +307,13 @@ def work(render: Callable[[], object]) -> int | None:
 
 
 @pytest.mark.parametrize("shape", SLOW, ids=SLOW.keys())
-def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str):
+def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str) -> None:
     piece = SLOW[shape]
     costs = []
     for size in (cleaning.MAX_BODY // 4, cleaning.MAX_BODY // 2, cleaning.MAX_BODY):
         source = (piece * cleaning.MAX_BODY)[:size]
         costs.append(
-            work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))
+            work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))  # type: ignore[misc]
         )
     for smaller, larger in itertools.pairwise(costs):
         # Once a shape is refused, more of it is refused too.
@@ -324,14 +324,14 @@ def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str):
     assert max(cost or 0 for cost in costs) < 1_000_000
 
 
-def test_deep_html_is_refused():
+def test_deep_html_is_refused() -> None:
     assert rendering.sanitise_html("<ul><li>" * 100 + "<br>")
     for piece in ("<ul><li>", "<b><i>", "<blockquote><p>"):
         with pytest.raises(errors.BadInput):
             rendering.sanitise_html(piece * (rendering.MAX_TAGS // 2))
 
 
-def test_blocks_nested_too_deeply_are_refused_not_lost():
+def test_blocks_nested_too_deeply_are_refused_not_lost() -> None:
     deepest = rendering.MAX_NESTING - 2
     assert "end" in Dom(rendering.render_markdown(">" * deepest + " end")).text
     for source in (">" * (deepest + 1) + " end", "- " * (deepest // 2 + 1) + "end"):
@@ -340,7 +340,7 @@ def test_blocks_nested_too_deeply_are_refused_not_lost():
         assert caught.value.field == "body"
 
 
-def test_plain_text_is_what_a_reader_sees():
+def test_plain_text_is_what_a_reader_sees() -> None:
     source = "<p>a &amp; <b>b</b>\n c</p><ul><li>x<li>y</ul>d<br>e<script>no</script>&lt;i&gt;"
     assert rendering.plain_text(source) == "a & b c\nx\ny\nd\ne<i>"
 
@@ -352,7 +352,7 @@ GROWING = "".join(f"<b id={n}>" for n in range(1_000)) + "<p>x" * 1_000
     "source",
     ["a\x00", "\ud800", "x" * 100_001, "<b>" * 4_001, "<blockquote>" * 201, GROWING],
 )
-def test_html_above_its_limits_is_refused(source: str):
+def test_html_above_its_limits_is_refused(source: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         rendering.sanitise_html(source)
     assert caught.value.field == "body"

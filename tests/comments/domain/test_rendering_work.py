@@ -153,7 +153,7 @@ def test_a_preview_a_post_and_an_edit_refuse_the_same_text(client: FlaskClient) 
         lambda body: client.patch(one, json={"body": body}, headers=api_requests.bearer(made)),
     ]
     for send in ways:
-        assert api_requests.refused(send(SLOW[0]), 400, "body") == "too-much-markup"
+        assert api_requests.refused(send(SLOW[0]), 400, "body") == "too-much-markup"  # type: ignore[arg-type]
     assert api_requests.listed(client) == ["<p>Hello</p>\n"]
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import string
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -13,14 +14,14 @@ DEFAULT = sorthash.Scheme()
 DECIMAL = sorthash.Scheme("0123456789", 2, 3)
 
 
-def from_numbers(scheme, numbers):
+def from_numbers(scheme: sorthash.Scheme, numbers: tuple[int, ...]) -> Any:
     sort_hash = ""
     for number in numbers:
         sort_hash = sorthash.child(scheme, sort_hash, number)
     return sort_hash
 
 
-def padded_form(scheme, sort_hash):
+def padded_form(scheme: sorthash.Scheme, sort_hash: str) -> Any:
     """The hash with a zero segment for each missing level."""
     missing = scheme.levels - 1 - sorthash.level(scheme, sort_hash)
     return sort_hash + sorthash.encode_segment(scheme, 0) * max(missing, 0)
@@ -61,7 +62,7 @@ GOLDEN_TREE = [
 
 
 @st.composite
-def schemes(draw):
+def schemes(draw: Any) -> Any:
     letters = string.ascii_letters + string.digits + "!#+-.:=@_~"
     usable = sorted(letter for letter in letters if letter < sorthash.LONG)
     digits = draw(st.sets(st.sampled_from(usable), min_size=2))
@@ -70,7 +71,7 @@ def schemes(draw):
     )
 
 
-def numbers_of(scheme):
+def numbers_of(scheme: sorthash.Scheme) -> Any:
     """Numbers of a segment; the ends of the three classes come up often."""
     last = sorthash.last_number(scheme)
     ends = [0, last]
@@ -80,18 +81,18 @@ def numbers_of(scheme):
     return st.integers(0, last) | st.sampled_from(ends) | st.integers(0, min(last, 5))
 
 
-def paths_of(scheme):
+def paths_of(scheme: sorthash.Scheme) -> Any:
     return st.lists(numbers_of(scheme), min_size=1, max_size=6).map(tuple)
 
 
 @st.composite
-def scheme_and_paths(draw, count):
+def scheme_and_paths(draw: Any, count: int) -> tuple[object, ...]:
     scheme = draw(st.just(DEFAULT) | schemes())
     return scheme, [draw(paths_of(scheme)) for _ in range(count)]
 
 
 @st.composite
-def related_paths(draw):
+def related_paths(draw: Any) -> tuple[object, ...]:
     """A scheme, a path, and another that often shares its beginning."""
     scheme, (path,) = draw(scheme_and_paths(1))
     shared = path[: draw(st.integers(0, len(path)))]
@@ -101,12 +102,12 @@ def related_paths(draw):
 
 
 @pytest.mark.parametrize(("number", "segment"), GOLDEN_SEGMENTS)
-def test_segments_of_the_default_scheme_are_these_bytes(number, segment):
+def test_segments_of_the_default_scheme_are_these_bytes(number: int, segment: str) -> None:
     assert sorthash.encode_segment(DEFAULT, number) == segment
     assert sorthash.decode_segment(DEFAULT, segment) == number
 
 
-def test_the_default_scheme_is_fifty_digits_two_wide_and_eight_levels():
+def test_the_default_scheme_is_fifty_digits_two_wide_and_eight_levels() -> None:
     written_out = sorthash.Scheme("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx", 2, 8)
     assert written_out == DEFAULT
     assert DEFAULT.base == 50
@@ -114,14 +115,16 @@ def test_the_default_scheme_is_fifty_digits_two_wide_and_eight_levels():
 
 
 @pytest.mark.parametrize(("padded", "path", "slug"), GOLDEN_TREE)
-def test_the_padded_decimal_form_is_this_table(padded, path, slug):
+def test_the_padded_decimal_form_is_this_table(
+    padded: str, path: tuple[int, ...], slug: str
+) -> None:
     sort_hash = from_numbers(DECIMAL, path)
     assert padded_form(DECIMAL, sort_hash) == padded
     assert sorthash.to_numbers(DECIMAL, sort_hash) == path
     assert sorthash.slug(DECIMAL, sort_hash) == slug
 
 
-def test_the_decimal_table_is_in_reading_order_padded_and_unpadded():
+def test_the_decimal_table_is_in_reading_order_padded_and_unpadded() -> None:
     padded = [row[0] for row in GOLDEN_TREE]
     stored = [from_numbers(DECIMAL, row[1]) for row in GOLDEN_TREE]
     assert sorted(padded) == padded
@@ -129,20 +132,22 @@ def test_the_decimal_table_is_in_reading_order_padded_and_unpadded():
     assert len(set(stored)) == len(stored)
 
 
-def test_a_stored_hash_is_its_segments_and_nothing_else():
+def test_a_stored_hash_is_its_segments_and_nothing_else() -> None:
     assert from_numbers(DEFAULT, (0, 2_500, 1)) == "AAyAAAAB"
     assert sorthash.child(DEFAULT, "", 3) == "AD"
     assert sorthash.child(DEFAULT, "AD", 127_500) == "ADzAAAAA"
 
 
-def test_padding_ends_at_the_last_level_and_leaves_deeper_hashes_alone():
+def test_padding_ends_at_the_last_level_and_leaves_deeper_hashes_alone() -> None:
     at_the_end = from_numbers(DECIMAL, (0, 1, 2))
     deeper = from_numbers(DECIMAL, (0, 1, 2, 3))
     assert padded_form(DECIMAL, at_the_end) == at_the_end
     assert padded_form(DECIMAL, deeper) == deeper
 
 
-def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_small_scheme():
+def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_small_scheme() -> (
+    None
+):
     scheme = sorthash.Scheme("abc", 1, 2)  # 3 + 9 + 81 numbers
     every = [sorthash.encode_segment(scheme, n) for n in range(sorthash.last_number(scheme) + 1)]
     assert len(every) == 93
@@ -151,14 +156,14 @@ def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_
 
 
 @given(scheme_and_paths(1))
-def test_numbers_come_back_from_a_hash(drawn):
+def test_numbers_come_back_from_a_hash(drawn: Any) -> None:
     scheme, (path,) = drawn
     sort_hash = from_numbers(scheme, path)
     assert sorthash.to_numbers(scheme, sort_hash) == path
 
 
 @given(related_paths())
-def test_strings_sort_as_paths_of_numbers_do(drawn):
+def test_strings_sort_as_paths_of_numbers_do(drawn: Any) -> None:
     # Tuples compare as a walk in preorder: siblings by number, a parent before what is below it.
     scheme, one, other = drawn
     strings = (from_numbers(scheme, one), from_numbers(scheme, other))
@@ -167,7 +172,7 @@ def test_strings_sort_as_paths_of_numbers_do(drawn):
 
 
 @given(related_paths())
-def test_bytes_sort_as_strings_do(drawn):
+def test_bytes_sort_as_strings_do(drawn: Any) -> None:
     # A Datastore compares bytes.
     scheme, one, other = drawn
     strings = (from_numbers(scheme, one), from_numbers(scheme, other))
@@ -175,14 +180,14 @@ def test_bytes_sort_as_strings_do(drawn):
 
 
 @given(related_paths())
-def test_a_hash_is_a_prefix_of_its_descendants_and_of_nothing_else(drawn):
+def test_a_hash_is_a_prefix_of_its_descendants_and_of_nothing_else(drawn: Any) -> None:
     scheme, one, other = drawn
     is_prefix = from_numbers(scheme, other).startswith(from_numbers(scheme, one))
     assert is_prefix == (other[: len(one)] == one)
 
 
 @given(related_paths())
-def test_a_subtree_range_holds_the_comment_and_its_descendants_exactly(drawn):
+def test_a_subtree_range_holds_the_comment_and_its_descendants_exactly(drawn: Any) -> None:
     scheme, one, other = drawn
     low, high = sorthash.subtree_range(from_numbers(scheme, one))
     is_inside = low <= from_numbers(scheme, other) < high
@@ -190,7 +195,7 @@ def test_a_subtree_range_holds_the_comment_and_its_descendants_exactly(drawn):
 
 
 @given(scheme_and_paths(1))
-def test_parent_ancestors_and_level_follow_the_path(drawn):
+def test_parent_ancestors_and_level_follow_the_path(drawn: Any) -> None:
     scheme, (path,) = drawn
     sort_hash = from_numbers(scheme, path)
     above = [from_numbers(scheme, path[:end]) for end in range(1, len(path))]
@@ -202,14 +207,14 @@ def test_parent_ancestors_and_level_follow_the_path(drawn):
 
 
 @given(scheme_and_paths(1))
-def test_the_slug_counts_roots_from_one(drawn):
+def test_the_slug_counts_roots_from_one(drawn: Any) -> None:
     scheme, (path,) = drawn
     shown = sorthash.slug(scheme, from_numbers(scheme, path)).split("-")
     assert [int(part) for part in shown] == [path[0] + 1, *path[1:]]
 
 
 @given(st.data())
-def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data):
+def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data: Any) -> None:
     # Number 0 below a root is the root itself in the padded form, so children count from 1.
     scheme = data.draw(st.just(DEFAULT) | schemes())
     short = scheme.base**scheme.width - 1
@@ -225,7 +230,7 @@ def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data):
 
 
 @given(st.data())
-def test_any_text_is_either_a_hash_that_comes_back_or_refused(data):
+def test_any_text_is_either_a_hash_that_comes_back_or_refused(data: Any) -> None:
     scheme = data.draw(st.just(DEFAULT) | schemes())
     text = data.draw(st.text(st.sampled_from(scheme.digits + "yz{é ")) | st.text(max_size=12))
     try:
@@ -239,19 +244,19 @@ def test_any_text_is_either_a_hash_that_comes_back_or_refused(data):
     "segment",
     ["", "A", "AAA", "Ay", "yA", "yAAAA", "yAAy", "zAAAA", "zAAAAAA", "y", "z", "AÄ", "A ", "{{"],
 )
-def test_what_is_not_one_segment_is_refused(segment):
+def test_what_is_not_one_segment_is_refused(segment: str) -> None:
     with pytest.raises(sorthash.BadSortHash):
         sorthash.decode_segment(DEFAULT, segment)
 
 
 @pytest.mark.parametrize("sort_hash", ["", "A", "AAA", "AAyAA", "AAz", "AA-AB"])
-def test_what_is_not_a_hash_is_refused(sort_hash):
+def test_what_is_not_a_hash_is_refused(sort_hash: str) -> None:
     with pytest.raises(sorthash.BadSortHash):
         sorthash.to_numbers(DEFAULT, sort_hash)
 
 
 @pytest.mark.parametrize("number", [-1, 312_627_500])
-def test_a_number_that_no_segment_holds_is_refused(number):
+def test_a_number_that_no_segment_holds_is_refused(number: int) -> None:
     with pytest.raises(sorthash.BadSortHash, match=str(number)):
         sorthash.encode_segment(DEFAULT, number)
 
@@ -268,12 +273,12 @@ def test_a_number_that_no_segment_holds_is_refused(number):
         ("AB{", "below 'y'"),
     ],
 )
-def test_digits_that_do_not_sort_are_refused(digits, reason):
+def test_digits_that_do_not_sort_are_refused(digits: str, reason: str) -> None:
     with pytest.raises(sorthash.BadSortHash, match=reason):
         sorthash.Scheme(digits, 2, 8)
 
 
 @pytest.mark.parametrize(("width", "levels"), [(0, 8), (-1, 8), (2, 0)])
-def test_a_scheme_without_width_or_levels_is_refused(width, levels):
+def test_a_scheme_without_width_or_levels_is_refused(width: int, levels: int) -> None:
     with pytest.raises(sorthash.BadSortHash, match="at least 1"):
         sorthash.Scheme(width=width, levels=levels)

@@ -43,7 +43,7 @@ def page(path: str) -> str:
         (b"thread=" + b"a" * 2000, "a" * 2000),
     ],
 )
-def test_a_raw_query_names_one_thread(query: bytes, thread: str):
+def test_a_raw_query_names_one_thread(query: bytes, thread: str) -> None:
     assert thread_ids.thread_from_query(query, SITE) == thread
 
 
@@ -75,7 +75,7 @@ def test_a_raw_query_names_one_thread(query: bytes, thread: str):
         b"page=/a",
     ],
 )
-def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes):
+def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes) -> None:
     with pytest.raises(errors.BadInput) as caught:
         thread_ids.thread_from_query(query, SITE)
     assert caught.value.field in {"thread", "page"}
@@ -114,18 +114,18 @@ def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes):
         ("/__x__", "/__x__"),
     ],
 )
-def test_a_page_is_its_host_and_normalised_path(path: str, canonical: str):
+def test_a_page_is_its_host_and_normalised_path(path: str, canonical: str) -> None:
     assert page(path) == "blog.example" + canonical
 
 
 @pytest.mark.parametrize("path", ["/%00", "/%0d", "/%7f", "/%C2%85", "/%ff", "/%", "/%4", "/\\a"])
-def test_a_path_that_cannot_be_read_in_one_way_is_refused(path: str):
+def test_a_path_that_cannot_be_read_in_one_way_is_refused(path: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         page(path)
     assert caught.value.field == "page"
 
 
-def test_paths_that_may_be_different_pages_stay_apart():
+def test_paths_that_may_be_different_pages_stay_apart() -> None:
     paths = ["/a", "/A", "//a", "/a%2Fb", "/a/b", "/a%252Fb", "/a+b", "/a%20b", "/a%2Bb", "/a;b"]
     assert len({page(path) for path in paths}) == len(paths)
 
@@ -151,7 +151,7 @@ def test_paths_that_may_be_different_pages_stay_apart():
         ("[2001:db8:0:0:0:0:0:1]", "[2001:db8::1]"),
     ],
 )
-def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str):
+def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str) -> None:
     assert thread_ids.canonical_page(f"https://{host}/a") == canonical + "/a"
 
 
@@ -199,18 +199,18 @@ def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str):
         "https://blog.example/" + "a" * 2000,
     ],
 )
-def test_a_url_without_a_plain_http_host_is_refused(url: str):
+def test_a_url_without_a_plain_http_host_is_refused(url: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         thread_ids.canonical_page(url)
     assert caught.value.field == "page"
 
 
-def test_the_scheme_does_not_tell_pages_apart():
+def test_the_scheme_does_not_tell_pages_apart() -> None:
     assert thread_ids.canonical_page("http://x.example:80/a") == "x.example/a"
     assert thread_ids.canonical_page("http://x.example:443/a") == "x.example:443/a"
 
 
-def test_only_the_sites_query_keys_are_kept_and_sorted():
+def test_only_the_sites_query_keys_are_kept_and_sorted() -> None:
     url = "https://x.example/?utm=1&q=%7e&%70=2&p=1&q&caf%C3%A9=%c3%a9#p=9"
     kept = thread_ids.canonical_page(url, query_keys=("q", "p", "caf\u00e9"))
     assert kept == "x.example/?caf%C3%A9=%C3%A9&p=2&p=1&q=~&q"
@@ -233,28 +233,28 @@ def test_only_the_sites_query_keys_are_kept_and_sorted():
         [str(number) for number in range(thread_ids.MAX_QUERY_KEYS + 1)],
     ],
 )
-def test_what_is_no_key_of_a_query_is_refused(keys):
+def test_what_is_no_key_of_a_query_is_refused(keys: list[str]) -> None:
     with pytest.raises(errors.BadInput) as refused:
         thread_ids.checked_query_keys(keys)
     assert refused.value.field == "query_keys"
 
 
-def test_a_key_of_a_query_is_named_once_and_may_have_any_letters():
+def test_a_key_of_a_query_is_named_once_and_may_have_any_letters() -> None:
     keys = ["p", "id[]", "caf\u00e9", "p", "x" * thread_ids.MAX_QUERY_KEY]
     assert thread_ids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
 
 
-def test_an_unreadable_value_of_a_kept_key_is_refused():
+def test_an_unreadable_value_of_a_kept_key_is_refused() -> None:
     with pytest.raises(errors.BadInput):
         thread_ids.canonical_page("https://x.example/?p=%ff", query_keys=("p",))
 
 
-def test_a_combining_mark_after_the_sign_does_not_eat_the_key():
+def test_a_combining_mark_after_the_sign_does_not_eat_the_key() -> None:
     url = "https://x.example/?p=%CC%B8"
     assert thread_ids.canonical_page(url, query_keys=("p",)) == "x.example/?p=%CC%B8"
 
 
-def test_a_site_may_keep_trailing_slashes():
+def test_a_site_may_keep_trailing_slashes() -> None:
     def keeping(url: str) -> str:
         return thread_ids.canonical_page(url, keep_trailing_slash=True)
 
@@ -263,13 +263,13 @@ def test_a_site_may_keep_trailing_slashes():
     assert keeping("https://x.example") == "x.example/"
 
 
-def test_an_explicit_id_is_kept_in_nfc():
+def test_an_explicit_id_is_kept_in_nfc() -> None:
     assert thread_ids.canonical_id("caf" + E_ACUTE) == "caf\u00e9"
     assert thread_ids.canonical_id("%2F ") == "%2F "
 
 
 @pytest.mark.parametrize("raw", ["", " ", "a\ud800", "a\x00", "a\x9f", "\ufffd", "a" * 2001])
-def test_an_unreadable_explicit_id_is_refused(raw: str):
+def test_an_unreadable_explicit_id_is_refused(raw: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         thread_ids.canonical_id(raw)
     assert caught.value.field == "thread"
@@ -312,7 +312,7 @@ HOSTS = st.sampled_from(["a.example", "A.example:80", "\u00fc.example:8080", "[:
 @given(scheme=st.sampled_from(["http", "HTTPS"]), host=HOSTS, path=PATHS, keep=st.booleans())
 def test_a_canonical_page_is_its_own_canonical_form(
     *, scheme: str, host: str, path: str, keep: bool
-):
+) -> None:
     try:
         once = thread_ids.canonical_page(
             f"{scheme}://{host}/{path}", query_keys=("p",), keep_trailing_slash=keep
@@ -328,7 +328,7 @@ def test_a_canonical_page_is_its_own_canonical_form(
 
 
 @given(st.text())
-def test_a_canonical_id_is_its_own_canonical_form(raw: str):
+def test_a_canonical_id_is_its_own_canonical_form(raw: str) -> None:
     try:
         once = thread_ids.canonical_id(raw)
     except errors.BadInput:
@@ -337,7 +337,7 @@ def test_a_canonical_id_is_its_own_canonical_form(raw: str):
 
 
 @given(st.binary() | PATHS.map(lambda path: b"page=https://a.example/" + path.encode()))
-def test_any_query_gives_a_thread_or_bad_input(query: bytes):
+def test_any_query_gives_a_thread_or_bad_input(query: bytes) -> None:
     try:
         thread = thread_ids.thread_from_query(query, SITE)
     except errors.BadInput:

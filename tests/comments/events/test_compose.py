@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from email import policy
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,17 +33,17 @@ Content-Type: multipart/alternative;
 
 
 class Links(HTMLParser):
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.tags, self.links = set(), []
         self.feed(text)
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: Any, attrs: Any) -> None:
         self.tags.add(tag)
         self.links += [value for name, value in attrs if name in {"href", "src"}]
 
 
-def test_the_form_of_a_message_is_for_ever():
+def test_the_form_of_a_message_is_for_ever() -> None:
     found = made().raw.decode().replace("\r\n", "\n")
     head, _, _ = found.partition("\n\n")
     digest = re.search(r"<(\w{32})@", head)[1]
@@ -63,7 +64,7 @@ def test_the_form_of_a_message_is_for_ever():
     )
 
 
-def test_a_second_message_of_an_event_has_the_id_of_the_first():
+def test_a_second_message_of_an_event_has_the_id_of_the_first() -> None:
     later = compose.message(notice(text="edited"), SENDER, now=datetime(2026, 2, 1, tzinfo=UTC)).raw
     again = email.message_from_bytes(later)["Message-ID"]
     assert again == read()["Message-ID"]
@@ -88,7 +89,7 @@ def test_a_second_message_of_an_event_has_the_id_of_the_first():
     ],
 )
 @pytest.mark.parametrize("field", ["name", "title", "text"])
-def test_nothing_that_becomes_a_link_is_left(field, text):
+def test_nothing_that_becomes_a_link_is_left(field: str, text: str) -> None:
     found = read(**{field: text})
     told = found["Subject"] + "".join(part.get_content() for part in found.iter_parts())
     assert "[link]" in told
@@ -96,7 +97,7 @@ def test_nothing_that_becomes_a_link_is_left(field, text):
     assert not re.search(r"evil\S?\.|\.com|\.example|://|1\.2", left)
 
 
-def test_a_word_of_any_length_is_looked_through_once():
+def test_a_word_of_any_length_is_looked_through_once() -> None:
     """With the square of its length this would take hours."""
     assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
     assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
@@ -178,7 +179,7 @@ HOSTILE = st.text() | st.sampled_from(
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
-def test_whatever_people_write_is_words(name, title, text):
+def test_whatever_people_write_is_words(name: Any, title: Any, text: Any) -> None:
     raw = made(name=name, title=title, text=text).raw
     found = email.message_from_bytes(raw, policy=policy.default)
     assert found.keys() == read().keys()
@@ -194,7 +195,7 @@ def test_whatever_people_write_is_words(name, title, text):
 
 
 @pytest.mark.parametrize("address", ODD)
-def test_only_one_plain_address_is_written_to(address):
+def test_only_one_plain_address_is_written_to(address: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         made(recipient=address)
     assert caught.value.field == "email"
@@ -210,7 +211,7 @@ def test_only_one_plain_address_is_written_to(address):
         f"{'a' * 64}@{'x.' * 91}example",  # 254 characters
     ],
 )
-def test_a_plain_address_is_written_to(address):
+def test_a_plain_address_is_written_to(address: str) -> None:
     assert read(recipient=address)["To"] == address
 
 
@@ -218,7 +219,7 @@ def test_a_plain_address_is_written_to(address):
     "url", ["", "javascript:alert(1)", "https://a b", "https://a\r\nX: y", "//a", 'https://a"']
 )
 @pytest.mark.parametrize("field", ["place", "unsubscribe"])
-def test_a_link_of_ours_is_a_web_address(field, url):
+def test_a_link_of_ours_is_a_web_address(field: str, url: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         made(**{field: url})
     assert caught.value.field == field

@@ -76,7 +76,7 @@ def test_what_was_given_up_is_listed_in_pages_by_id(
     while after is not None:
         page = dead_letters.dead(after=after, limit=4)
         found += [letter.id for letter in page.letters]
-        after, pages = page.after, pages + 1
+        after, pages = page.after, pages + 1  # type: ignore[assignment]
     assert (found, pages) == (ids, 2)
     assert [*dead_letters.dead_ids()] == ids
 

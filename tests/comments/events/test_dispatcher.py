@@ -215,9 +215,7 @@ def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
 ) -> None:
     row = sample_threads.post(site, "text")
     told: list[str] = []
-    handlers = (
-        dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),  # type: ignore[func-returns-value]
-    )
+    handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
     store.deadline = 0.1
     faults.plan = ["after", "", *["before"] * 100]  # claimed twice, told, never noted
     with pytest.raises(errors.Overloaded):

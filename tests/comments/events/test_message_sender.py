@@ -163,7 +163,7 @@ def test_slow_receivers_are_served_side_by_side(
         message_sender.OUTBOUND.put(open_store, client)
         with open_store.context():
             for number, each in enumerate(slow):
-                each.then = lambda _: gate.wait(30) and None
+                each.then = lambda _: gate.wait(30) and None  # type: ignore[assignment]
                 webhook_site.register(f"{number}", each.url, client)
             webhook_site.post(site)
             assert message_sender.serve(at) == message_sender.Done(4, 0)

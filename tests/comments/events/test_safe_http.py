@@ -6,6 +6,7 @@ import ipaddress
 import itertools
 import socket
 import threading
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,7 @@ SHORT = safe_http.Limits(connect=0.5, total=0.5, answer=1_000)
 PUBLIC = "93.184.216.34"
 
 
-def to(address):
+def to(address: str) -> Any:
     """A client for which every name leads to these addresses, and that reaches only public ones."""
     return safe_http.Client(SHORT, resolver=lambda _host: [address])
 
@@ -105,9 +106,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url):
+def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url: str) -> None:
     asked = []
-    client = safe_http.Client(SHORT, resolver=asked.append)
+    client = safe_http.Client(SHORT, resolver=asked.append)  # type: ignore[arg-type]
     for verb in (client.check, client.vet, lambda url: client.send("POST", url)):
         with pytest.raises(errors.UnsafeAddress) as caught:
             verb(url)
@@ -125,14 +126,14 @@ def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url):
         ("https://bücher.example/", "xn--bcher-kva.example", "xn--bcher-kva.example", "/"),
     ],
 )
-def test_a_plain_address_is_taken(url, host, authority, path):
+def test_a_plain_address_is_taken(url: str, host: str, authority: str, path: str) -> None:
     found = safe_http.Client().check(url)
     assert (found.host, found.authority, found.path) == (host, authority, path)
     assert found.is_secure
 
 
 @given(st.text() | st.from_regex(r"https?://[!-~]{0,30}", fullmatch=True))
-def test_any_text_is_taken_or_refused(url):
+def test_any_text_is_taken_or_refused(url: Any) -> None:
     try:
         found = safe_http.Client().check(url)
     except errors.UnsafeAddress:
@@ -193,7 +194,7 @@ INSIDE = [
 
 
 @pytest.mark.parametrize("address", INSIDE)
-def test_a_name_that_leads_inside_is_refused(address):
+def test_a_name_that_leads_inside_is_refused(address: str) -> None:
     # The last one is a name that is known inside only.
     for url in ("https://hooks.example/", "https://metadata.google.internal/computeMetadata/v1/"):
         for verb in (to(address).vet, functools.partial(to(address).send, "POST")):
@@ -202,46 +203,48 @@ def test_a_name_that_leads_inside_is_refused(address):
 
 
 @pytest.mark.parametrize("address", [PUBLIC, "8.8.8.8", "2606:2800:220:1::1", "2a00:1450::1"])
-def test_an_address_of_the_internet_is_public(address):
+def test_an_address_of_the_internet_is_public(address: str) -> None:
     assert safe_http.is_public(ipaddress.ip_address(address))
 
 
 @given(st.ip_addresses())
-def test_no_address_that_is_not_global_is_public(address):
+def test_no_address_that_is_not_global_is_public(address: Any) -> None:
     if safe_http.is_public(address):
         assert address.is_global
         assert not address.is_multicast
 
 
-def test_a_name_is_refused_if_one_of_its_addresses_is_inside():
+def test_a_name_is_refused_if_one_of_its_addresses_is_inside() -> None:
     client = safe_http.Client(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
     with pytest.raises(errors.UnsafeAddress):
         client.send("POST", "https://hooks.example/")
 
 
 @pytest.mark.parametrize("found", [[], ["nonsense"], ["fe80::1%x y"]])
-def test_a_name_without_addresses_is_not_reached(found):
+def test_a_name_without_addresses_is_not_reached(found: list[str]) -> None:
     with pytest.raises((errors.Unreachable, errors.UnsafeAddress)):
         safe_http.Client(SHORT, resolver=lambda _host: found).send("GET", "https://hooks.example/")
 
 
-def test_a_resolver_that_fails_or_hangs_ends_in_time():
-    def fails(_host):
+def test_a_resolver_that_fails_or_hangs_ends_in_time() -> None:
+    def fails(_host: Any) -> None:
         raise socket.gaierror(-2, "Name or service not known")
 
     over = threading.Event()
     for resolver in (fails, lambda _host: over.wait()):
         with pytest.raises(errors.Unreachable):
-            safe_http.Client(SHORT, resolver=resolver).send("GET", "https://hooks.example/")
+            safe_http.Client(SHORT, resolver=resolver).send("GET", "https://hooks.example/")  # type: ignore[arg-type]
     over.set()
 
 
-def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(monkeypatch):
+def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """DNS rebinding: public when it is checked, loopback when it is asked again."""
     answers = itertools.chain([[PUBLIC]], itertools.repeat(["127.0.0.1"]))
     opened = []
 
-    def open_(address, *, timeout):
+    def open_(address: str, *, timeout: Any) -> None:
         opened.append(address)
         raise ConnectionRefusedError
 
@@ -255,7 +258,7 @@ def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(monkeypatch):
     assert len(opened) == 1
 
 
-def test_loopback_is_opened_by_tests_only_and_only_for_their_port():
+def test_loopback_is_opened_by_tests_only_and_only_for_their_port() -> None:
     with loopback_servers.receiver() as told:
         client = loopback_servers.client(told.port)
         assert client.send("GET", f"http://hooks.example:{told.port}/").status == 200
@@ -279,7 +282,7 @@ OPENING = {
 MAY_OPEN = {"safe_http", "smtp", "cloud_tasks", "server_address"}
 
 
-def test_nothing_else_opens_connections_to_addresses_that_people_gave():
+def test_nothing_else_opens_connections_to_addresses_that_people_gave() -> None:
     found = set()
     for path in (ROOT / "comments").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

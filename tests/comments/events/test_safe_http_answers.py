@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+from typing import Any
 
 import pytest
 import trustme
@@ -12,7 +13,7 @@ from comments.events import safe_http
 from tests.support import loopback_servers
 
 
-def test_a_request_says_the_name_and_carries_its_body():
+def test_a_request_says_the_name_and_carries_its_body() -> None:
     with loopback_servers.receiver() as told:
         told.headers = {"X-Said": "yes"}
         answer = loopback_servers.client(told.port).send(
@@ -26,7 +27,7 @@ def test_a_request_says_the_name_and_carries_its_body():
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_the_answer_and_is_not_followed(status):
+def test_a_redirect_is_the_answer_and_is_not_followed(status: int) -> None:
     with loopback_servers.receiver() as told, loopback_servers.receiver() as inside:
         told.status, told.headers = status, {"Location": f"http://127.0.0.1:{inside.port}/"}
         answer = loopback_servers.client(told.port).send(
@@ -35,7 +36,7 @@ def test_a_redirect_is_the_answer_and_is_not_followed(status):
     assert (answer.status, len(told.heard), inside.heard) == (status, 1, [])
 
 
-def test_the_certificate_is_checked_by_the_name():
+def test_the_certificate_is_checked_by_the_name() -> None:
     with loopback_servers.receiver(certificate="hooks.example") as told:
         client = loopback_servers.client(told.port)
         url = f"https://hooks.example:{told.port}/"
@@ -44,7 +45,7 @@ def test_the_certificate_is_checked_by_the_name():
             client.send("GET", url.replace("hooks", "other"))
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused():
+def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
     stranger = trustme.CA()
     with loopback_servers.receiver(certificate="hooks.example", authority=stranger) as told:
         with pytest.raises(errors.Unreachable):
@@ -52,7 +53,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused():
         assert told.heard == []
 
 
-def test_no_proxy_of_the_environment_is_asked(monkeypatch):
+def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_servers.receiver() as told, loopback_servers.receiver() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "https_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -61,7 +62,7 @@ def test_no_proxy_of_the_environment_is_asked(monkeypatch):
 
 
 @pytest.mark.parametrize("size", [1_000, 1_001, 10_000_000])
-def test_an_answer_is_read_up_to_its_limit(size):
+def test_an_answer_is_read_up_to_its_limit(size: int) -> None:
     with loopback_servers.receiver() as told:
         told.answer = b"x" * size
         client = loopback_servers.client(told.port, limits=safe_http.Limits(answer=1_000))
@@ -69,10 +70,10 @@ def test_an_answer_is_read_up_to_its_limit(size):
     assert (len(answer.body), answer.is_cut) == (1_000, size > 1_000)
 
 
-def drip(text):
+def drip(text: bytes) -> Any:
     """Says its beginning, then one byte after the other for much longer than anybody waits."""
 
-    def talk(connection, over):
+    def talk(connection: Any, over: Any) -> None:
         connection.recv(10_000)
         connection.sendall(text)
         for _ in range(1_500):
@@ -83,29 +84,29 @@ def drip(text):
     return talk
 
 
-def silence(connection, over):
+def silence(connection: Any, over: Any) -> None:
     over.wait(10)
 
 
-def long_continue(connection, over):
+def long_continue(connection: Any, over: Any) -> None:
     for _ in range(500):
         if over.wait(0.02):
             return
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-def at_once(text):
-    def talk(connection, over):
+def at_once(text: bytes) -> Any:
+    def talk(connection: Any, over: Any) -> None:
         connection.recv(10_000)
         connection.sendall(text)
 
     return talk
 
 
-def then_reset(text):
+def then_reset(text: bytes) -> Any:
     """Says something and ends the connection at once, so that what is on its way is lost."""
 
-    def talk(connection, over):
+    def talk(connection: Any, over: Any) -> None:
         at_once(text)(connection, over)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -132,7 +133,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_whatever_the_peer_does_a_request_ends(how, scheme):
+def test_whatever_the_peer_does_a_request_ends(how: str, scheme: str) -> None:
     limits = safe_http.Limits(connect=30, total=0.3, answer=1_000)
     with loopback_servers.peer(HOSTILE[how]) as port:
         client = loopback_servers.client(port, limits=limits)
@@ -143,14 +144,14 @@ def test_whatever_the_peer_does_a_request_ends(how, scheme):
     assert answer is None  # half an answer, of which more was announced, is none
 
 
-def test_to_look_a_name_up_is_part_of_the_time_of_a_request():
+def test_to_look_a_name_up_is_part_of_the_time_of_a_request() -> None:
     over = threading.Event()
 
-    def looked_up(_host):
+    def looked_up(_host: Any) -> Any:
         over.wait(0.3)
         return [loopback_servers.LOOPBACK]
 
-    def answers(connection, _over):
+    def answers(connection: Any, _over: Any) -> None:
         over.wait(0.4)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
@@ -161,14 +162,14 @@ def test_to_look_a_name_up_is_part_of_the_time_of_a_request():
             client.send("POST", f"http://hooks.example:{port}/", body=b"{}")
 
 
-def test_a_peer_that_refuses_is_unreachable():
+def test_a_peer_that_refuses_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(errors.Unreachable):
         loopback_servers.client(port).send("GET", f"http://hooks.example:{port}/")
 
 
-def test_a_header_cannot_carry_a_line_end():
+def test_a_header_cannot_carry_a_line_end() -> None:
     with loopback_servers.receiver() as told, pytest.raises(ValueError, match="Invalid header"):
         loopback_servers.client(told.port).send(
             "GET", f"http://hooks.example:{told.port}/", headers={"X": "a\r\nHost: internal"}

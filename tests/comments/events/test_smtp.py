@@ -4,6 +4,9 @@ import contextlib
 import socket
 import ssl
 import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from aiosmtpd.controller import Controller
@@ -19,17 +22,20 @@ from tests.support.outside.sample_mail import SENDER, made
 class Box:
     """What a server took, and how it answers."""
 
-    def __init__(self):
-        self.taken = []
-        self.rcpt = self.data = None
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, list[str], bytes]] = []
+        self.rcpt: str | None = None
+        self.data: str | None = None
 
-    async def handle_RCPT(self, _server, _session, envelope, address, _options):  # noqa: N802
+    async def handle_RCPT(  # noqa: N802
+        self, _server: Any, _session: Any, envelope: Any, address: str, _options: Any
+    ) -> Any:
         if self.rcpt:
             return self.rcpt
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
-    async def handle_DATA(self, _server, _session, envelope):  # noqa: N802
+    async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> Any:  # noqa: N802
         if self.data:
             return self.data
         self.taken.append((envelope.mail_from, envelope.rcpt_tos, envelope.content))
@@ -37,7 +43,7 @@ class Box:
 
 
 @contextlib.contextmanager
-def server(box, tmp_path, security, *, password=None):
+def server(box: Box, tmp_path: Path, security: Any, *, password: Any = None) -> Iterator[Any]:
     """A mail server on loopback, and how to reach it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     loopback_servers.AUTHORITY.issue_cert("localhost").configure_cert(context)
@@ -50,7 +56,7 @@ def server(box, tmp_path, security, *, password=None):
         options |= {"tls_context": context, "require_starttls": True}
     if password:
 
-        def check(_server, _session, _envelope, _mechanism, data):
+        def check(_server: Any, _session: Any, _envelope: Any, _mechanism: Any, data: Any) -> Any:
             right = (data.login, data.password) == (b"us er", password)
             return AuthResult(success=right, handled=False)
 
@@ -61,7 +67,7 @@ def server(box, tmp_path, security, *, password=None):
         }
     with socket.create_server(("localhost", 0)) as free:
         options["port"] = free.getsockname()[1]
-    controller = Controller(box, **options)
+    controller = Controller(box, **options)  # type: ignore[arg-type]
     controller.start()
     try:
         yield options["port"], str(authority)
@@ -69,7 +75,7 @@ def server(box, tmp_path, security, *, password=None):
         controller.stop()
 
 
-def reach(where, security, login=""):
+def reach(where: Any, security: Any, login: str = "") -> Any:
     port, authority = where
     values = {
         "SECRET": "0123456789abcdef",
@@ -92,7 +98,7 @@ def reach(where, security, login=""):
         (setting_values.Security.STARTTLS, "us%20er:p%40ss@"),
     ],
 )
-def test_a_message_arrives_as_it_was_made(tmp_path, security, login):
+def test_a_message_arrives_as_it_was_made(tmp_path: Path, security: Any, login: str) -> None:
     box = Box()
     with server(box, tmp_path, security, password=b"p@ss" if login else None) as where:
         assert smtp.send(reach(where, security, login), made()).end is End.DELIVERED
@@ -110,7 +116,7 @@ def test_a_message_arrives_as_it_was_made(tmp_path, security, login):
         ("data", "451 later", End.RETRY),
     ],
 )
-def test_what_an_answer_means(tmp_path, where, answer, end):
+def test_what_an_answer_means(tmp_path: Path, where: str, answer: str, end: Any) -> None:
     box = Box()
     setattr(box, where, answer)
     plain = setting_values.Security.NONE
@@ -119,7 +125,7 @@ def test_what_an_answer_means(tmp_path, where, answer, end):
     assert (found.end, found.reason) == (end, f"refused: {answer[:3]}")
 
 
-def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
+def test_a_wrong_password_is_not_the_messages_fault(tmp_path: Path) -> None:
     box, security = Box(), setting_values.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
@@ -130,38 +136,38 @@ def test_a_wrong_password_is_not_the_messages_fault(tmp_path):
 @pytest.mark.parametrize(
     "security", [setting_values.Security.TLS, setting_values.Security.STARTTLS]
 )
-def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path, security):
+def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path: Path, security: Any) -> None:
     box = Box()
     with server(box, tmp_path, security) as (port, _):
         found = smtp.send(reach((port, ""), security), made())
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
-def test_a_server_without_starttls_gets_nothing(tmp_path):
+def test_a_server_without_starttls_gets_nothing(tmp_path: Path) -> None:
     box = Box()
     with server(box, tmp_path, setting_values.Security.NONE) as where:
         found = smtp.send(reach(where, setting_values.Security.STARTTLS), made())
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
-def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch):
+def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smtp, "TIMEOUT", 0.2)
     plain = setting_values.Security.NONE
-    with loopback_servers.peer(lambda _connection, over: over.wait(10)) as port:
+    with loopback_servers.peer(lambda _connection, over: over.wait(10)) as port:  # type: ignore[arg-type]
         assert smtp.send(reach((port, ""), plain), made()).end is End.RETRY
     assert smtp.send(setting_values.Smtp(plain, "127.0.0.1", port), made()).end is End.RETRY
 
 
-def reset(connection):
+def reset(connection: Any) -> None:
     """End a connection at once: what is on its way is lost."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
-def scripted(last, ending):
+def scripted(last: Any, ending: Any) -> Any:
     """Takes a message as servers do, says `last` about it, and then ends in its own way."""
 
-    def talk(connection, _over):
+    def talk(connection: Any, _over: Any) -> None:
         said = connection.makefile("rb")
         connection.sendall(b"220 ready\r\n")
         for line in said:
@@ -193,7 +199,7 @@ def scripted(last, ending):
     ],
 )
 @pytest.mark.parametrize("ending", [reset, socket.socket.close])
-def test_what_a_server_said_counts_however_it_parts(last, end, ending):
+def test_what_a_server_said_counts_however_it_parts(last: bytes, end: Any, ending: Any) -> None:
     with loopback_servers.peer(scripted(last, ending)) as port:
         found = smtp.send(reach((port, ""), setting_values.Security.NONE), made())
     # What is reset may be lost before it is read: then it is sent again, under the same id.
@@ -218,7 +224,7 @@ def test_what_a_server_said_counts_however_it_parts(last, end, ending):
         ("", "a@x.example, b@y.example", "MAIL_FROM"),
     ],
 )
-def test_a_wrong_setting_is_named_and_not_shown(url, sender, named):
+def test_a_wrong_setting_is_named_and_not_shown(url: str, sender: str, named: str) -> None:
     values = {"SECRET": "0123456789abcdef", "SMTP_URL": url, "MAIL_FROM": sender}
     values["PUBLIC_URL"] = "https://service.example"
     with pytest.raises(errors.Misconfigured, match=named) as caught:
@@ -226,5 +232,5 @@ def test_a_wrong_setting_is_named_and_not_shown(url, sender, named):
     assert "pass-word" not in str(caught.value)
 
 
-def test_a_password_is_not_shown():
+def test_a_password_is_not_shown() -> None:
     assert "word" not in repr(setting_values.Smtp(setting_values.Security.TLS, "h", 1, "u", "word"))

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -76,7 +77,7 @@ GOLDEN = {
 
 
 @pytest.fixture(scope="module")
-def is_genuine():
+def is_genuine() -> Any:
     """The check that the documentation shows."""
     text = (ROOT / "docs" / "webhooks.md").read_text()
     (shown,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
@@ -85,14 +86,14 @@ def is_genuine():
     return space["is_genuine"]
 
 
-def signed(hook=HOOK, payload=b"{}", event=EVENT):
+def signed(hook: Any = HOOK, payload: bytes = b"{}", event: Any = EVENT) -> Any:
     return webhooks.headers(hook, event, payload, now=NOW)
 
 
 # --- Messages --------------------
 
 
-def test_the_form_of_a_message_is_for_ever():
+def test_the_form_of_a_message_is_for_ever() -> None:
     made = webhooks.body(webhooks.Type.EDITED, NOW, COMMENT, THREAD)
     assert json.loads(made) == GOLDEN
     assert made.startswith(
@@ -100,11 +101,11 @@ def test_the_form_of_a_message_is_for_ever():
     )
 
 
-def test_a_message_holds_nothing_personal():
+def test_a_message_holds_nothing_personal() -> None:
     assert b"canary" not in webhooks.body(webhooks.Type.POSTED, NOW, COMMENT, THREAD)
 
 
-def test_a_comment_that_was_taken_back_says_nothing():
+def test_a_comment_that_was_taken_back_says_nothing() -> None:
     gone = msgspec.structs.replace(COMMENT, status=records.Status.RETRACTED)
     made = webhooks.body(webhooks.Type.POSTED, NOW, gone, None)
     assert b"hello" not in made
@@ -112,7 +113,7 @@ def test_a_comment_that_was_taken_back_says_nothing():
     assert json.loads(made)["data"]["comment"]["status"] == "removed"
 
 
-def test_the_signature_of_a_message_is_for_ever():
+def test_the_signature_of_a_message_is_for_ever() -> None:
     assert signed() == {
         "Content-Type": "application/json",
         "User-Agent": "Flatthread",
@@ -122,7 +123,7 @@ def test_the_signature_of_a_message_is_for_ever():
     }
 
 
-def test_the_conventions_own_example_is_signed_as_they_say():
+def test_the_conventions_own_example_is_signed_as_they_say() -> None:
     """The vector of the conventions' reference libraries, checked by its parts."""
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     text = b'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
@@ -130,7 +131,9 @@ def test_the_conventions_own_example_is_signed_as_they_say():
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
-def test_the_documented_check_takes_what_was_signed_and_nothing_else(is_genuine, payload, other):
+def test_the_documented_check_takes_what_was_signed_and_nothing_else(
+    is_genuine: Any, payload: Any, other: Any
+) -> None:
     found, now = signed(payload=payload), NOW.timestamp()
     assert is_genuine(NEW, found, payload, now)
     assert not is_genuine(OLD, found, payload, now)
@@ -140,18 +143,18 @@ def test_the_documented_check_takes_what_was_signed_and_nothing_else(is_genuine,
     assert not is_genuine(NEW, found | moved, payload, now)
 
 
-def test_an_old_message_is_not_genuine_any_more(is_genuine):
+def test_an_old_message_is_not_genuine_any_more(is_genuine: Any) -> None:
     found, later = signed(), (NOW + timedelta(minutes=6)).timestamp()
     assert not is_genuine(NEW, found, b"{}", later)
 
 
-def test_while_a_secret_is_changed_both_sign(is_genuine):
+def test_while_a_secret_is_changed_both_sign(is_genuine: Any) -> None:
     found, now = signed(webhooks.Hook(HOOK.url, (NEW, OLD))), NOW.timestamp()
     assert is_genuine(NEW, found, b"{}", now)
     assert is_genuine(OLD, found, b"{}", now)
 
 
-def test_an_event_told_again_has_its_id_and_another_moment():
+def test_an_event_told_again_has_its_id_and_another_moment() -> None:
     later = webhooks.headers(HOOK, EVENT, b"{}", now=NOW + timedelta(hours=1))
     assert later["webhook-id"] == signed()["webhook-id"]
     assert later["webhook-signature"] != signed()["webhook-signature"]
@@ -173,15 +176,15 @@ def test_an_event_told_again_has_its_id_and_another_moment():
         ("whsec_" + "A" * 200,),
     ],
 )
-def test_a_malformed_secret_is_refused(secrets):
+def test_a_malformed_secret_is_refused(secrets: tuple[object, ...] | tuple[str, ...]) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        webhooks.Hook(HOOK.url, secrets)
+        webhooks.Hook(HOOK.url, secrets)  # type: ignore[arg-type]
     assert caught.value.field == "secrets"
     assert "AAAA" not in caught.value.message
 
 
 @pytest.mark.parametrize("size", [0, 23, 65])
-def test_a_key_of_another_length_is_refused(size):
+def test_a_key_of_another_length_is_refused(size: int) -> None:
     with pytest.raises(errors.BadInput):
         webhooks.secret(bytes(size))
 
@@ -204,7 +207,7 @@ def test_a_key_of_another_length_is_refused(size):
         (503, End.RETRY),
     ],
 )
-def test_what_an_answer_means(status, end, is_genuine):
+def test_what_an_answer_means(status: int, end: Any, is_genuine: Any) -> None:
     payload = webhooks.body(webhooks.Type.POSTED, NOW, COMMENT, THREAD)
     with loopback_servers.receiver(certificate=loopback_servers.NAME) as told:
         told.status, told.answer = status, b""
@@ -228,7 +231,7 @@ def test_what_an_answer_means(status, end, is_genuine):
         ("Wed, 21 Oct 2026 07:28:00 GMT", None),
     ],
 )
-def test_a_pause_that_is_asked_for_is_heard_within_bounds(asked, seconds):
+def test_a_pause_that_is_asked_for_is_heard_within_bounds(asked: str, seconds: int | None) -> None:
     with loopback_servers.receiver() as told:
         told.status, told.headers = 503, {"Retry-After": asked}
         hook = webhooks.Hook(f"http://{loopback_servers.NAME}:{told.port}/", (NEW,))
@@ -236,8 +239,8 @@ def test_a_pause_that_is_asked_for_is_heard_within_bounds(asked, seconds):
     assert (found.end, found.retry_after) == (End.RETRY, seconds)
 
 
-def test_a_peer_that_does_not_answer_is_told_later():
-    def hang_up(connection, _over):
+def test_a_peer_that_does_not_answer_is_told_later() -> None:
+    def hang_up(connection: Any, _over: Any) -> None:
         connection.recv(1)
 
     with loopback_servers.peer(hang_up) as port:
@@ -246,7 +249,7 @@ def test_a_peer_that_does_not_answer_is_told_later():
     assert found.end is End.RETRY
 
 
-def test_an_address_inside_is_given_up():
+def test_an_address_inside_is_given_up() -> None:
     client = safe_http.Client(resolver=lambda _host: ["10.0.0.1"])
     found = webhooks.send(client, HOOK, EVENT, b"{}", now=NOW)
     assert (found.end, "Internet" in found.reason) == (End.GIVE_UP, True)

@@ -80,7 +80,7 @@ class Peer:
 
     def paths(self) -> list[str]:
         """What the tasks call, in the order they came."""
-        return [task["appEngineHttpRequest"]["relativeUri"] for task in self.tasks.values()]  # type: ignore[index]
+        return [task["appEngineHttpRequest"]["relativeUri"] for task in self.tasks.values()]
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def peer() -> Iterator[Peer]:
             """Say nothing."""
 
     server = http.server.ThreadingHTTPServer((loopback_servers.LOOPBACK, 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    server.handle_error = lambda *_: None
     made.url = f"http://{loopback_servers.LOOPBACK}:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -129,7 +129,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def session() -> AuthorizedSession:
-    made = AuthorizedSession(Credentials(TOKEN))  # type: ignore[no-untyped-call]
+    made = AuthorizedSession(Credentials(TOKEN))
     made.trust_env = False
     return made
 
@@ -242,7 +242,7 @@ def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.TaskQueue, pe
 def test_a_service_of_its_own_runs_its_tasks(peer: Peer, clock: Clock) -> None:
     instance(peer, clock, "comments").tell("event")
     (task,) = peer.tasks.values()
-    assert task["appEngineHttpRequest"]["appEngineRouting"] == {"service": "comments"}  # type: ignore[index]
+    assert task["appEngineHttpRequest"]["appEngineRouting"] == {"service": "comments"}
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_without_a_queue_or_off_app_engine_its_header_opens_nothing(
 
 def test_only_app_engine_with_a_queue_enqueues(open_store: connection.Store) -> None:
     for given in ({"on_app_engine": True}, {"tasks_queue": QUEUE}):
-        settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
+        settings = config.Settings(secret="a secret of the tests", **given)
         apps.create_app(settings, open_store)
         assert backlog.ELSEWHERE.of(open_store) is None
 

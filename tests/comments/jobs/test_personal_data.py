@@ -4,6 +4,7 @@ import gzip
 import json
 import zlib
 from datetime import timedelta
+from typing import Any
 
 import flask
 import pytest
@@ -36,12 +37,12 @@ def shared(store: connection.Store, client: FlaskClient) -> str:
     return site_tokens.share()
 
 
-def _enter(client: FlaskClient, shared: str, **more: object) -> dict:
+def _enter(client: FlaskClient, shared: str, **more: Any) -> dict:
     sent = {"token": site_tokens.token(shared, **more)}
     return api_requests.answer(client.post("/api/v1/sites/demo/session", json=sent))
 
 
-def _say(client: FlaskClient, who: dict | None, body: str, **more: object) -> dict:
+def _say(client: FlaskClient, who: dict | None, body: str, **more: Any) -> dict:
     headers = api_requests.bearer(who) if who else {}
     sent = {"name": "Guest", "body": body, **more}
     return api_requests.answer(client.post(api_requests.THREAD, json=sent, headers=headers))
@@ -245,12 +246,12 @@ def test_votes_of_a_voter_are_found_and_nobody_elses(
 
 class TestCommands:
     @pytest.fixture
-    def run(self, app: flask.Flask):
+    def run(self, app: flask.Flask) -> Any:
         runner = app.test_cli_runner()
         return lambda *arguments: runner.invoke(args=("author", *arguments))
 
     def test_an_operator_exports_and_erases_by_a_comment_or_an_account(
-        self, run, client: FlaskClient, open_store: connection.Store
+        self, run: Any, client: FlaskClient, open_store: connection.Store
     ) -> None:
         posted = api_requests.post(client, "Ann", "Of a guest", email="ann@example.org")
         named = posted["comment"]["id"]

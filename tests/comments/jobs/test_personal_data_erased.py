@@ -183,7 +183,7 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(on_disk: ServiceOnDisk
 
     done = SimpleNamespace(is_done=False)
     while not done.is_done:
-        done = personal_data.erase(on_disk.author, now=here())
+        done = personal_data.erase(on_disk.author, now=here())  # type: ignore[assignment]
     assert on_disk.shown() == set()
     on_disk.settle()
     on_disk.pass_by()

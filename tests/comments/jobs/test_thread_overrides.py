@@ -305,11 +305,11 @@ def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site)
     post(site, "ape")
     where = "/thread/title?thread=page"
     same = {"url": f"{ORIGIN}/ape", "categories": "ape"}
-    desk.settle(where, title="title own", **same)
+    desk.settle(where, title="title own", **same)  # type: ignore[arg-type]
     page = desk.page("/thread?thread=page")
     assert 'value="title own"' in page
     assert "Set by moderators: title." in page
-    desk.settle(where, act="inherit", title="x", **same)
+    desk.settle(where, act="inherit", title="x", **same)  # type: ignore[arg-type]
     assert shown() == "ape"
     desk.settle(where, status=400, title="x", url="https://elsewhere.example/")
     desk.settle("/thread/title?thread=nowhere", status=404, title="x")

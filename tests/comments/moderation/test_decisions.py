@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import grpc
 import pytest
@@ -26,7 +27,7 @@ BEN = records.Actor("account:ben", "Ben")
 NAME = records.ThreadName("demo", "page")
 
 
-def _decide(row: records.Comment, verb: Verb, actor: records.Actor = ADA, **more: object):
+def _decide(row: records.Comment, verb: Verb, actor: records.Actor = ADA, **more: object) -> Any:
     given = {"now": sample_threads.START + timedelta(hours=1), **more}
     return decisions.decide("demo", row.id, verb, actor, **given)  # type: ignore[arg-type]
 
@@ -295,8 +296,8 @@ def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
             row = sample_threads.post(site, f"{attempt}")
         found = _at_once(
             open_store,
-            lambda row=row: _decide(row, Verb.REJECT, ADA, revision=1),
-            lambda row=row: _decide(row, Verb.PIN, BEN, revision=1),
+            lambda row=row: _decide(row, Verb.REJECT, ADA, revision=1),  # type: ignore[misc]
+            lambda row=row: _decide(row, Verb.PIN, BEN, revision=1),  # type: ignore[misc]
         )
         with open_store.context():
             refused = [each for each in found if isinstance(each, errors.Conflict)]
@@ -324,7 +325,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
 
         approved, _ = _at_once(
             open_store,
-            lambda row=row, held=held: _decide(row, Verb.APPROVE, revision=held.revision),
+            lambda row=row, held=held: _decide(row, Verb.APPROVE, revision=held.revision),  # type: ignore[misc]
             edit,
         )
         with open_store.context():
@@ -348,8 +349,8 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
             _decide(row, Verb.HOLD)
         _at_once(
             open_store,
-            lambda row=row: _decide(row, Verb.APPROVE),
-            lambda row=row: own_comment.retract(
+            lambda row=row: _decide(row, Verb.APPROVE),  # type: ignore[misc]
+            lambda row=row: own_comment.retract(  # type: ignore[misc]
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
             ),
         )

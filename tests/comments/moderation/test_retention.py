@@ -1,6 +1,7 @@
 """Claims about what is kept for a term only: refused texts, and addresses given with comments."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ ADA = records.Actor("cli", "Ada")
 NAME = records.ThreadName("demo", "page")
 
 
-def _decide(row: records.Comment, verb: Verb, **more: object):
+def _decide(row: records.Comment, verb: Verb, **more: object) -> Any:
     given = {"now": sample_threads.START + timedelta(hours=1), **more}
     return decisions.decide("demo", row.id, verb, ADA, **given)  # type: ignore[arg-type]
 

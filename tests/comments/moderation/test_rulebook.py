@@ -40,7 +40,7 @@ def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
 def test_a_book_stays_readable(site: records.Site) -> None:
     for given in ({"close_after": -1}, {"reports": 10_001}):
         with pytest.raises(errors.BadInput):
-            moderated_site.policy(**given)
+            moderated_site.policy(**given)  # type: ignore[arg-type]
     for number in range(rulebook.MOST_PATTERNS // 100):
         words = tuple(f"w{each}" for each in range(100))
         rule = Rule(id=f"r{number}", action=Action.HOLD, words=words)
@@ -70,8 +70,8 @@ def test_another_process_knows_a_change_within_a_minute(
     thread.start()
     thread.join()
     assert rulebook.get("demo").policy is Policy.OFF
-    moment = caches.time.monotonic()
-    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)
+    moment = caches.time.monotonic()  # type: ignore[attr-defined]
+    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)  # type: ignore[attr-defined]
     assert rulebook.get("demo").policy is Policy.ALL
 
 

@@ -70,7 +70,7 @@ def test_what_takes_a_read_is_asked_once_and_only_where_it_decides() -> None:
     rule = {"words": ("casino",), "approved_under": 1}
     assert _why(rule, _said("hello", approved=approved)) == ""
     assert asked == []
-    both = [Rule(id=name, action=Action.HOLD, **rule) for name in ("a", "b")]
+    both = [Rule(id=name, action=Action.HOLD, **rule) for name in ("a", "b")]  # type: ignore[arg-type]
     both.append(Rule(id="c", action=Action.SPAM, approved_under=1))
     found = rules.judge(both, _said("casino", approved=approved))
     assert (found.rule, found.why) == ("rule:c", "fewer than 1 approved comments")

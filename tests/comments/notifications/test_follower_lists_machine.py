@@ -68,7 +68,7 @@ class Lists(RuleBasedStateMachine):
         self.met: list[str] = []
         self.steady: set[str] = set()
         self.before_commit: Callable[[], object] | None = None
-        self.patches = mock.patch.multiple(follower_compaction, **SMALL)
+        self.patches = mock.patch.multiple(follower_compaction, **SMALL)  # type: ignore[call-overload]
         self.patches.start()
         self.bounds = mock.patch.multiple(follower_lists, MARKS=4, _AT_ONCE=2)
         self.bounds.start()

@@ -213,7 +213,7 @@ def _mark_many(ids: list[str], *, follows: bool) -> None:
             for each in ids[first : first + 500]
         )
         writes = ownership.Writes("follower_lists", put=rows)
-        transactions.transaction(lambda writes=writes: transactions.apply(writes))
+        transactions.transaction(lambda writes=writes: transactions.apply(writes))  # type: ignore[misc]
 
 
 def test_200_000_follow_one_thread_and_no_step_holds_them_all(store: connection.Store) -> None:

@@ -168,7 +168,7 @@ def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
     site_settings.change("demo", moderators=["mod@site.example"])
     moderated_site.policy(Policy.ALL)
     draft = {"title": "Win a prize", "url": "http://localhost:8080/prize"}
-    held = sample_threads.post(site, "waits", **draft)
+    held = sample_threads.post(site, "waits", **draft)  # type: ignore[arg-type]
     mailer.deliver()
     assert "prize" not in mailer.box.taken[0][1].as_string()
     mailer.subscribe("ann@example.org")

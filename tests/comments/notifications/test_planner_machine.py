@@ -112,7 +112,7 @@ def test_whatever_happens_everybody_gets_what_he_wants_once(
                 model.step(*step)
             model.deliver()
             told = [
-                (address, re.search(r"^> (text \d+)$", box.text(number), re.MULTILINE)[1])  # type: ignore[index]
+                (address, re.search(r"^> (text \d+)$", box.text(number), re.MULTILINE)[1])
                 for number, address in enumerate(box.recipients)
             ]
             assert sorted(told) == sorted(model.expected)

@@ -190,7 +190,7 @@ def test_admission_takes_two_reads_and_two_writes(
     newcomer = api_requests.answer(post(plain))["token"]
     token = newcomer if is_known else None
 
-    def cost(client: FlaskClient, **more: object) -> tuple[int, int]:
+    def cost(client: FlaskClient, **more: Any) -> tuple[int, int]:
         with testing.meter(engine) as spent:
             assert codes(post(client, f"{LONG} {next(NUMBERS)}", token=token, **more)) == [201]
         return spent.reads + spent.small, spent.writes

@@ -61,7 +61,7 @@ def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
     tmp_path: Path, mode: str, tries: int
 ) -> None:
     path = tmp_path / "store.db"
-    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode) as engine:
+    with inprocess.open_engine(path, indexes=ROOT / "index.yaml", concurrency=mode) as engine:  # type: ignore[arg-type]
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
             site_settings.add(

@@ -4,6 +4,7 @@ import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -26,10 +27,10 @@ ADA = records.Actor("cli", "Ada")
 NOW = sample_threads.START
 
 
-def _report(row: records.Comment, network: str, author: str = "", **more: object) -> None:
+def _report(row: records.Comment, network: str, author: str = "", **more: Any) -> None:
     given = {"reason": Reason.SPAM, "now": NOW, "site": "demo"} | more
-    request = sample_threads.request(given["site"], now=given["now"], network=network)
-    file_report.report(row.id, given["reason"], request, author=author)
+    request = sample_threads.request(given["site"], now=given["now"], network=network)  # type: ignore[arg-type]
+    file_report.report(row.id, given["reason"], request, author=author)  # type: ignore[arg-type]
 
 
 def _status(row: records.Comment) -> Status:

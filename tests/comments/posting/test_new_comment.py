@@ -2,6 +2,7 @@
 
 import dataclasses
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
     ],
 )
 def test_bad_input_names_its_field_and_costs_no_number(
-    site: records.Site, field: str, values: dict[str, object]
+    site: records.Site, field: str, values: dict[str, Any]
 ) -> None:
     draft = new_comment.Submission("page", None, records.Author("Ann"), "hello")
     with pytest.raises(errors.BadInput) as refused:
@@ -190,7 +191,7 @@ def test_what_a_visitors_address_asks_beside_is_not_kept(site: records.Site) -> 
     assert thread.url == "https://example.com/page"
 
 
-def _edit(row: records.Comment, body: str, **changed: object) -> records.Comment:
+def _edit(row: records.Comment, body: str, **changed: Any) -> records.Comment:
     values = {
         "author_id": row.author.id,
         "revision": None,

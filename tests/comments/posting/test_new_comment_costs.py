@@ -53,7 +53,7 @@ def test_what_a_post_costs_with_everything_on(
     comments decides.
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
-    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)
+    shallow = dataclasses.replace(settings, scheme=sorthash.Scheme(levels=2), **everything)  # type: ignore[arg-type]
     client = apps.create_app(shallow, open_store).test_client()
     first = api_requests.answer(post(client, "root", proof=proof_solver.proof(client)))
     below = api_requests.answer(

@@ -188,7 +188,8 @@ def test_a_repeat_of_a_post_is_the_same_post(
     cloudflare.receiver.status = 500
     with open_store.context():
         site_settings.change(
-            "demo", turnstile=lambda found: msgspec.structs.replace(found, refuses=True)
+            "demo",
+            turnstile=lambda found: msgspec.structs.replace(found, refuses=True),  # type: ignore[type-var]
         )
     assert post(client, key="key").status_code == 201
     # From another network, which has no note of it.

@@ -298,8 +298,8 @@ class Machine(RuleBasedStateMachine):
                 seen = (moment for row in rows for moment in (row.created, row.edited))
                 self.newest = records.newest([self.newest, *seen]) or self.newest
                 assert ordered_query.changed(NAME) == self.newest
-                compaction_actors.assert_view(rows, self.shown)
-                compaction_actors.assert_page(rows, self.step)
+                compaction_actors.assert_view(rows, self.shown)  # type: ignore[arg-type]
+                compaction_actors.assert_page(rows, self.step)  # type: ignore[arg-type]
 
 
 # The long run: set FOLDING_SECONDS=600, and give pytest -s.

@@ -238,4 +238,4 @@ def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
 
 
 def _work_to_do(scene: Scene) -> list[records.ThreadName]:
-    return reader_processes.Reader(scene.engine).do(scheduler.look)
+    return reader_processes.Reader(scene.engine).do(scheduler.look)  # type: ignore[arg-type]

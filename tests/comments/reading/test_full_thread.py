@@ -105,7 +105,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
         page = msgspec.json.decode(zlib.decompress(got.data, 31) if step % 2 else got.data)
         assert page["comments"] == want
         assert (page["cursor"], page["total"]) == (None, len(want))
-        assert page["changed"] == client.get(PAGE).json["changed"]  # type: ignore[index]
+        assert page["changed"] == client.get(PAGE).json["changed"]
         if some:
             under = client.get(f"/api/v1/comments/{some}/replies?limit=all").json
             assert under is not None
@@ -249,13 +249,13 @@ def test_all_goes_with_nothing_that_chooses(
         f"/api/v1/comments/{compacted_rows['1'].id}/replies?limit=all&cursor=x",
     ):
         response = client.get(url)
-        assert (response.status_code, response.json["field"]) == (400, "limit")  # type: ignore[index]
+        assert (response.status_code, response.json["field"]) == (400, "limit")
 
 
 @pytest.mark.parametrize("limit", ["ALL", "al", "all%20", "0", "-1", "201", ""])
 def test_other_words_are_no_limit(client: FlaskClient, limit: str) -> None:
     response = client.get(f"{PAGE}&limit={limit}")
-    assert (response.status_code, response.json["field"]) == (400, "limit")  # type: ignore[index]
+    assert (response.status_code, response.json["field"]) == (400, "limit")
     assert client.get("/embed/demo?thread=page&limit=all").status_code == 400
 
 
@@ -273,12 +273,12 @@ def test_more_than_one_answer_may_hold_is_refused(
             fold(site)
     below = f"/api/v1/comments/{rows['1'].id}/replies?limit=all"
     monkeypatch.setattr(full_thread, "MOST", 1)
-    assert client.get(below).json["field"] == "limit"  # type: ignore[index]
+    assert client.get(below).json["field"] == "limit"
     monkeypatch.setattr(full_thread, "MOST", 3)
-    assert client.get(ALL).json["field"] == "limit"  # type: ignore[index]
-    assert len(client.get(below).json["comments"]) == 2  # type: ignore[index]
+    assert client.get(ALL).json["field"] == "limit"
+    assert len(client.get(below).json["comments"]) == 2
     monkeypatch.setattr(full_thread, "MOST", 4)
-    assert len(client.get(ALL).json["comments"]) == 4  # type: ignore[index]
+    assert len(client.get(ALL).json["comments"]) == 4
 
 
 def test_an_empty_thread_is_an_empty_list(client: FlaskClient) -> None:

@@ -355,7 +355,7 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
 ) -> None:
     _fold(name)
     url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
-    page = f"/embed/demo?thread=page&order=best&limit=1&cursor={client.get(url).json['cursor']}"  # type: ignore[index]
+    page = f"/embed/demo?thread=page&order=best&limit=1&cursor={client.get(url).json['cursor']}"
     api = page.replace("/embed/demo", "/api/v1/sites/demo/comments")
     _import(site, "newest", (99, 0))
     _fold(name)

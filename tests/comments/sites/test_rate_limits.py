@@ -28,7 +28,7 @@ def noted(store: connection.Store, count: int, *, has_proof: bool, now: datetime
             proof = digest(number) if has_proof else rate_limits.NOTHING
             mark = rate_limits.Mark(int(now.timestamp()), digest(number), digest(7), proof)
             writes = made.note(mark)
-            made.fill(writes.put[0], now=now)
+            made.fill(writes.put[0], now=now)  # type: ignore[arg-type]
         assert writes is not None
         transactions.apply(writes)
 
@@ -132,7 +132,7 @@ def _of_networks(limit: rate_limits.Limit, names: list[str]) -> list[bool]:
         transactions.apply(bucket.take())
         return True
 
-    return [transactions.transaction(lambda name=name: take(name)) for name in names]
+    return [transactions.transaction(lambda name=name: take(name)) for name in names]  # type: ignore[misc]
 
 
 def test_an_ipv6_network_is_limited_with_the_wider_ones_around_it(store: connection.Store) -> None:

@@ -115,8 +115,8 @@ def test_a_site_is_read_once_a_minute(
     monkeypatch.setattr(reads, "get", lambda key: asked.append(key) or real(key))
     site_settings.get("demo")
     assert asked == []
-    moment = caches.time.monotonic()
-    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)
+    moment = caches.time.monotonic()  # type: ignore[attr-defined]
+    monkeypatch.setattr(caches.time, "monotonic", lambda: moment + 61)  # type: ignore[attr-defined]
     site_settings.get("demo")
     assert len(asked) == 1
 

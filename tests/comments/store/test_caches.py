@@ -63,7 +63,7 @@ def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
 
 def test_a_value_that_is_too_old_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     moment = 1_000.0
-    monkeypatch.setattr(caches.time, "monotonic", lambda: moment)
+    monkeypatch.setattr(caches.time, "monotonic", lambda: moment)  # type: ignore[attr-defined]
     cache = caches.Cache[str, str](MOST, 60.0)
     cache.keep("key", "value")
     moment += 60

@@ -33,19 +33,19 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 class Odd(schema.Kind):
     """A kind with a property that is not stored here."""
 
-    where = ndb.GeoPtProperty()
+    where = ndb.GeoPtProperty()  # type: ignore[attr-defined]
 
 
 def _values(data: st.DataObject, kind: type[ndb.Model]) -> dict[str, Any]:
     found = {}
-    for name, each in kind._properties.items():
+    for name, each in kind._properties.items():  # type: ignore[attr-defined]
         values = VALUES[type(each)]
         if each._repeated:
             found[name] = data.draw(st.lists(values, max_size=3))
         elif each._required:
             found[name] = data.draw(values)
         elif data.draw(st.booleans()):
-            found[name] = data.draw(st.none() | values)
+            found[name] = data.draw(st.none() | values)  # type: ignore[arg-type]
     return found
 
 
@@ -62,11 +62,11 @@ def test_a_row_is_sent_and_read_as_ndb_would(
 ) -> None:
     row = kind(key=ndb.Key(kind, "a name"), **_values(data, kind))
     sent = _message(row)
-    theirs = ndb.model._entity_to_protobuf(row)
+    theirs = ndb.model._entity_to_protobuf(row)  # type: ignore[attr-defined]
     assert sent.SerializeToString(deterministic=True) == theirs._pb.SerializeToString(
         deterministic=True
     )
-    assert codec.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row
+    assert codec.row(row.key, sent) == ndb.model._entity_from_protobuf(theirs) == row  # type: ignore[attr-defined]
 
 
 def test_a_row_that_was_read_may_be_changed_and_sent(store: connection.Store) -> None:

@@ -17,7 +17,7 @@ def test_a_query_of_many_batches_gives_each_result_once_up_to_its_limit(
     store: connection.Store, limit: int | None
 ) -> None:
     names = [f"{number:03}" for number in range(ROWS)]
-    ndb.put_multi([Row(id=name) for name in names])
+    ndb.put_multi([Row(id=name) for name in names])  # type: ignore[call-arg]
     request = reads.prepared(reads.Query("Row", order=["__key__"], limit=limit))
     for _ in range(2):  # what was prepared may be asked again
         found = [each.key.path[-1].name for each in reads.ask(request)]

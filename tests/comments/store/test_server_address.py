@@ -5,6 +5,7 @@ import wsgiref.simple_server
 import wsgiref.util
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from comments.store import server_address
 def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
     """A server of this machine that answers one request."""
 
-    def answer(environ, start_response):
+    def answer(environ: Any, start_response: Any) -> list[bytes]:
         assert environ["PATH_INFO"] == "/healthz"
         start_response(status, [])
         return [b""]
@@ -29,7 +30,7 @@ def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
 @pytest.mark.parametrize("public", ["", "https://comments.example"])
 @pytest.mark.parametrize(("status", "is_found"), [("200 OK", True), ("404 Not Found", False)])
 def test_an_address_counts_while_a_server_answers_there(
-    tmp_path: Path, status: str, is_found, public: str
+    tmp_path: Path, status: str, is_found: bool, public: str
 ) -> None:
     with _serve(status) as server:
         url = f"http://127.0.0.1:{server.server_port}/"

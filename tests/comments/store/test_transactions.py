@@ -310,7 +310,7 @@ def test_nobody_but_its_owner_may_write_a_kind(
     store: connection.Store, faults: Faults, verb: str
 ) -> None:
     row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key("demo"), content="{}")
-    writes = ownership.Writes("posting", **{verb: (row.key if verb == "delete" else row,)})
+    writes = ownership.Writes("posting", **{verb: (row.key if verb == "delete" else row,)})  # type: ignore[arg-type]
     faults.requests.clear()
     with pytest.raises(errors.UnownedWrite):
         transactions.transaction(lambda: transactions.apply(writes))

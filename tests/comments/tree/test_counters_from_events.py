@@ -170,4 +170,4 @@ def test_the_best_authors_of_a_site_are_one_query(
 
 def _node(text: str, **votes: int) -> records.ImportedComment:
     """By an author of its own."""
-    return sample_threads.node(text, author=f"g:{text}", **votes)
+    return sample_threads.node(text, author=f"g:{text}", **votes)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Claims about listings: pages join without a seam, counts are exact, cursors are bound."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_comments_of_one_moment_are_paged_by_hash(site: records.Site) -> None:
         sample_threads.post(site, text, thread="at once")
     asked = {"thread": "at once", "limit": 2}
     for order, expected in ((Order.OLDEST, "abcdef"), (Order.NEWEST, "fedcba")):
-        pages = _pages(lambda cursor, order=order: _page(site, order=order, cursor=cursor, **asked))
+        pages = _pages(lambda cursor, order=order: _page(site, order=order, cursor=cursor, **asked))  # type: ignore[arg-type, misc]
         assert [t for page in pages for t in sample_threads.texts(page.comments)] == list(expected)
 
 
@@ -214,7 +215,7 @@ def test_threads_of_one_site_do_not_mix(
     assert sample_threads.listed(site, "page2") == ["elsewhere"]
 
 
-def _page(site: records.Site, *, thread: str = "page", **asked: object) -> records.OrderedPage:
+def _page(site: records.Site, *, thread: str = "page", **asked: Any) -> records.OrderedPage:
     values = {"order": Order.THREAD, "parent": None, "limit": 50, "cursor": None, "secret": SECRET}
     return ordered_query.page(sample_threads.name_of(site, thread), **{**values, **asked})
 

@@ -277,7 +277,7 @@ def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataOb
     name = sample_threads.name_of(site)
     alive: dict[str, records.Comment] = {}
     for step in range(data.draw(st.integers(1, 12))):
-        if alive and data.draw(st.booleans(), label="retract"):
+        if alive and data.draw(st.booleans(), label="retract"):  # type: ignore[arg-type]
             gone = alive.pop(data.draw(st.sampled_from(sorted(alive))))
             sample_threads.retract(gone)
             continue

@@ -107,7 +107,7 @@ def test_a_range_holds_its_first_and_its_last_day(
     reads: list[Callable[..., statistics.ReportPage[statistics.Line]]] = [
         statistics.by_day,
         statistics.by_day_and_category,
-        lambda *a, **o: statistics.by_day(*a, "news", **o),
+        lambda *a, **o: statistics.by_day(*a, "news", **o),  # type: ignore[arg-type, call-arg]
     ]  # fmt: skip
     for read in reads:
         inside = [

@@ -203,7 +203,7 @@ def test_a_transaction_may_begin_with_its_first_call(characters: datastore.Clien
         assert transaction.id is None
         rickard = characters.get(key)
         assert transaction.id is not None
-        rickard["appearances"] = 1  # type: ignore[unreachable]
+        rickard["appearances"] = 1
         transaction.put(rickard)
     assert characters.get(key)["appearances"] == 1
     with characters.transaction(begin_later=True):

@@ -63,4 +63,4 @@ def imported(store: connection.Store, path: Path) -> dict[str, list[records.Comm
         ) as plan:
             import_writer.write(plan, scheme=scheme, now=NOW, progress=lambda _: None)
             names = [thread.name for thread in plan.threads]
-        return {name.id: ordered_query.thread(name) for name in names}
+        return {name.id: ordered_query.thread(name) for name in names}  # type: ignore[misc]

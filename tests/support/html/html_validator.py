@@ -18,7 +18,7 @@ def complaints(documents: Sequence[str]) -> list[list[str]]:
         "no HTML validator: scripts/test without arguments installs it, given node and npm",
     )
     judged = subprocess.run(
-        [node, "validate.mjs"],
+        [node, "validate.mjs"],  # type: ignore[list-item]
         cwd=FOLDER,
         input=json.dumps(documents),
         check=True,

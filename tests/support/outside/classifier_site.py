@@ -9,6 +9,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from comments import config
 from comments.domain import classifier_verdicts, records
@@ -54,7 +55,7 @@ class Service:
         made = registration.set_webhook("demo", where, given, self.by(), self.client)
         self.secret = made or self.secret
 
-    def says(self, verdict: object, reason: str = "", **more: object) -> None:
+    def says(self, verdict: object, reason: str = "", **more: Any) -> None:
         """Have the receiver answer so from now on."""
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
@@ -105,7 +106,7 @@ def say(
     parent: str | None = None,
     *,
     now: datetime = sample_threads.START,
-    **more: object,
+    **more: Any,
 ) -> records.Comment:
     """Have a guest post."""
     given = {

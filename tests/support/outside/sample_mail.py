@@ -3,6 +3,7 @@
 import email
 from datetime import UTC, datetime
 from email import policy
+from typing import Any
 
 from comments.events.mail import compose
 
@@ -12,7 +13,7 @@ PLACE = "https://site.example/a?b=c&d#comment-x"
 UNSUBSCRIBE = "https://service.example/unsubscribe/token"
 
 
-def notice(**more):
+def notice(**more: Any) -> Any:
     plain = {
         "event": "aaaqeayeaudaocajbifqydiob4.2",
         "recipient": "ann@example.org",
@@ -26,10 +27,10 @@ def notice(**more):
     return compose.Notice(**plain | more)
 
 
-def made(**more):
+def made(**more: Any) -> Any:
     return compose.message(notice(**more), SENDER, now=NOW)
 
 
-def read(**more):
+def read(**more: Any) -> Any:
     """The same, parsed."""
     return email.message_from_bytes(made(**more).raw, policy=policy.default)

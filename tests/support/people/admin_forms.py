@@ -1,6 +1,7 @@
 """The forms of owners and moderators, as a browser on our own pages sends them."""
 
 import re
+from typing import Any
 
 import flask
 from flask.testing import FlaskClient
@@ -18,7 +19,7 @@ def browser(app: flask.Flask) -> FlaskClient:
     return app.test_client()
 
 
-def send(client: FlaskClient, path: str, headers: dict | None = None, **form: str) -> TestResponse:
+def send(client: FlaskClient, path: str, headers: Any = None, **form: str) -> TestResponse:
     return client.post(path, data=form, headers=OWN if headers is None else headers)
 
 

@@ -19,7 +19,7 @@ def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> No
 
 def whole(name: records.ThreadName, **at: datetime) -> None:
     """Fold a thread and clear its flags without the grace; fail if there was nothing to fold."""
-    folded = compactor.compact(sample_threads.SETTINGS.scheme, name, **at)
+    folded = compactor.compact(sample_threads.SETTINGS.scheme, name, **at)  # type: ignore[arg-type]
     assert folded is not None
     compactor.clear(folded)
 

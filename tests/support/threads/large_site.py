@@ -48,7 +48,7 @@ BANS = 60
 def make(path: Path, count: int) -> None:
     """Make the file. `count` is a multiple of 1,000."""
     environ = {name: value for name, value in os.environ.items() if "COV" not in name}
-    command = [sys.executable, "-m", __name__, path, str(count)]
+    command: list[str | Path] = [sys.executable, "-m", __name__, path, str(count)]
     subprocess.run(command, cwd=ROOT, env=environ, check=True)
 
 
@@ -94,7 +94,7 @@ def _placed(
         if status is Status.PENDING:
             values["rule"].string_value, values["why"].string_value = "rule:links", "links: 3"
         for moment in ("created", "changed"):
-            values[moment].timestamp_value.FromDatetime(now - timedelta(minutes=5 * place + 5))
+            values[moment].timestamp_value.FromDatetime(now - timedelta(minutes=5 * place + 5))  # type: ignore[attr-defined]
         yield row
 
 

@@ -46,7 +46,7 @@ def copied(folders: pytest.TempPathFactory, count: int) -> Path:
 def make(path: Path, count: int) -> None:
     """Make the file, without measuring how it is made."""
     environ = {name: value for name, value in os.environ.items() if "COV" not in name}
-    command = [sys.executable, "-m", __name__, path, str(count)]
+    command: list[str | Path] = [sys.executable, "-m", __name__, path, str(count)]
     subprocess.run(command, cwd=ROOT, env=environ, check=True)
 
 

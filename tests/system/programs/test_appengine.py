@@ -6,7 +6,9 @@ memory; the store is an emulator behind gRPC, the door the service has too.
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -53,7 +55,7 @@ def peak_memory(process: int) -> int:
 
 
 @pytest.fixture
-def workspace(tmp_path):
+def workspace(tmp_path: Path) -> Path:
     """What a deployment uploads, with the operator's secret."""
     programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
     (tmp_path / "workspace" / "flatthread.env").write_text(f"SECRET={SECRET}\n")
@@ -61,16 +63,24 @@ def workspace(tmp_path):
 
 
 @pytest.fixture
-def emulator():
-    command = [programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory"]
+def emulator() -> Iterator[Any]:
+    command: list[str | Path] = [
+        programs.BIN / "python",
+        "-m",
+        "emulator",
+        "--port",
+        "0",
+        "--in-memory",
+    ]
     with programs.running(
-        [*command, "--indexes", "index.yaml"], environ=programs.environment()
+        [*command, "--indexes", "index.yaml"],
+        environ=programs.environment(),
     ) as program:
         yield program.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
 
 
 @pytest.fixture
-def service(workspace, emulator):
+def service(workspace: Any, emulator: Any) -> Iterator[Any]:
     """The entrypoint of app.yaml, and where it answers."""
     optional_tools.mounts()
     described = yaml.safe_load((workspace / "app.yaml").read_text())
@@ -103,7 +113,7 @@ def service(workspace, emulator):
         yield program, f"http://127.0.0.1:{port}"
 
 
-def add_site(host, workspace):
+def add_site(host: str, workspace: Any) -> None:
     """As README.md says: the command line, pointed at the store of the deployment."""
     subprocess.run(
         [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
@@ -120,8 +130,8 @@ def add_site(host, workspace):
 
 
 def test_the_entrypoint_posts_and_reads_within_the_limits_of_app_engine(
-    service, emulator, workspace
-):
+    service: Any, emulator: Any, workspace: Any
+) -> None:
     program, url = service
     add_site(emulator, workspace)
     thread = f"{url}/api/v1/sites/blog/comments?thread=first"
@@ -148,7 +158,7 @@ def test_the_entrypoint_posts_and_reads_within_the_limits_of_app_engine(
     assert program.stop() == 0
 
 
-def test_without_its_secret_the_entrypoint_says_so_in_one_line_and_ends(workspace):
+def test_without_its_secret_the_entrypoint_says_so_in_one_line_and_ends(workspace: Any) -> None:
     (workspace / "flatthread.env").write_text("")
     environ = programs.environment(GAE_ENV="standard", FLATTHREAD_CONFIG="flatthread.env")
     ended = subprocess.run(

@@ -4,22 +4,24 @@ import os
 import pty
 import re
 import subprocess
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support import programs
 
-FLASK = [programs.BIN / "flask", "--app", "main"]
+FLASK: list[str | Path] = [programs.BIN / "flask", "--app", "main"]
 ADD = ("site", "add", "blog", "--origin", "https://blog.example")
 INVITE = ("account", "invite", "--owner")
 
 
-def flask(*words, folder, **settings):
+def flask(*words: Any, folder: Path, **settings: Any) -> subprocess.CompletedProcess[str]:
     return programs.run([*FLASK, *words], cwd=programs.ROOT, DATA_DIR=str(folder), **settings)
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory):
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A folder with a store in it."""
     folder = tmp_path_factory.mktemp("commands") / "data"
     assert flask(*ADD, folder=folder).returncode == 0
@@ -27,7 +29,9 @@ def stored(tmp_path_factory):
 
 
 @pytest.mark.parametrize("words", [("site", "list"), ("repair", "--fix"), INVITE])
-def test_a_command_without_a_store_says_so_and_makes_none(tmp_path, words):
+def test_a_command_without_a_store_says_so_and_makes_none(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
     folder = tmp_path / "data"
     ended = flask(*words, folder=folder)
     assert ended.returncode == 3
@@ -42,7 +46,7 @@ def test_a_command_without_a_store_says_so_and_makes_none(tmp_path, words):
 @pytest.mark.parametrize(
     "words", [("Blog", "--origin", "https://blog.example"), ("blog", "--origin", "nonsense")]
 )
-def test_a_site_that_is_refused_makes_no_store(tmp_path, words):
+def test_a_site_that_is_refused_makes_no_store(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = tmp_path / "data"
     ended = flask("site", "add", *words, folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -50,7 +54,7 @@ def test_a_site_that_is_refused_makes_no_store(tmp_path, words):
     assert not folder.exists()
 
 
-def test_help_needs_no_store(tmp_path):
+def test_help_needs_no_store(tmp_path: Path) -> None:
     for words in (["--help"], ["import", "--help"]):
         ended = flask(*words, folder=tmp_path / "data")
         assert (ended.returncode, ended.stderr) == (0, "")
@@ -58,14 +62,14 @@ def test_help_needs_no_store(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_site_add_makes_a_store_and_later_commands_name_it(stored):
+def test_site_add_makes_a_store_and_later_commands_name_it(stored: Any) -> None:
     ended = flask("site", "list", folder=stored)
     assert ended.returncode == 0
     assert "blog\thttps://blog.example\n" in ended.stdout
     assert ended.stderr == f"Using the embedded engine in {stored}.\n"
 
 
-def test_settings_that_do_not_parse_end_a_command_with_one_line(stored):
+def test_settings_that_do_not_parse_end_a_command_with_one_line(stored: Any) -> None:
     ended = flask("site", "list", folder=stored, MAX_BODY="none")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
@@ -74,11 +78,11 @@ def test_settings_that_do_not_parse_end_a_command_with_one_line(stored):
 
 
 @pytest.mark.parametrize("watched", ["stdout", "stderr"])
-def test_at_a_terminal_a_command_prints_no_json(stored, watched):
+def test_at_a_terminal_a_command_prints_no_json(stored: Any, watched: str) -> None:
     ours, theirs = pty.openpty()
     piped = "stderr" if watched == "stdout" else "stdout"
     try:
-        ended = subprocess.run(
+        ended = subprocess.run(  # type: ignore[call-overload]
             [*FLASK, "site", "list"],
             cwd=programs.ROOT,
             env=programs.environment(DATA_DIR=str(stored)),
@@ -94,8 +98,8 @@ def test_at_a_terminal_a_command_prints_no_json(stored, watched):
     assert said.splitlines() == [f"Using the embedded engine in {stored}."]
 
 
-def test_an_invitation_leads_to_the_server_that_runs_on_the_store(stored):
-    serve = [
+def test_an_invitation_leads_to_the_server_that_runs_on_the_store(stored: Any) -> None:
+    serve: list[str | Path] = [
         programs.BIN / "python",
         "-m",
         "gunicorn",

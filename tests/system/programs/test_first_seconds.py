@@ -1,6 +1,7 @@
 """Every worker lives through its first seconds, though people write while it comes up."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ STARTS = int(os.environ.get("STARTS", "1"))  # of each number of workers
 
 
 @pytest.mark.parametrize("workers", [2, 8])
-def test_a_start_under_load_loses_no_worker_and_no_comment(tmp_path, workers):
+def test_a_start_under_load_loses_no_worker_and_no_comment(tmp_path: Path, workers: int) -> None:
     for number in range(STARTS):
         folder = tmp_path / str(number)
         folder.mkdir()

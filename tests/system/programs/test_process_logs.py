@@ -7,6 +7,8 @@ request, for what fails with what was sent in the words of its error, and for wh
 import json
 import socket
 import urllib.parse
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -52,7 +54,7 @@ DAMAGED = (
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("service")
     settings = folder / "settings.py"
     settings.write_text(SETTINGS.read_text() + FAILING)
@@ -76,7 +78,7 @@ def raw(url: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", DAMAGED, ids=lambda data: repr(data[:40]))
-def test_what_is_no_request_is_answered_like_what_is_wrong(service, data):
+def test_what_is_no_request_is_answered_like_what_is_wrong(service: Any, data: bytes) -> None:
     head, _, body = raw(service[1], data).partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
@@ -95,14 +97,14 @@ def test_what_is_no_request_is_answered_like_what_is_wrong(service, data):
     assert "Server" not in headers
 
 
-def test_the_server_says_nothing_of_itself(service):
+def test_the_server_says_nothing_of_itself(service: Any) -> None:
     head = raw(service[1], b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     lines = head.decode().lower().split("\r\n")
     assert lines[0] == "http/1.1 200 ok"
     assert not [line for line in lines if line.startswith("server:") or "gunicorn" in line]
 
 
-def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service):
+def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service: Any) -> None:
     program, url = service
     site = f"{url}api/v1/sites/demo"
     told = {
@@ -145,6 +147,6 @@ def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service):
     written = "\n".join(lines).lower()
     addresses = ("127.0.0.1", "203.0.113.77", "mailbox.example")
     for secret in (CANARY, "traceback", *addresses):
-        found = [line for line in lines if secret in line.lower()]
-        assert not [line for line in found if "Listening at" not in line], secret
+        found = [line for line in lines if secret in line.lower()]  # type: ignore[assignment]
+        assert not [line for line in found if "Listening at" not in line], secret  # type: ignore[attr-defined]
     assert "debug" not in written

@@ -12,6 +12,7 @@ import sys
 import urllib.parse
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging import requirements, utils
@@ -20,14 +21,14 @@ from tests.support import programs
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path: Path) -> Path:
     """A copy of the project with what it needs already installed."""
     folder = programs.copy_project(tmp_path / "project")
     programs.borrow_environment(folder)
     return folder
 
 
-def program(path, text):
+def program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     path.chmod(0o755)
@@ -36,8 +37,8 @@ def program(path, text):
 class TestServe:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
     def test_it_prints_its_url_alone_once_it_answers_and_stops_when_told(
-        self, project, tmp_path, number
-    ):
+        self, project: Path, tmp_path: Path, number: Any
+    ) -> None:
         elsewhere = tmp_path / "elsewhere"
         elsewhere.mkdir()
         with (
@@ -74,7 +75,7 @@ class TestServe:
         if rest:
             assert kept.stat().st_mode & 0o777 == 0o600
 
-    def test_what_was_posted_is_there_after_a_restart(self, project):
+    def test_what_was_posted_is_there_after_a_restart(self, project: Path) -> None:
         comment = b'{"name": "Ada", "body": "still here"}'
         thread = "api/v1/sites/demo/comments?thread=t"
         for attempt in (1, 2):
@@ -95,10 +96,10 @@ class TestServe:
                 else:
                     assert b"still here" in programs.fetch(url + thread)[1]
 
-    def test_on_a_fresh_folder_the_kept_link_makes_the_owner_once(self, project):
+    def test_on_a_fresh_folder_the_kept_link_makes_the_owner_once(self, project: Path) -> None:
         form = {"name": "Ann", "login": "ann", "password": "a password of hers"}
 
-        def accept(url, token):
+        def accept(url: str, token: str) -> Any:
             return programs.fetch(
                 f"{url}admin/welcome",
                 method="POST",
@@ -129,7 +130,7 @@ class TestServe:
             assert not any("own it" in line for line in program.lines)
             assert not kept.exists()
 
-    def test_a_short_secret_is_served_with_one_warning(self, project):
+    def test_a_short_secret_is_served_with_one_warning(self, project: Path) -> None:
         (project / "short").mkdir()
         environ = programs.environment(PORT="0", DATA_DIR="short", SECRET="a short one")
         with programs.running(
@@ -142,7 +143,7 @@ class TestServe:
         assert "11 characters" in said
         assert "a short one" not in "".join(program.lines)
 
-    def test_at_a_terminal_the_first_owners_link_is_shown(self, project):
+    def test_at_a_terminal_the_first_owners_link_is_shown(self, project: Path) -> None:
         screen, terminal = pty.openpty()
         environ = programs.environment(PORT="0", DATA_DIR="shown")
         with subprocess.Popen(
@@ -163,7 +164,7 @@ class TestServe:
         kept = project / "shown" / "first-owner"
         assert kept.read_text(encoding="ascii").strip() == found[1]
 
-    def test_wrong_settings_end_it_with_one_line_and_status_3(self, project):
+    def test_wrong_settings_end_it_with_one_line_and_status_3(self, project: Path) -> None:
         ended = programs.run(
             [project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0"
         )
@@ -173,7 +174,9 @@ class TestServe:
             "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
         )
 
-    def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(self, project):
+    def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(
+        self, project: Path
+    ) -> None:
         (project / "data").mkdir()
         (project / "data" / "flatthread.db").write_bytes(b"no data file at all" * 1_000)
         ended = programs.run([project / "scripts" / "serve"], cwd=project, PORT="0")
@@ -184,8 +187,8 @@ class TestServe:
         )
         assert "Traceback" not in ended.stderr
 
-    def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project):
-        flask = [
+    def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project: Path) -> None:
+        flask: list[str | Path] = [
             programs.BIN / "flask",
             "--app",
             "main",
@@ -203,10 +206,18 @@ class TestServe:
         assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog holds sort hashes")
         assert "Traceback" not in ended.stderr
 
-    def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project):
-        emulator = [programs.BIN / "python", "-m", "emulator", "--port", "0", "--in-memory"]
+    def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project: Path) -> None:
+        emulator: list[str | Path] = [
+            programs.BIN / "python",
+            "-m",
+            "emulator",
+            "--port",
+            "0",
+            "--in-memory",
+        ]
         with programs.running(
-            [*emulator, "--indexes", "index.yaml"], environ=programs.environment()
+            [*emulator, "--indexes", "index.yaml"],
+            environ=programs.environment(),
         ) as store:
             host = store.wait_for(r"DATASTORE_EMULATOR_HOST=(\S+)")[1]
             environ = programs.environment(
@@ -232,14 +243,14 @@ esac
 """
 
     @pytest.fixture
-    def folder(self, tmp_path):
+    def folder(self, tmp_path: Path) -> Path:
         (tmp_path / "scripts").mkdir()
         shutil.copy(programs.ROOT / "scripts" / "venv", tmp_path / "scripts")
         (tmp_path / "requirements.txt").write_text("flask==1\n")
         program(tmp_path / "bin" / "python3", self.PYTHON)
         return tmp_path
 
-    def venv(self, folder, **settings):
+    def venv(self, folder: Path, **settings: Any) -> tuple[subprocess.CompletedProcess[str], Any]:
         log = folder / "log"
         log.write_text("")
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
@@ -250,7 +261,7 @@ esac
         )
         return ended, log.read_text()
 
-    def test_it_makes_and_fills_an_environment_once(self, folder):
+    def test_it_makes_and_fills_an_environment_once(self, folder: Path) -> None:
         first, did = self.venv(folder)
         assert first.returncode == 0, first.stderr
         assert "-m venv --clear .venv" in did
@@ -259,27 +270,29 @@ esac
         assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
         assert "install" not in did
 
-    def test_it_installs_again_when_a_pin_changed(self, folder):
+    def test_it_installs_again_when_a_pin_changed(self, folder: Path) -> None:
         self.venv(folder)
         (folder / "requirements.txt").write_text("flask==2\n")
         _, did = self.venv(folder)
         assert "--require-hashes" in did
         assert "-m venv" not in did
 
-    def test_an_installation_that_failed_is_taken_up_again(self, folder):
+    def test_an_installation_that_failed_is_taken_up_again(self, folder: Path) -> None:
         failed, _ = self.venv(folder, PIP_FAILS="1")
         assert failed.returncode != 0
         _, did = self.venv(folder)
         assert "--require-hashes" in did
 
-    def test_an_environment_that_lost_its_python_is_made_anew(self, folder):
+    def test_an_environment_that_lost_its_python_is_made_anew(self, folder: Path) -> None:
         self.venv(folder)
         (folder / ".venv" / "bin" / "python").unlink()
         _, did = self.venv(folder)
         assert "-m venv --clear .venv" in did
 
     @pytest.mark.parametrize("has_python", [True, False])
-    def test_what_a_link_points_to_is_neither_cleared_nor_installed_into(self, folder, has_python):
+    def test_what_a_link_points_to_is_neither_cleared_nor_installed_into(
+        self, folder: Path, has_python: bool
+    ) -> None:
         theirs = folder / "theirs"
         program(theirs / "notes", "of another project")
         if has_python:
@@ -294,7 +307,7 @@ esac
         assert "-m venv --clear .venv" in did
         assert self.venv(folder)[1].count("install") == 0
 
-    def test_a_link_to_what_is_wanted_is_used(self, folder):
+    def test_a_link_to_what_is_wanted_is_used(self, folder: Path) -> None:
         self.venv(folder)
         (folder / ".venv").rename(folder / "theirs")
         (folder / ".venv").symlink_to(folder / "theirs")
@@ -303,18 +316,27 @@ esac
         assert "venv --clear" not in did
         assert (folder / ".venv").is_symlink()
 
-    def test_a_borrowed_environment_can_be_cleared_without_harm_to_the_lender(self, folder):
+    def test_a_borrowed_environment_can_be_cleared_without_harm_to_the_lender(
+        self, folder: Path
+    ) -> None:
         lender = folder / "lender"
         program(lender / "bin" / "tool", "theirs")
         (folder / "requirements-dev.txt").write_text("")
         programs.borrow_environment(folder, lender=lender)
         assert (folder / ".venv" / "bin" / "tool").read_text() == "theirs"
-        command = [sys.executable, "-m", "venv", "--clear", "--without-pip", folder / ".venv"]
+        command: list[str | Path] = [
+            sys.executable,
+            "-m",
+            "venv",
+            "--clear",
+            "--without-pip",
+            folder / ".venv",
+        ]
         subprocess.run(command, check=True)
         assert (lender / "bin" / "tool").read_text() == "theirs"
         assert [each.name for each in lender.rglob("*")] == ["bin", "tool"]
 
-    def test_a_python_that_is_too_old_is_refused_in_words(self, folder):
+    def test_a_python_that_is_too_old_is_refused_in_words(self, folder: Path) -> None:
         for name in ("python3.11", "python3.12", "python3.13", "python"):
             program(folder / "bin" / name, self.PYTHON)
         ended, did = self.venv(folder, TOO_OLD="1")
@@ -337,7 +359,7 @@ exit 0
     TOOLS = ("python", "ruff", "mypy", "lint-imports", "coverage", "node", "npm", "chromium")
 
     @pytest.fixture
-    def folder(self, tmp_path):
+    def folder(self, tmp_path: Path) -> Path:
         (tmp_path / "scripts").mkdir()
         for name in ("check", "packages", "test"):
             shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
@@ -365,17 +387,19 @@ exit 0
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / name).symlink_to(found)
         for name in ("rm", "id", "cmp", "cp", "head"):
-            (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+            (tmp_path / "bin" / name).symlink_to(str(shutil.which(name)))
         return tmp_path
 
-    def gate(self, folder, *arguments, **settings):
+    def gate(
+        self, folder: Path, *arguments: Any, **settings: Any
+    ) -> tuple[subprocess.CompletedProcess[str], Any]:
         log = folder / "log"
         log.write_text("")
         settings = {"PATH": str(folder / "bin"), "LOG": str(log), **settings}
         ended = programs.run([folder / "scripts" / "test", *arguments], cwd="/", **settings)
         return ended, log.read_text().splitlines()
 
-    def test_it_ends_with_pytests_summary(self, folder):
+    def test_it_ends_with_pytests_summary(self, folder: Path) -> None:
         ended, did = self.gate(folder)
         assert ended.returncode == 0, ended.stderr
         assert ended.stdout.splitlines()[-1] == "== 3 passed in 0.1s =="
@@ -387,12 +411,14 @@ exit 0
         assert did[-1] == "coverage report"
 
     @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "prettier", "coverage"])
-    def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(self, folder, tool):
+    def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(
+        self, folder: Path, tool: str
+    ) -> None:
         ended, _ = self.gate(folder, FAILS=tool)
         assert ended.returncode != 0
         assert f"{tool} failed" in ended.stdout
 
-    def test_with_arguments_it_is_pytest_with_these(self, folder):
+    def test_with_arguments_it_is_pytest_with_these(self, folder: Path) -> None:
         ended, did = self.gate(folder, "tests/plain.py::test_one", "-k", "two words")
         assert ended.returncode == 0
         assert did == ["python -m pytest tests/plain.py::test_one -k two words"]
@@ -406,7 +432,9 @@ exit 0
             ("tests", {"tests/axe", "tests/emulator/clients/node", "tests/validator"}),
         ],
     )
-    def test_chosen_tests_install_only_the_packages_they_use(self, folder, path, installed):
+    def test_chosen_tests_install_only_the_packages_they_use(
+        self, folder: Path, path: str, installed: Any
+    ) -> None:
         for each in ("tests/axe", "tests/emulator/clients/node", "tests/validator"):
             (folder / each / "node_modules").mkdir(parents=True)
             (folder / each / "package-lock.json").write_text("{}")
@@ -415,7 +443,7 @@ exit 0
         stamps = folder.glob("tests/**/installed-lock.json")
         assert {str(each.parents[1].relative_to(folder)) for each in stamps} == installed
 
-    def test_quick_checks_and_runs_neither_slow_nor_browser_tests(self, folder):
+    def test_quick_checks_and_runs_neither_slow_nor_browser_tests(self, folder: Path) -> None:
         (folder / ".venv" / "bin" / "chromium").unlink()
         ended, did = self.gate(folder, "--quick", "--durations=5")
         assert ended.returncode == 0, ended.stderr
@@ -425,13 +453,15 @@ exit 0
         assert did[-1].endswith("--durations=5")
         assert not [line for line in did if line.startswith(("coverage", "npm"))]
 
-    def test_long_runs_everything_for_longer_and_without_coverage(self, folder):
+    def test_long_runs_everything_for_longer_and_without_coverage(self, folder: Path) -> None:
         ended, did = self.gate(folder, "--long")
         assert ended.returncode == 0, ended.stderr
         assert did == ["STARTS=10 python -m pytest -n 3 --dist worksteal"]
 
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
-    def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(self, folder, tool):
+    def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(
+        self, folder: Path, tool: str
+    ) -> None:
         (folder / ".venv" / "bin" / tool).unlink()
         ended, _ = self.gate(folder)
         assert ended.returncode == 0
@@ -444,7 +474,7 @@ exit 0
     @pytest.mark.parametrize(
         "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
     )
-    def test_what_tests_need_of_npm_is_installed_once(self, folder, packages):
+    def test_what_tests_need_of_npm_is_installed_once(self, folder: Path, packages: str) -> None:
         client = folder / packages
         (client / "node_modules").mkdir(parents=True)
         (client / "package-lock.json").write_text("{}")
@@ -456,7 +486,9 @@ exit 0
         assert "SKIPPED: npm ci failed" in ended.stdout
         assert self.gate(folder, FAILS="npm", CI="true")[0].returncode == 1
 
-    def test_a_skipped_test_fails_in_ci_unless_it_is_for_data_that_is_not_ours(self, folder):
+    def test_a_skipped_test_fails_in_ci_unless_it_is_for_data_that_is_not_ours(
+        self, folder: Path
+    ) -> None:
         of_tools = "SKIPPED [1] tests/t.py:1: no such tool\n== 3 passed, 1 skipped in 0.1s =="
         of_data = of_tools.replace("no such tool", "needs a.xml of the shared data")
         assert self.gate(folder, SUMMARY=of_tools)[0].returncode == 0
@@ -464,7 +496,7 @@ exit 0
         assert self.gate(folder, SUMMARY=of_data, CI="true")[0].returncode == 0
 
 
-def test_every_script_may_be_run():
+def test_every_script_may_be_run() -> None:
     scripts = programs.ROOT / "scripts"
     for path in [*scripts.iterdir(), *(scripts / "hooks").iterdir(), programs.ROOT / ".ci" / "run"]:
         if path.is_file() and path.read_text().startswith("#!"):
@@ -472,7 +504,7 @@ def test_every_script_may_be_run():
 
 
 @pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
-def test_the_pins_are_complete_for_every_python(version):
+def test_the_pins_are_complete_for_every_python(version: str) -> None:
     # The lock file is made on one Python; a package may need another one only on an older.
     for name in ("requirements.txt", "requirements-dev.txt"):
         text = (programs.ROOT / name).read_text()
@@ -497,13 +529,15 @@ def test_the_pins_are_complete_for_every_python(version):
         ("Short\n\n" + "a" * 70, 0),
     ],
 )
-def test_a_commit_subject_has_at_most_60_characters(tmp_path, subject, status):
+def test_a_commit_subject_has_at_most_60_characters(
+    tmp_path: Path, subject: str, status: int
+) -> None:
     (tmp_path / "message").write_text(subject + "\n")
     hook = programs.ROOT / "scripts" / "hooks" / "commit-msg"
     assert programs.run([hook, tmp_path / "message"], cwd=tmp_path).returncode == status
 
 
-def test_few_values_are_the_first_three_of_each_test():
+def test_few_values_are_the_first_three_of_each_test() -> None:
     path = Path(__file__).relative_to(programs.ROOT)
     asked = ["--collect-only", "-q", "--few-values", "-k", "commit_subject"]
     said = programs.run([sys.executable, "-m", "pytest", *asked, path], cwd=programs.ROOT)

@@ -10,7 +10,9 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +134,7 @@ OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FO
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 
 
-def serving(tmp_path, added, **more):
+def serving(tmp_path: Path, added: Any, **more: Any) -> Any:
     settings = tmp_path / "settings.py"
     settings.write_text(SETTINGS.read_text() + added)
     return programs.running(
@@ -144,7 +146,7 @@ def serving(tmp_path, added, **more):
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with serving(tmp_path_factory.mktemp("service"), "") as program:
         yield program.wait_for(r"answers at (http://\S+)/")[1]
 
@@ -153,7 +155,9 @@ def service(tmp_path_factory):
 @pytest.mark.parametrize(
     ("added", "moment"), [(BOOTING, "forked 2"), (SUBMITTING, "submitting")], ids=["boot", "submit"]
 )
-def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added, moment, number):
+def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(
+    tmp_path: Path, added: Any, moment: str, number: Any
+) -> None:
     with serving(tmp_path, added) as program:
         program.wait_for(moment)
         program.process.send_signal(number)
@@ -162,13 +166,13 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(tmp_path, added
 
 
 def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it_takes_any(
-    tmp_path,
-):
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path, READING) as program:
         assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in ['answers']"] * 2
 
 
-def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
+def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path: Path) -> None:
     with serving(tmp_path, ASKING, PUBLIC_URL="https://comments.example/below") as program:
         assert program.wait_for(r"told itself (\d+)")[1] == "200"
         said = r"answers at (http://\S+)/, for readers at https://comments\.example/below$"
@@ -178,7 +182,9 @@ def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path):
         assert programs.fetch(f"{url}/", Host="comments.example")[0] == 200
 
 
-def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(tmp_path):
+def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(
+    tmp_path: Path,
+) -> None:
     """gunicorn believes SCRIPT_NAME and X-Forwarded-Proto of loopback unless it is told not to."""
     with serving(tmp_path, "") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
@@ -201,7 +207,7 @@ def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(t
             connection.close()
 
 
-def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):
+def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path: Path) -> None:
     optional_tools.glibc()
     with serving(tmp_path, REMEMBERING) as program:
         # Of each of the two.
@@ -210,7 +216,7 @@ def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_under_way_is_answered(tmp_path, number):
+def test_a_request_under_way_is_answered(tmp_path: Path, number: Any) -> None:
     with serving(tmp_path, "loglevel = 'info'\n") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
         host, port = url.removeprefix("http://").split(":")
@@ -235,7 +241,7 @@ def test_a_request_under_way_is_answered(tmp_path, number):
         assert program.process.wait(programs.PATIENCE) == 0
 
 
-def post(url, text, key):
+def post(url: str, text: str, key: str) -> Any:
     return programs.fetch(
         f"{url}{THREAD}",
         method="POST",
@@ -245,7 +251,7 @@ def post(url, text, key):
     )[0]
 
 
-def opened(url, sent):
+def opened(url: str, sent: Any) -> Any:
     """A connection of somebody who sends this and then nothing, and reads nothing."""
     host, port = url.removeprefix("http://").split(":")
     made = socket.socket()
@@ -256,7 +262,7 @@ def opened(url, sent):
     return made
 
 
-def until_closed(connection):
+def until_closed(connection: Any) -> Any:
     """What a connection brings until it ends, in whatever way."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
@@ -265,7 +271,7 @@ def until_closed(connection):
     return found
 
 
-def test_slow_clients_stop_nobody_and_are_ended(tmp_path):
+def test_slow_clients_stop_nobody_and_are_ended(tmp_path: Path) -> None:
     head = f"GET {THREAD} HTTP/1.1\r\nHost: h\r\n".encode()
     length = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     kinds = {
@@ -291,7 +297,7 @@ def test_slow_clients_stop_nobody_and_are_ended(tmp_path):
         whole = len(programs.fetch(f"{url}{THREAD}")[1])
         for each in slow["a reader"]:
             programs.wait_until(
-                lambda each=each: each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),
+                lambda each=each: each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR),  # type: ignore[misc]
                 "the end of an answer that nobody reads",
             )
             assert len(until_closed(each)) < whole
@@ -299,7 +305,9 @@ def test_slow_clients_stop_nobody_and_are_ended(tmp_path):
 
 
 @pytest.mark.parametrize("size", [b"zz", b"+c", b"_1", b"", b"0x1"])
-def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(service, size):
+def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(
+    service: Any, size: bytes
+) -> None:
     head = f"POST {THREAD} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n".encode()
     sent = head + b"Transfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
     with opened(service, sent) as connection:
@@ -309,7 +317,9 @@ def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(service, size
     assert json.loads(body)["code"] == "http-400"
 
 
-def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(tmp_path):
+def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path, "") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
         task = Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children")

@@ -2,7 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def htmls(fragments: list[bytes]) -> dict[str, str]:
 
 
 @pytest.fixture(params=comparison.KINDS, ids=lambda kind: kind.name)
-def opened(request: pytest.FixtureRequest, tmp_path: Path):
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """Opens a layout with a thread in it."""
     with comparison.Stores(tmp_path) as stores:
         yield lambda thread: stores.open(request.param, thread)

@@ -62,7 +62,7 @@ def test_who_left_is_cut_out_at_last(tmp_path: Path, kind: type[Any]) -> None:
         for turn in range(300):
             each.way.change(ids[turn % 90], follows=turn % 180 >= 90)
         names = [list_rivals.LIST, *list_rivals.TwoLists.texts]
-        found = each.way.client.get("Text", names).values()
+        found = each.way.client.get("Text", names).values()  # type: ignore[attr-defined]
         lengths = [len(entity.properties["ids"].string_value) for entity in found]
     assert sum(lengths) < max(2.1 * 100 * 28, 4096)
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.support import coverage_pause, programs
 
@@ -39,7 +40,7 @@ print(measured.analysis2(probe)[3])
 """
 
 
-def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path):
+def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBE)
     path = f"{tmp_path}:{programs.ROOT}"
     ended = subprocess.run(
@@ -53,7 +54,7 @@ def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path
     assert ended.stdout.splitlines() == ["None", "told", str([not_measured])]
 
 
-def test_of_the_values_of_one_test_a_few_are_measured():
+def test_of_the_values_of_one_test_a_few_are_measured() -> None:
     given = [f"a.py::test_one[{value}]" for value in "abcde"]
     others = ["a.py::test_two", "a.py::test_two[x]", "b.py::test_one[a]"]
     assert coverage_pause.repeated([*given, *others]) == {*given[coverage_pause.MOST :]}

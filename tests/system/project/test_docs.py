@@ -4,7 +4,9 @@ import dataclasses
 import re
 import shutil
 import sys
+from typing import Any
 
+import flask.testing
 import pytest
 
 from comments import config
@@ -34,22 +36,22 @@ def table_rows(text: str) -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def clone(tmp_path_factory):
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A fresh clone, but for the time it takes to install what is installed here."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
     return folder
 
 
-def run(clone, command, **settings):
+def run(clone: Any, command: str, **settings: Any) -> Any:
     return programs.run(["sh", "-c", command], cwd=clone, **settings)
 
 
-def test_the_readme_shows_both_commands():
+def test_the_readme_shows_both_commands() -> None:
     assert {"scripts/serve", "scripts/test"} <= set(commands(README))
 
 
-def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone):
+def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
     with programs.running(
         ["sh", "-c", "exec scripts/serve"], environ=programs.environment(PORT="0"), cwd=clone
     ) as program:
@@ -66,7 +68,7 @@ def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone):
     assert (clone / "data").is_dir()
 
 
-def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clone):
+def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clone: Any) -> None:
     shutil.copy(
         programs.ROOT / "tests" / "fixtures" / "imports" / "disqus.xml", clone / "export.xml"
     )
@@ -84,7 +86,7 @@ def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clo
     assert f"0 comments added, {number[1]} were there already" in again.stdout
 
 
-def test_every_command_the_readme_mentions_is_one(app):
+def test_every_command_the_readme_mentions_is_one(app: flask.Flask) -> None:
     mentioned = set(re.findall(r"flask --app main ([a-z-]+(?: [a-z-]+)?)", README))
     mentioned = {words.removesuffix(" export").removesuffix(" wordpress") for words in mentioned}
     assert "repair" in mentioned
@@ -94,7 +96,7 @@ def test_every_command_the_readme_mentions_is_one(app):
         assert told.output.startswith("Usage: ")
 
 
-def test_the_tables_of_the_api_are_the_url_map(app):
+def test_the_tables_of_the_api_are_the_url_map(app: flask.Flask) -> None:
     parameters = {"site_id": "site", "comment_id": "id"}
     served = {
         (
@@ -102,7 +104,7 @@ def test_the_tables_of_the_api_are_the_url_map(app):
             re.sub(r"<(?:\w+:)?(\w+)>", lambda m: f"{{{parameters.get(m[1], m[1])}}}", rule.rule),
         )
         for rule in app.url_map.iter_rules()
-        for method in rule.methods - {"HEAD", "OPTIONS"}
+        for method in rule.methods - {"HEAD", "OPTIONS"}  # type: ignore[operator]
     }
     listed = re.findall(r"^\| ([A-Z]+) `(/[^`]*)` \|", API, flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
@@ -112,20 +114,20 @@ def test_the_tables_of_the_api_are_the_url_map(app):
     assert set(shown) <= served
 
 
-def test_every_link_between_documents_leads_somewhere():
+def test_every_link_between_documents_leads_somewhere() -> None:
     for document in (*programs.ROOT.glob("*.md"), *(programs.ROOT / "docs").glob("*.md")):
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
 
 
-def test_the_guide_for_contributors_names_what_exists():
+def test_the_guide_for_contributors_names_what_exists() -> None:
     guide = (programs.ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`((?:[\w.]+/)+[\w.]*)[ `]", guide)
     assert {"comments/config.py", "scripts/check", "docs/settings.md"} <= set(named)
     assert [path for path in named if not (programs.ROOT / path).exists()] == []
 
 
-def test_the_settings_are_those_of_the_program_with_their_defaults():
+def test_the_settings_are_those_of_the_program_with_their_defaults() -> None:
     rows = {
         row[0].strip("`"): row[1].strip("`") for row in table_rows(SETTINGS) if row[0] != "name"
     }
@@ -143,7 +145,7 @@ def test_the_settings_are_those_of_the_program_with_their_defaults():
     }
 
 
-def test_the_architecture_names_rooms_and_modules_that_are_there():
+def test_the_architecture_names_rooms_and_modules_that_are_there() -> None:
     text = (programs.ROOT / "docs" / "architecture.md").read_text()
     named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+)`", text))
     assert len(named) > 20
@@ -152,6 +154,6 @@ def test_the_architecture_names_rooms_and_modules_that_are_there():
         assert found.is_dir() or found.with_suffix(".py").exists(), name
 
 
-def test_the_picture_of_the_rooms_is_what_the_code_says():
+def test_the_picture_of_the_rooms_is_what_the_code_says() -> None:
     drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
     assert drawn.returncode == 0, drawn.stdout

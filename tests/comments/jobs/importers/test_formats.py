@@ -23,10 +23,10 @@ def threads(items: Items) -> dict[str, import_source.Thread]:
 
 
 def at(*parts: int) -> datetime:
-    return datetime(*parts, tzinfo=UTC)
+    return datetime(*parts, tzinfo=UTC)  # type: ignore[arg-type, misc]
 
 
-def test_a_disqus_post_is_read_with_its_line_author_and_links():
+def test_a_disqus_post_is_read_with_its_line_author_and_links() -> None:
     post = comments(disqus.read(IMPORTS / "disqus.xml"))["103"]
     assert post == import_source.Comment(
         system="disqus",
@@ -42,13 +42,13 @@ def test_a_disqus_post_is_read_with_its_line_author_and_links():
     )
 
 
-def test_what_disqus_deleted_is_retracted_whatever_else_it_was():
+def test_what_disqus_deleted_is_retracted_whatever_else_it_was() -> None:
     found = comments(disqus.read(IMPORTS / "disqus.xml"))
     assert found["104"].status is Status.RETRACTED
     assert found["106"].status is Status.SPAM
 
 
-def test_disqus_threads_say_what_they_are():
+def test_disqus_threads_say_what_they_are() -> None:
     found = threads(disqus.read(IMPORTS / "disqus.xml"))
     roses = found["1"]
     assert (roses.link, roses.id, roses.closed) == ("http://garden.example/roses/", "/roses", True)
@@ -56,13 +56,13 @@ def test_disqus_threads_say_what_they_are():
     assert found["5"].deleted
 
 
-def test_the_years_1900_and_9999_are_dates():
+def test_the_years_1900_and_9999_are_dates() -> None:
     found = comments(disqus.read(IMPORTS / "disqus.xml"))
     assert found["108"].created == at(1900, 1, 1)
     assert found["201"].created == at(9999, 12, 31, 23, 59, 59)
 
 
-def test_a_wordpress_comment_is_read_with_its_author_and_date():
+def test_a_wordpress_comment_is_read_with_its_author_and_date() -> None:
     found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
     owner = found["10"]
     assert (owner.line, owner.name, owner.email) == (14, "admin", "owner@garden.example")
@@ -71,7 +71,7 @@ def test_a_wordpress_comment_is_read_with_its_author_and_date():
     assert (found["9"].name, found["12"].parent) == ("Al & Bo", "11")
 
 
-def test_wordpress_line_ends_become_paragraphs_where_there_are_none():
+def test_wordpress_line_ends_become_paragraphs_where_there_are_none() -> None:
     found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
     assert found["10"].body == (
         "<p>One line<br>\nand another.</p>\n<p>A second paragraph<script>x</script>.</p>"
@@ -79,11 +79,11 @@ def test_wordpress_line_ends_become_paragraphs_where_there_are_none():
     assert found["20"].body == "<p>Between\n\nus.</p>"
 
 
-def test_a_wordpress_comment_without_a_gmt_date_takes_the_other():
+def test_a_wordpress_comment_without_a_gmt_date_takes_the_other() -> None:
     assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["13"].created == at(2010, 5, 9)
 
 
-def test_wordpress_states_become_statuses_and_unknown_ones_are_held():
+def test_wordpress_states_become_statuses_and_unknown_ones_are_held() -> None:
     found = comments(wordpress.read(IMPORTS / "wordpress.xml"))
     assert {key: comment.status for key, comment in found.items()} == {
         "9": Status.APPROVED,
@@ -98,13 +98,13 @@ def test_wordpress_states_become_statuses_and_unknown_ones_are_held():
     }
 
 
-def test_pingbacks_and_private_notes_are_skipped():
+def test_pingbacks_and_private_notes_are_skipped() -> None:
     items = list(wordpress.read(IMPORTS / "wordpress.xml"))
     skipped = [item for item in items if isinstance(item, import_source.Skipped)]
     assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
 
 
-def test_wordpress_posts_say_whether_everybody_may_read_them():
+def test_wordpress_posts_say_whether_everybody_may_read_them() -> None:
     beans, secret = threads(wordpress.read(IMPORTS / "wordpress.xml")).values()
     assert (beans.link, beans.closed, beans.hidden) == (
         "https://garden.example/beans/",
@@ -115,7 +115,7 @@ def test_wordpress_posts_say_whether_everybody_may_read_them():
     assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["20"].thread == secret.key
 
 
-def test_only_the_namespace_of_the_export_counts(tmp_path: Path):
+def test_only_the_namespace_of_the_export_counts(tmp_path: Path) -> None:
     path = tmp_path / "export.xml"
     comment = "<wp:comment><wp:comment_id>1</wp:comment_id></wp:comment>"
     title = "<x:title xmlns:x='http://evil.example/'>no</x:title><title>yes</title>"
@@ -130,20 +130,20 @@ def test_only_the_namespace_of_the_export_counts(tmp_path: Path):
 @pytest.mark.parametrize(
     "date", ["", "yesterday", "2015-13-01T00:00:00Z", "0001-01-01T00:00:00+09:00", "1e9"]
 )
-def test_what_is_not_a_date_refuses_the_file_with_its_line(date: str):
+def test_what_is_not_a_date_refuses_the_file_with_its_line(date: str) -> None:
     with pytest.raises(errors.BadImport) as caught:
         import_source.moment(Path("x.xml"), 7, date)
     assert (caught.value.line, caught.value.file) == (7, "x.xml")
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "a\nb", "\u202e", "9" * 201])
-def test_what_is_not_an_id_refuses_the_file_with_its_line(raw: str):
+def test_what_is_not_an_id_refuses_the_file_with_its_line(raw: str) -> None:
     with pytest.raises(errors.BadImport) as caught:
         import_source.checked_id(Path("x.xml"), 7, raw)
     assert caught.value.line == 7
 
 
-def test_a_file_of_the_other_system_is_refused():
+def test_a_file_of_the_other_system_is_refused() -> None:
     for read, name in ((disqus.read, "wordpress.xml"), (wordpress.read, "disqus.xml")):
         with pytest.raises(errors.BadImport) as caught:
             list(read(IMPORTS / name))

@@ -30,7 +30,7 @@ from tests.support.threads.sample_exports import (
 INDEXES = ROOT / "index.yaml"
 
 
-def test_an_import_stores_everything_in_order(garden: records.Site):
+def test_an_import_stores_everything_in_order(garden: records.Site) -> None:
     with planned("disqus.xml") as plan:
         steps: list[int] = []
         summary = import_writer.write(plan, scheme=SCHEME, now=NOW, progress=steps.append)
@@ -45,14 +45,14 @@ def test_an_import_stores_everything_in_order(garden: records.Site):
     assert repair.find_problems(SCHEME, ROSES) == []
 
 
-def test_dates_far_away_are_kept(garden: records.Site):
+def test_dates_far_away_are_kept(garden: records.Site) -> None:
     with planned("disqus.xml") as plan:
         write(plan)
     years = {row.created.year for row in rows()}
     assert {1900, 9999} <= years
 
 
-def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site):
+def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site) -> None:
     with planned("disqus.xml") as plan:
         write(plan)
         before = rows()
@@ -60,7 +60,7 @@ def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site):
     assert rows() == before
 
 
-def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., Path]):
+def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., Path]) -> None:
     first = [post("1", minute=5), post("2", "1", minute=9)]
     with plan_of(export(THREAD, *first)) as plan:
         write(plan)
@@ -74,7 +74,7 @@ def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., 
 @pytest.mark.slow
 def test_more_siblings_than_two_digits_hold_keep_their_order(
     garden: records.Site, export: Callable[..., Path]
-):
+) -> None:
     replies = [post(str(n), "1", minute=n % 1440) for n in range(2, 2_600)]
     with plan_of(export(THREAD, post("1"), *replies)) as plan:
         write(plan)
@@ -82,7 +82,9 @@ def test_more_siblings_than_two_digits_hold_keep_their_order(
         assert source_ids(rows(), plan) == ["1", *map(str, expected)]
 
 
-def test_a_refused_file_leaves_nothing_behind(garden: records.Site, export: Callable[..., Path]):
+def test_a_refused_file_leaves_nothing_behind(
+    garden: records.Site, export: Callable[..., Path]
+) -> None:
     with pytest.raises(errors.BadImport):
         plan_of(export(THREAD, post("1"), post("2", created="soon")))
     with planned("disqus.xml") as plan:
@@ -97,7 +99,7 @@ class Killed(BaseException):
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_an_interrupted_import_is_finished_by_running_again(
     garden: records.Site, monkeypatch: pytest.MonkeyPatch, after: int
-):
+) -> None:
     monkeypatch.setattr(import_writer, "BATCH", 3)
     done: list[int] = []
 
@@ -129,7 +131,10 @@ def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
                 left = iter(range(piece))
                 with pytest.raises(StopIteration):
                     import_writer.write(
-                        plan, scheme=scheme, now=NOW, progress=lambda _, left=left: next(left)
+                        plan,
+                        scheme=scheme,
+                        now=NOW,
+                        progress=lambda _, left=left: next(left),  # type: ignore[misc]
                     )
             write(plan, levels=3)
             return rows()
@@ -137,7 +142,7 @@ def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
 
 def test_an_interrupted_import_ends_as_an_uninterrupted_one(
     monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
-):
+) -> None:
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
     path = export(THREAD, *(post(str(n), links[n], minute=n) for n in links))
     monkeypatch.setattr(import_writer, "BATCH", 4)
@@ -146,7 +151,7 @@ def test_an_interrupted_import_ends_as_an_uninterrupted_one(
 
 def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_starts(
     garden: records.Site, export: Callable[..., Path]
-):
+) -> None:
     with plan_of(export(THREAD, post("1"))) as plan:
         write(plan)
     other = THREAD.replace("roses", "tulips")
@@ -161,7 +166,7 @@ def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_start
 
 def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
     garden: records.Site, engine: inprocess.Engine
-):
+) -> None:
     with planned("disqus.xml") as plan:
         with testing.meter(engine) as cost:
             import_writer.check(plan)
@@ -174,7 +179,7 @@ def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
 
 def test_a_commit_whose_answer_was_lost_is_counted_once(
     garden: records.Site, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-):
+) -> None:
     # The store runs a body again when it cannot know whether the commit was applied.
     transaction = transactions.transaction
 

@@ -37,7 +37,7 @@ READERS = {
 )
 def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     garden: records.Site, name: str, line: int
-):
+) -> None:
     with pytest.raises(errors.BadImport) as caught:
         import_writer.plan(
             READERS[name],
@@ -89,7 +89,7 @@ def recursive_walk(found: list[records.Comment], parent: str | None = None) -> I
 )
 def test_a_real_export_is_stored_whole_and_in_order(
     garden: records.Site, name: str, count: int, levels: int
-):
+) -> None:
     path, reader = optional_tools.real_export(name), READERS[name]
     items = {item.id: item for item in reader(path) if isinstance(item, import_source.Comment)}
     scheme = sorthash.Scheme(levels=levels)

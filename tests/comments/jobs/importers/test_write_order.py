@@ -30,16 +30,16 @@ def arranged(*nodes: write_order.Node, levels: int = 8) -> list[str]:
     return [each.id for each in write_order.arrange(nodes, levels)]
 
 
-def test_parents_come_before_replies_and_siblings_by_date():
+def test_parents_come_before_replies_and_siblings_by_date() -> None:
     nodes = [node("4", "2", 9), node("3", None, 5), node("2", None, 1), node("5", "2", 3)]
     assert arranged(*nodes) == ["2", "5", "4", "3"]
 
 
-def test_equal_dates_are_settled_by_the_id_as_a_number():
+def test_equal_dates_are_settled_by_the_id_as_a_number() -> None:
     assert arranged(node("10"), node("9"), node("b"), node("a")) == ["a", "b", "9", "10"]
 
 
-def test_replies_on_the_deepest_level_are_siblings_by_date():
+def test_replies_on_the_deepest_level_are_siblings_by_date() -> None:
     nodes = [
         node("1", None, 0),
         node("2", "1", 1),
@@ -54,19 +54,19 @@ def test_replies_on_the_deepest_level_are_siblings_by_date():
     assert arranged(*nodes, levels=3) == ["1", "2", "3", "4", "5", "7", "6", "8"]
 
 
-def test_one_level_makes_everything_a_root():
+def test_one_level_makes_everything_a_root() -> None:
     nodes = [node("1", None, 0), node("2", "1", 3), node("3", "2", 4), node("4", None, 2)]
     assert arranged(*nodes, levels=1) == ["1", "4", "2", "3"]
 
 
-def test_a_long_chain_is_arranged_without_recursion():
+def test_a_long_chain_is_arranged_without_recursion() -> None:
     count = 3 * sys.getrecursionlimit()
     chain = [node(str(n), str(n - 1) if n else None, count - n) for n in range(count)]
     assert arranged(*chain) == [str(n) for n in range(count)]
     assert list(write_order.cycles({each.id: each for each in chain})) == []
 
 
-def test_circles_are_found_once_each_without_what_leads_to_them():
+def test_circles_are_found_once_each_without_what_leads_to_them() -> None:
     links = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "e", "f": None, "g": "f"}
     nodes = {key: node(key, answers) for key, answers in links.items()}
     circles = [{each.id for each in circle} for circle in write_order.cycles(nodes)]
@@ -107,14 +107,14 @@ def oracle(nodes: list[write_order.Node], levels: int) -> list[str]:
 @given(discussions(), st.integers(1, 5))
 def test_any_discussion_is_arranged_as_a_recursive_walk_by_date(
     nodes: list[write_order.Node], levels: int
-):
+) -> None:
     assert [each.id for each in write_order.arrange(nodes, levels)] == oracle(nodes, levels)
 
 
 @given(discussions(), st.integers(1, 5), st.randoms())
 def test_whatever_the_dates_what_is_answered_comes_first(
     nodes: list[write_order.Node], levels: int, random: Random
-):
+) -> None:
     for each in nodes:
         each.created = START + timedelta(minutes=random.randrange(10))
     order = [each.id for each in write_order.arrange(nodes, levels)]

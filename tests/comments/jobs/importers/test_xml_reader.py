@@ -38,7 +38,7 @@ def refused(tmp_path: Path, content: str | bytes) -> errors.BadImport:
     return caught.value
 
 
-def test_records_come_with_their_fields_and_lines(tmp_path: Path):
+def test_records_come_with_their_fields_and_lines(tmp_path: Path) -> None:
     content = """<?xml version="1.0"?>
 <list>
   <letter id="1"><from><name> Ada </name></from><to id="2"/>
@@ -51,13 +51,13 @@ def test_records_come_with_their_fields_and_lines(tmp_path: Path):
     assert (first.text("other"), second.line, dict(second.fields)) == ("", 5, {})
 
 
-def test_a_prefix_that_is_not_declared_is_refused_with_what_to_do(tmp_path: Path):
+def test_a_prefix_that_is_not_declared_is_refused_with_what_to_do(tmp_path: Path) -> None:
     error = refused(tmp_path, "<list>\n<atom:link/></list>")
     assert error.line == 2
     assert "unbound prefix; add xmlns:PREFIX=" in str(error)
 
 
-def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path):
+def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path) -> None:
     content = "<list><letter><note><body>n</body></note><body>l</body></letter><letter/></list>"
     note, letter, last = read(tmp_path, content)
     assert (note.inside, note.text("body")) == (letter.serial, "n")
@@ -65,20 +65,20 @@ def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path):
     assert len({note.serial, letter.serial, last.serial}) == 3
 
 
-def test_names_are_told_apart_by_namespace_not_by_prefix(tmp_path: Path):
+def test_names_are_told_apart_by_namespace_not_by_prefix(tmp_path: Path) -> None:
     content = """<list xmlns:a="urn:x" xmlns:b="urn:y">
     <a:letter><a:body>yes</a:body></a:letter><b:letter/>
     <letter xmlns="urn:y"/><letter xmlns="urn:x"><b:body>no</b:body></letter></list>"""
     assert [element.text("body") for element in read(tmp_path, content)] == ["yes", ""]
 
 
-def test_a_file_longer_than_a_chunk_is_read_whole(tmp_path: Path):
+def test_a_file_longer_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
     body = "\u00e9" * 70_000
     content = "<list>" + f"<letter><body>{body}</body></letter>" * 3 + "</list>"
     assert [element.text("body") for element in read(tmp_path, content)] == [body] * 3
 
 
-def test_text_in_another_declared_encoding_is_read(tmp_path: Path):
+def test_text_in_another_declared_encoding_is_read(tmp_path: Path) -> None:
     content = (
         "<?xml version='1.0' encoding='utf-16'?><list><letter><body>\u00e9</body></letter></list>"
     )
@@ -104,12 +104,12 @@ def declaring(name: str) -> str:
         ("windows-1252", "cp1252"),
     ],
 )
-def test_an_encoding_of_xml_or_of_one_byte_is_read(tmp_path: Path, name: str, codec: str):
+def test_an_encoding_of_xml_or_of_one_byte_is_read(tmp_path: Path, name: str, codec: str) -> None:
     assert read(tmp_path, declaring(name).encode(codec))[0].text("body") == "caf\u00e9"
 
 
 @pytest.mark.parametrize("name", ["utf8", "us-ascii", "iso-2022-jp"])
-def test_ascii_under_another_name_is_read(tmp_path: Path, name: str):
+def test_ascii_under_another_name_is_read(tmp_path: Path, name: str) -> None:
     plain = declaring(name).replace("\u00e9", "e")
     assert read(tmp_path, plain)[0].text("body") == "cafe"
 
@@ -136,7 +136,7 @@ def test_ascii_under_another_name_is_read(tmp_path: Path, name: str):
 @pytest.mark.filterwarnings("error")
 def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
     tmp_path: Path, name: str, codec: str, reason: str
-):
+) -> None:
     error = refused(tmp_path, declaring(name).encode(codec, "replace"))
     assert error.line == 1
     assert f'the encoding "{name[:40]}" {reason}: convert the file to UTF-8' in str(error)
@@ -157,7 +157,7 @@ def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
 )
 def test_bytes_of_another_encoding_are_refused_with_what_to_do(
     tmp_path: Path, content: bytes, line: int, advice: str
-):
+) -> None:
     error = refused(tmp_path, content)
     assert error.line == line
     assert advice in str(error)
@@ -176,7 +176,7 @@ LAUGHS = """<!DOCTYPE list [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;
         "<!DOCTYPE list><list/>",
     ],
 )
-def test_a_doctype_is_refused(tmp_path: Path, content: str):
+def test_a_doctype_is_refused(tmp_path: Path, content: str) -> None:
     error = refused(tmp_path, content)
     assert error.line == 1
     assert "DOCTYPE" in error.message
@@ -202,27 +202,27 @@ def test_a_doctype_is_refused(tmp_path: Path, content: str):
 )
 def test_what_is_not_this_format_is_refused_with_its_line(
     tmp_path: Path, content: str | bytes, line: int
-):
+) -> None:
     assert refused(tmp_path, content).line == line
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.BadImport) as caught:
         list(xml_reader.read(tmp_path / "nothing.xml", SHAPE))
     assert caught.value.line is None
 
 
-def test_elements_nested_a_million_deep_are_refused(tmp_path: Path):
+def test_elements_nested_a_million_deep_are_refused(tmp_path: Path) -> None:
     content = "<list>\n" + "<x>" * 1_000_000
     assert refused(tmp_path, content).line == 2
 
 
-def test_elements_nested_to_the_limit_are_read(tmp_path: Path):
+def test_elements_nested_to_the_limit_are_read(tmp_path: Path) -> None:
     deep = xml_reader.MAX_DEPTH - 1
     assert read(tmp_path, "<list>" + "<x>" * deep + "</x>" * deep + "</list>") == []
 
 
-def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path):
+def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path) -> None:
     content = "<list>\n<letter><body>" + "x" * (xml_reader.MAX_TEXT + 1) + "</body></letter></list>"
     assert refused(tmp_path, content).line == 2
 
@@ -239,14 +239,16 @@ def at_most(limit: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("opening", ["<letter id='", "<!--", "<?x ", "<"])
-def test_a_token_without_end_is_refused_before_it_fills_memory(tmp_path: Path, opening: str):
+def test_a_token_without_end_is_refused_before_it_fills_memory(
+    tmp_path: Path, opening: str
+) -> None:
     path = file_of(tmp_path, "<list>\n" + opening + "x" * (32 << 20))
     with at_most(8 * xml_reader.MAX_TOKEN), pytest.raises(errors.BadImport) as caught:
         list(xml_reader.read(path, SHAPE))
     assert caught.value.line == 2
 
 
-def test_text_that_nobody_asked_for_is_not_kept(tmp_path: Path):
+def test_text_that_nobody_asked_for_is_not_kept(tmp_path: Path) -> None:
     other = "<other>" + "x" * (32 << 20) + "</other>"
     path = file_of(tmp_path, f"<list><letter>{other}<body>b</body></letter></list>")
     with at_most(1 << 20):

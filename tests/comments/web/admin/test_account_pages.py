@@ -14,6 +14,7 @@ from comments.domain import records, roles
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.admin import signed_in
+from emulator import inprocess
 from tests.support.html import html_validator
 from tests.support.people import account_holders
 from tests.support.people.account_holders import OWNER, PASSWORD, SECRET, moderator
@@ -264,7 +265,7 @@ def test_a_form_that_no_page_of_ours_sent_is_refused_by_its_field(
 
 
 def test_if_the_store_does_not_answer_nobody_is_signed_in(
-    app: flask.Flask, short_deadline: connection.Store, engine, site
+    app: flask.Flask, short_deadline: connection.Store, engine: inprocess.Engine, site: records.Site
 ) -> None:
     client = app.test_client()
     with short_deadline.context():

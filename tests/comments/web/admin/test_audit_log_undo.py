@@ -95,7 +95,7 @@ def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
 
 def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> None:
     form = {"action": "hold", "networks": "203.0.113.0/24"}
-    desk.settle("/rules", act="put", id="r", **form)
+    desk.settle("/rules", act="put", id="r", **form)  # type: ignore[arg-type]
     entry = audit_log.log("demo")[0]
     assert "203.0.113" not in repr(entry)
     assert "Undo</button>" not in desk.page("/log")

@@ -80,7 +80,7 @@ def test_nobody_comes_to_a_role_by_signing_in_first(
     accepted = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert accepted.status_code == 303
     assert "moderator" in traveller.client.get("/admin").text
-    assert whose(provider).id == reader.id  # type: ignore[union-attr]
+    assert whose(provider).id == reader.id
     assert Traveller(app, provider).travel(DESK, provider="acme").status_code == 303
 
 
@@ -221,7 +221,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     asked = other.travel(DESK, provider="acme")
     assert asked.status_code == 200
     assert "__Host-flatthread=" not in str(asked.headers)
-    token = re.search(r'name="token" value="(\S{43})"', asked.text)[1]  # type: ignore[index]
+    token = re.search(r'name="token" value="(\S{43})"', asked.text)[1]
     assert other.client.get("/admin").status_code == 303
     wrong = other.send("/admin/sign-in/code", token=token, code="000000")
     assert wrong.status_code == 403
@@ -237,7 +237,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
         Traveller(app, provider).travel(DESK, provider="acme").text,
     )
     statuses = [
-        other.send("/admin/sign-in/code", token=again[1], code="000000").status_code  # type: ignore[index]
+        other.send("/admin/sign-in/code", token=again[1], code="000000").status_code
         for _ in range(password_login.PER_NAME.most)
     ]
     assert statuses[-1] == 429

@@ -93,7 +93,7 @@ def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
     assert after == before
     assert rulebook.read("demo").rules == ()
 
-    desk.settle("/rules", act="put", **form)
+    desk.settle("/rules", act="put", **form)  # type: ignore[arg-type]
     (rule,) = rulebook.read("demo").rules
     assert (rule.id, rule.words) == ("bets", ("casino*", "big win"))
     row = sample_threads.post(site, "a Big Win")
@@ -135,7 +135,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
         "keep_trailing_slash": "on", "cdn_seconds": "30", "categories": "cats, small dogs",
         "moderators": "ann@example.org", "freshness": "9",
     }  # fmt: skip
-    owner.settle("/settings", **form)
+    owner.settle("/settings", **form)  # type: ignore[arg-type]
     site = site_settings.get("demo")
     assert site.origins == ("https://demo.example", "https://www.demo.example:8443")
     assert (site.query_keys, site.cdn_seconds, site.freshness) == (("id", "page"), 30, 9)
@@ -149,7 +149,7 @@ def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: D
     assert entry.after == (
         "origins, query_keys, keep_trailing_slash, cdn_seconds, categories, moderators, freshness"
     )
-    owner.settle("/settings", **form)  # nothing is changed, and nothing noted
+    owner.settle("/settings", **form)  # type: ignore[arg-type]  # nothing is changed, and nothing noted
     assert len(audit_log.log("demo")) == 1
     for name, value in (
         ("origins", "demo.example"), ("origins", "javascript:alert(1)"), ("cdn_seconds", "61"),

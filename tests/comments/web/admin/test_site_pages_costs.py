@@ -47,7 +47,7 @@ class LargeSite:
     desk: Desk
     newest: str
 
-    def cost(self, path: str, **form: str) -> cost_meter.Cost:
+    def cost(self, path: str, **form: str) -> cost_meter.Reading:
         """What a page, or a form's answer, bills to a process that has just started."""
         for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
             each.forget(self.store)
@@ -163,7 +163,7 @@ def test_a_dry_run_reads_what_it_looks_at(sites: list[LargeSite]) -> None:
         )
 
 
-def _assert_bounded(what: str, costs: list[cost_meter.Cost], most: int, slack: int = 2) -> None:
+def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack: int = 2) -> None:
     """Hold the cost of both sizes to each other and to a bound.
 
     A scan of more than 300 entries comes in batches, and each of them bills a read. The first of

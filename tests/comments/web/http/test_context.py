@@ -25,7 +25,7 @@ def _network(peer: str, proxies: int = 0, *, on_app_engine: bool = False, **head
     "header", ["X_Forwarded_For", "X_Real_IP", "CF_Connecting_IP", "Forwarded"]
 )
 def test_what_a_client_says_of_itself_counts_for_nothing(header: str) -> None:
-    assert _network("192.0.2.1", **{header: "198.51.100.9"}) == "192.0.2.1"
+    assert _network("192.0.2.1", **{header: "198.51.100.9"}) == "192.0.2.1"  # type: ignore[arg-type]
     assert _network("192.0.2.1", X_Appengine_User_IP="198.51.100.9") == "192.0.2.1"
 
 
@@ -45,7 +45,7 @@ def test_behind_two_proxies_it_is_who_the_first_saw() -> None:
 
 def test_on_app_engine_it_is_who_app_engine_names() -> None:
     named = {"X_Appengine_User_IP": "203.0.113.5", "X_Forwarded_For": "1.1.1.1"}
-    assert _network("169.254.1.1", on_app_engine=True, **named) == "203.0.113.5"
+    assert _network("169.254.1.1", on_app_engine=True, **named) == "203.0.113.5"  # type: ignore[arg-type]
     assert _network("169.254.1.1", on_app_engine=True) == "unknown"
 
 

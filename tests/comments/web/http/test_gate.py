@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 import flask
 import pytest
@@ -149,7 +150,7 @@ PATHS = st.sampled_from([PAGE, "/", "/embed/demo?thread=t", "/admin/sign-in", "/
     ),
     proxies=st.integers(0, 2),
 )
-def test_no_nonsense_is_a_fault_of_ours(host, path, headers, proxies) -> None:
+def test_no_nonsense_is_a_fault_of_ours(host: Any, path: Any, headers: Any, proxies: Any) -> None:
     import grpc  # noqa: PLC0415 - only here
 
     with grpc.insecure_channel("127.0.0.1:1") as nowhere:

@@ -168,7 +168,7 @@ def test_what_goes_wrong_before_flask_is_asked_is_told_and_goes_wrong_as_ever(
         failed = [process.client.get(f"{SITE}?thread=other") for process in (quick, plain)]
     told = [each for each in caplog.records if each.levelname == "WARNING"]
     assert [each.message for each in told] == ["a page could not be made without Flask"]
-    assert "a fault of ours" in told[0].exc_text
+    assert "a fault of ours" in told[0].exc_text  # type: ignore[operator]
     assert [each.status_code for each in failed] == [500, 500]
     assert failed[0].get_json()["code"] == failed[1].get_json()["code"]
     assert quick.asked == 2

@@ -231,7 +231,7 @@ class TwoProcesses:
 
     def post(self, which: int) -> None:
         post(self.both[which], f"words {len(self.written)}")
-        self.written.append((self.now, self.written[-1][1] + 1))
+        self.written.append((self.now, self.written[-1][1] + 1))  # type: ignore[arg-type]
         self.least[which] = self.written[-1][1]
 
     def fold(self, which: int) -> None:

@@ -20,7 +20,7 @@ class Reader(threading.Thread):
 
     def __init__(
         self, app: flask.Flask, states: list[bytes], done: threading.Event, *, coding: str
-    ):
+    ) -> None:
         super().__init__()
         self.client, self.states, self.done = app.test_client(), states, done
         self.headers = {"Accept-Encoding": coding}

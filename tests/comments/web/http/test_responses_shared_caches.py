@@ -66,7 +66,7 @@ def _paths(app: flask.Flask, comments: list[str]) -> Iterator[str]:
             given = {**EXAMPLES, "comment_id": comment}
             with app.test_request_context():
                 yield (
-                    flask.url_for(rule.endpoint, **{name: given[name] for name in rule.arguments})
+                    flask.url_for(rule.endpoint, **{name: given[name] for name in rule.arguments})  # type: ignore[arg-type]
                     + query
                 )
 

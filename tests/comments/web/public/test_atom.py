@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
+from typing import Any
 
 import feedparser
 import msgspec
@@ -60,24 +61,24 @@ def made(entry: feeds.Entry = ENTRY, *, title: str = "Comments") -> bytes:
     return atom.document(head, feeds.Feed((entry,), WHEN))
 
 
-def test_the_form_of_a_feed_is_for_ever():
+def test_the_form_of_a_feed_is_for_ever() -> None:
     answer = msgspec.structs.replace(COMMENT, parent=ID, edited=datetime(2026, 1, 3, tzinfo=UTC))
     found = made(msgspec.structs.replace(ENTRY, comment=answer))
     assert found.decode() == GOLDEN
 
 
-def test_the_id_of_a_feed_is_for_ever():
+def test_the_id_of_a_feed_is_for_ever() -> None:
     secret = "a secret of the tests"
     assert atom.feed_id(secret, "demo") == "urn:uuid:33e4e64c-931e-7503-ce12-ce012d9b1582"
     assert atom.feed_id(secret, "demo", "page") == "urn:uuid:318227df-8252-e4e1-d12a-dc7b78238932"
 
 
-def test_feeds_of_other_threads_sites_and_installations_have_other_ids():
+def test_feeds_of_other_threads_sites_and_installations_have_other_ids() -> None:
     asked = [("a", "demo"), ("b", "demo"), ("a", "other"), ("a", "demo", "x"), ("a", "demo", "y")]
     assert len({atom.feed_id(*each) for each in asked}) == len(asked)
 
 
-def test_a_feed_without_comments_is_valid():
+def test_a_feed_without_comments_is_valid() -> None:
     found = feedparser.parse(atom.document(HEAD, feeds.Feed((), None)))
     assert (found.bozo, found.entries) == (False, [])
     assert found.feed.updated == "1970-01-01T00:00:00Z"
@@ -87,7 +88,7 @@ def test_a_feed_without_comments_is_valid():
     "text",
     ["]]>", "<script>alert(1)</script>", "&lt;b&gt;", 'a"b', "a\u2028b", "\x00\x0b\ufffe\ud800"],
 )
-def test_no_text_ends_its_element(text):
+def test_no_text_ends_its_element(text: str) -> None:
     comment = msgspec.structs.replace(COMMENT, author=presentation.Author(text, ""), html=text)
     entry = feeds.Entry(comment, NAME, text, text)
     root = ET.fromstring(made(entry, title=text))  # noqa: S314 - our own
@@ -100,7 +101,7 @@ def test_no_text_ends_its_element(text):
 
 
 @given(st.text(), st.text(), st.text())
-def test_any_text_makes_a_document_that_parses(title, name, html):
+def test_any_text_makes_a_document_that_parses(title: Any, name: Any, html: Any) -> None:
     comment = msgspec.structs.replace(COMMENT, author=presentation.Author(name, name), html=html)
     found = feedparser.parse(made(feeds.Entry(comment, NAME, title, title), title=title))
     assert found.bozo is False, found.get("bozo_exception")

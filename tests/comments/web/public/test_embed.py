@@ -2,9 +2,12 @@
 
 import re
 
+import flask.testing
 import pytest
 
+from comments.domain import records
 from comments.posting import own_comment
+from comments.store import connection
 from comments.web.http import request_shapes
 from comments.web.public import nesting
 from tests.conftest import ROOT
@@ -24,8 +27,8 @@ ORDERS = ("thread", "recent", "best", "oldest", "newest")
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
 @pytest.mark.parametrize("form", ["", "/fragment"])
 def test_an_import_shows_every_comment_once_in_the_order_of_the_floor(
-    client, open_store, limit, form
-):
+    client: flask.testing.FlaskClient, open_store: connection.Store, limit: int, form: str
+) -> None:
     threads = imported(open_store, IMPORTED)
     assert sum(map(len, threads.values())) > 10
     for thread, rows in threads.items():
@@ -34,7 +37,9 @@ def test_an_import_shows_every_comment_once_in_the_order_of_the_floor(
 
 
 @pytest.mark.slow
-def test_a_real_import_shows_every_comment_once_and_is_valid(client, open_store):
+def test_a_real_import_shows_every_comment_once_and_is_valid(
+    client: flask.testing.FlaskClient, open_store: connection.Store
+) -> None:
     threads = imported(open_store, optional_tools.real_export("disqus/benbalter-1145.xml"))
     assert sum(map(len, threads.values())) > 1_000
     documents = []
@@ -46,7 +51,9 @@ def test_a_real_import_shows_every_comment_once_and_is_valid(client, open_store)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_order_is_that_of_the_api(client, compacted_page, order):
+def test_every_order_is_that_of_the_api(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment], order: str
+) -> None:
     path = "/api/v1/sites/demo/comments"
     listed = client.get(path, query_string={"thread": "page", "order": order}).json
     expected = [comment["id"] for comment in listed["comments"]]
@@ -54,7 +61,9 @@ def test_every_order_is_that_of_the_api(client, compacted_page, order):
     assert len(expected) == len(compacted_page)
 
 
-def test_every_order_of_the_api_is_linked(client, compacted_page):
+def test_every_order_of_the_api_is_linked(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     labels = {label: order for order, label in nesting._ORDERS.items()}
     assert set(labels.values()) == set(request_shapes.Order)
     for order in request_shapes.Order:
@@ -64,13 +73,17 @@ def test_every_order_of_the_api_is_linked(client, compacted_page):
         assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
 
 
-def test_a_thread_that_was_never_folded_shows_too(client, open_store, site):
+def test_a_thread_that_was_never_folded_shows_too(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
     assert walk(client, limit=3) == [rows[text].id for text in sample_threads.ORDER]
 
 
-def test_a_thread_is_named_by_its_page_as_well(client, open_store, site):
+def test_a_thread_is_named_by_its_page_as_well(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         row = sample_threads.post(site, "hello", thread="blog.example/a")
     assert walk(client, thread="blog.example/a") == [row.id]
@@ -81,13 +94,17 @@ def test_a_thread_is_named_by_its_page_as_well(client, open_store, site):
 # --- Places --------------------
 
 
-def test_lists_are_nested_as_the_comments_are(client, compacted_page):
+def test_lists_are_nested_as_the_comments_are(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     levels = {row.id: row.level for row in compacted_page.values()}
     assert get(client).depths == levels
     assert set(get(client, order="newest").depths.values()) == {0}
 
 
-def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(client, compacted_page):
+def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     first = get(client, limit=2)
     second = get(client, **first.next)
     assert second.depths[compacted_page["1.1.1"].id] == 0
@@ -95,23 +112,31 @@ def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(client, com
     assert any(values.get("href", "").endswith(target) for _, values in second.elements)
 
 
-def test_a_flat_page_names_whom_a_comment_answers(client, compacted_page):
+def test_a_flat_page_names_whom_a_comment_answers(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     assert "in reply to author of 1.1" in get(client, order="oldest").text
 
 
-def test_a_permalink_leads_to_a_page_with_the_comment(client, compacted_page):
+def test_a_permalink_leads_to_a_page_with_the_comment(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     for row in compacted_page.values():
         page = get(client, around=row.id, limit=2)
         assert row.id in page.ids
 
 
-def test_a_comment_and_its_replies_are_a_page_of_their_own(client, compacted_page):
+def test_a_comment_and_its_replies_are_a_page_of_their_own(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     below = [compacted_page[text].id for text in ("1", "1.1", "1.1.1", "1.1.2", "1.2")]
     assert walk(client, below=compacted_page["1"].id) == below
     assert walk(client, below=compacted_page["1"].id, limit=2) == below
 
 
-def test_deep_replies_are_offered_as_a_page(client, open_store, site):
+def test_deep_replies_are_offered_as_a_page(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         row = sample_threads.post(site, "0")
         chain = [row] + [row := sample_threads.post(site, str(n), row.id) for n in range(1, 8)]
@@ -126,7 +151,9 @@ def test_deep_replies_are_offered_as_a_page(client, open_store, site):
     assert page.ids == [row.id for row in chain]
 
 
-def test_numbers_of_replies_are_said(client, compacted_page):
+def test_numbers_of_replies_are_said(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     assert re.findall(r"\d+ repl\w+", get(client).text) == [
         "4 replies",
         "2 replies",
@@ -134,7 +161,9 @@ def test_numbers_of_replies_are_said(client, compacted_page):
     ]
 
 
-def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, site):
+def test_a_removed_comment_keeps_its_place_and_nothing_else(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         top = sample_threads.post(site, "secret words")
         sample_threads.post(site, "answer", top.id)
@@ -149,7 +178,12 @@ def test_a_removed_comment_keeps_its_place_and_nothing_else(client, open_store, 
 # --- Documents --------------------
 
 
-def test_every_kind_of_page_is_valid(client, open_store, site, compacted_page):
+def test_every_kind_of_page_is_valid(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    compacted_page: dict[str, records.Comment],
+) -> None:
     with open_store.context():
         body = "**x**\n\n| a | b |\n|-|-|\n| [y](/relative) | 1 |"
         sample_threads.post(site, body, thread="markdown", author=ADA)
@@ -175,12 +209,14 @@ def test_every_kind_of_page_is_valid(client, open_store, site, compacted_page):
     assert html_validator.complaints(documents) == [[]] * len(documents)
 
 
-def test_the_validator_complains():
+def test_the_validator_complains() -> None:
     page = "<!doctype html><html><head></head><body><p><ol>x</ol></body></html>"
     assert html_validator.complaints([page]) != [[]]
 
 
-def test_a_fragment_is_a_part_without_scripts(client, compacted_page):
+def test_a_fragment_is_a_part_without_scripts(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     response = client.get("/embed/demo/fragment?thread=page&limit=3")
     page = html_reader.Document(response.text)
     assert page.tags[0] == "section"
@@ -193,7 +229,9 @@ def test_a_fragment_is_a_part_without_scripts(client, compacted_page):
     assert response.headers["Link"].endswith('>; rel="next"')
 
 
-def test_a_builder_walks_the_fragments_by_their_headers(client, compacted_page):
+def test_a_builder_walks_the_fragments_by_their_headers(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     path, found = "?thread=page&limit=3", []
     while path:
         response = client.get(f"/embed/demo/fragment{path}")
@@ -203,13 +241,17 @@ def test_a_builder_walks_the_fragments_by_their_headers(client, compacted_page):
     assert found == [compacted_page[text].id for text in sample_threads.ORDER]
 
 
-def test_a_thread_nobody_wrote_in_is_an_empty_page_for_no_index(client):
+def test_a_thread_nobody_wrote_in_is_an_empty_page_for_no_index(
+    client: flask.testing.FlaskClient,
+) -> None:
     page = get(client, thread="nobody")
     assert "No comments yet." in page.text
     assert ("meta", {"name": "robots", "content": "noindex"}) in page.elements
 
 
-def test_times_are_machine_readable(client, compacted_page):
+def test_times_are_machine_readable(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     times = [values["datetime"] for tag, values in get(client).elements if tag == "time"]
     assert times[0] == "2026-01-02T03:04:05Z"
     assert len(times) == len(compacted_page)

@@ -1,10 +1,12 @@
 """Threads as HTML: what is refused, who may frame a page, when it is sent again, what it costs."""
 
 import gzip
+from typing import Any
 
 import flask
 import pytest
 
+from comments.domain import records
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
@@ -43,7 +45,14 @@ from tests.support.threads import sample_threads
     ],
 )
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_a_bad_query_is_a_page_that_names_it(client, compacted_page, query, status, named, form):
+def test_a_bad_query_is_a_page_that_names_it(
+    client: Any,
+    compacted_page: dict[str, records.Comment],
+    query: str,
+    status: int,
+    named: str,
+    form: str,
+) -> None:
     response = client.get(f"/embed/demo{form}?{query}")
     assert response.status_code == status
     assert response.content_type == "text/html; charset=utf-8"
@@ -55,26 +64,32 @@ def test_a_bad_query_is_a_page_that_names_it(client, compacted_page, query, stat
 
 
 @pytest.mark.parametrize("site_id", ["nobody", "UPPER", "a.b", "%3Cb%3E", "x" * 5_000])
-def test_an_unknown_site_is_a_page_that_says_so(client, site_id):
+def test_an_unknown_site_is_a_page_that_says_so(client: Any, site_id: str) -> None:
     response = client.get(f"/embed/{site_id}?thread=page")
     assert (response.status_code, response.mimetype) == (404, "text/html")
     assert "no such site" in response.text
     assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
 
 
-def test_a_comment_of_another_thread_is_refused_by_name(client, compacted_page):
+def test_a_comment_of_another_thread_is_refused_by_name(
+    client: Any, compacted_page: dict[str, records.Comment]
+) -> None:
     for name in ("around", "below"):
         response = client.get(f"/embed/demo?thread=other&{name}={compacted_page['1'].id}")
         assert (response.status_code, name in response.text) == (400, True)
 
 
-def test_a_cursor_of_another_order_is_refused(client, compacted_page):
+def test_a_cursor_of_another_order_is_refused(
+    client: Any, compacted_page: dict[str, records.Comment]
+) -> None:
     cursor = get(client, limit=2).next["cursor"]
     response = client.get(f"/embed/demo?thread=page&order=recent&cursor={cursor}")
     assert (response.status_code, "cursor" in response.text) == (400, True)
 
 
-def test_a_store_that_does_not_answer_is_a_page_too(client, engine, short_deadline):
+def test_a_store_that_does_not_answer_is_a_page_too(
+    client: Any, engine: inprocess.Engine, short_deadline: connection.Store
+) -> None:
     engine.close()
     response = client.get("/embed/demo?thread=page")
     assert (response.status_code, response.mimetype) == (503, "text/html")
@@ -84,7 +99,9 @@ def test_a_store_that_does_not_answer_is_a_page_too(client, engine, short_deadli
 # --- Headers --------------------
 
 
-def test_only_the_sites_own_pages_may_frame_it(client, open_store, site):
+def test_only_the_sites_own_pages_may_frame_it(
+    client: Any, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         site_settings.change("demo", origins=["https://a.example", "http://b.example:81"])
     policy = client.get("/embed/demo?thread=page").headers["Content-Security-Policy"]
@@ -96,12 +113,14 @@ def test_only_the_sites_own_pages_may_frame_it(client, open_store, site):
     assert "unsafe" not in policy
 
 
-def test_a_refusal_may_be_framed_like_the_page(client, site):
+def test_a_refusal_may_be_framed_like_the_page(client: Any, site: records.Site) -> None:
     policy = client.get("/embed/demo?thread=").headers["Content-Security-Policy"]
     assert policy.endswith("frame-ancestors http://localhost:8080")
 
 
-def test_a_stored_origin_cannot_add_a_rule(client, open_store, site, monkeypatch):
+def test_a_stored_origin_cannot_add_a_rule(
+    client: Any, open_store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(site_settings, "checked_origin", lambda origin: origin)
     with open_store.context():
         site_settings.change("demo", origins=["https://a;script-src", "https://*"])
@@ -110,7 +129,13 @@ def test_a_stored_origin_cannot_add_a_rule(client, open_store, site, monkeypatch
 
 
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_an_unchanged_page_is_not_sent_again(client, open_store, site, compacted_page, form):
+def test_an_unchanged_page_is_not_sent_again(
+    client: Any,
+    open_store: connection.Store,
+    site: records.Site,
+    compacted_page: dict[str, records.Comment],
+    form: str,
+) -> None:
     path = f"/embed/demo{form}?thread=page"
     first = client.get(path)
     assert first.headers["Cache-Control"] == "no-cache"
@@ -127,8 +152,12 @@ def test_an_unchanged_page_is_not_sent_again(client, open_store, site, compacted
 
 
 def test_a_page_is_rendered_once_until_it_changes(
-    client, open_store, site, compacted_page, monkeypatch
-):
+    client: Any,
+    open_store: connection.Store,
+    site: records.Site,
+    compacted_page: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     made = []
     render = flask.render_template
     monkeypatch.setattr(
@@ -151,7 +180,9 @@ def test_a_page_is_rendered_once_until_it_changes(
     assert len(made) == 3
 
 
-def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, site):
+def test_what_a_page_says_besides_comments_is_in_its_tag(
+    client: Any, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         sample_threads.post(site, "hello", url="http://localhost:8080/a")
         sample_threads.post(site, "again")
@@ -170,8 +201,8 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(client, open_store, sit
 
 
 def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(
-    client, open_store, compacted_page
-):
+    client: Any, open_store: connection.Store, compacted_page: dict[str, records.Comment]
+) -> None:
     with open_store.context():
         site_settings.change("demo", cdn_seconds=5)
     for form in ("", "/fragment"):
@@ -179,7 +210,9 @@ def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(
         assert "s-maxage=5" in kept
 
 
-def test_a_page_is_compressed_for_who_takes_it(client, compacted_page):
+def test_a_page_is_compressed_for_who_takes_it(
+    client: Any, compacted_page: dict[str, records.Comment]
+) -> None:
     response = client.get("/embed/demo?thread=page", headers={"Accept-Encoding": "gzip"})
     assert response.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(response.data) == client.get("/embed/demo?thread=page").data
@@ -193,8 +226,13 @@ PATHS = ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment")
 
 @pytest.mark.parametrize("query", ["", "&order=recent", "&order=best", "&order=newest"])
 def test_a_page_costs_what_the_json_page_costs(
-    client, engine: inprocess.Engine, open_store, site, compacted_page, query
-):
+    client: Any,
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    site: records.Site,
+    compacted_page: dict[str, records.Comment],
+    query: str,
+) -> None:
     def cost(path: str) -> tuple[int, int, int]:
         with testing.meter(engine) as met:
             assert client.get(f"{path}?thread=page{query}").status_code == 200
@@ -215,8 +253,11 @@ def test_a_page_costs_what_the_json_page_costs(
 
 
 def test_a_page_below_a_comment_costs_what_its_replies_cost(
-    client, engine: inprocess.Engine, open_store, compacted_page
-):
+    client: Any,
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    compacted_page: dict[str, records.Comment],
+) -> None:
     client.get("/embed/demo?thread=page")  # the site
     costs = []
     for path in (
@@ -231,8 +272,8 @@ def test_a_page_below_a_comment_costs_what_its_replies_cost(
 
 
 def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
-    client, open_store, site
-):
+    client: Any, open_store: connection.Store, site: records.Site
+) -> None:
     def shown() -> str:
         return get(client).linked_data["headline"]
 

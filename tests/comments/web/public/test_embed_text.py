@@ -4,11 +4,13 @@ import json
 import re
 from typing import Any
 
+import flask.testing
 import pytest
 
 from comments.domain import records
 from comments.domain.text import cleaning
 from comments.sites import site_settings, thread_info
+from comments.store import connection
 from tests.support.html import html_reader
 from tests.support.html.embedded_threads import ADA, PAYLOADS, get
 from tests.support.threads import sample_threads
@@ -16,7 +18,13 @@ from tests.support.threads import sample_threads
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_names_and_titles_are_text(client, open_store, site, payload, form):
+def test_names_and_titles_are_text(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    payload: Any,
+    form: str,
+) -> None:
     with open_store.context():
         sample_threads.post(site, "plain", thread="plain", title="plain")
         sample_threads.post(
@@ -36,7 +44,12 @@ def test_names_and_titles_are_text(client, open_store, site, payload, form):
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_the_data_block_cannot_be_left(client, open_store, site, payload):
+def test_the_data_block_cannot_be_left(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    payload: Any,
+) -> None:
     with open_store.context():
         sample_threads.post(site, payload, title=payload, author=ADA)
     source = client.get("/embed/demo?thread=page").text
@@ -58,7 +71,9 @@ def test_the_data_block_cannot_be_left(client, open_store, site, payload):
         'http://evil.example/"><script>alert(1)</script>',
     ],
 )
-def test_an_address_elsewhere_is_shown_nowhere(client, open_store, site, url):
+def test_an_address_elsewhere_is_shown_nowhere(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site, url: str
+) -> None:
     with open_store.context():
         sample_threads.post(site, "hello", url=url)
     source = client.get("/embed/demo?thread=page").text
@@ -71,13 +86,15 @@ def test_an_address_elsewhere_is_shown_nowhere(client, open_store, site, url):
 @pytest.mark.parametrize(
     "rest", [".evil.example/", "@evil.example/", "1/", "\\@evil.example/", ":1"]
 )
-def test_an_address_that_only_starts_like_the_site_is_none(rest):
+def test_an_address_that_only_starts_like_the_site_is_none(rest: str) -> None:
     site = records.Site("demo", ("http://localhost:8080",), "AB", 2)
     url = f"http://localhost:8080{rest}"
     assert thread_info.address(url, site) == ""
 
 
-def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_store, site):
+def test_an_address_on_the_site_is_the_canonical_one_and_escaped(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     url = "http://localhost:8080/a?b='\"><c>&d"
     with open_store.context():
         row = sample_threads.post(site, "hello", url=f"{url}#top")
@@ -99,12 +116,16 @@ def test_an_address_on_the_site_is_the_canonical_one_and_escaped(client, open_st
         ("http://blog.example.evil.example/", ""),
     ],
 )
-def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(url, address):
+def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(
+    url: str, address: str
+) -> None:
     origins = ("https://old.example:8443", "https://blog.example", "http://old.example")
     assert thread_info.address(url, records.Site("demo", origins, "AB", 2)) == address
 
 
-def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store, site):
+def test_an_origin_that_was_withdrawn_is_no_address_any_more(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         sample_threads.post(site, "hello", url="http://localhost:8080/a")
         assert get(client).links("canonical")
@@ -112,7 +133,11 @@ def test_an_origin_that_was_withdrawn_is_no_address_any_more(client, open_store,
     assert get(client).links("canonical") == []
 
 
-def test_a_stored_website_that_is_no_web_address_is_no_link(client, compacted_page, monkeypatch):
+def test_a_stored_website_that_is_no_web_address_is_no_link(
+    client: flask.testing.FlaskClient,
+    compacted_page: dict[str, records.Comment],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(cleaning, "clean_website", lambda raw: raw)
     body = {"name": "Mallory", "body": "hi", "website": "javascript:alert(1)"}
     assert client.post("/api/v1/sites/demo/comments?thread=m", json=body).status_code == 201
@@ -129,7 +154,9 @@ def _storable(payload: str) -> str:
 # --- Linked data --------------------
 
 
-def test_it_says_what_the_page_says(client, open_store, site):
+def test_it_says_what_the_page_says(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     url = "http://localhost:8080/a"
     website = "https://ada.example/"
     with open_store.context():
@@ -154,7 +181,9 @@ def test_it_says_what_the_page_says(client, open_store, site):
     assert (second["@type"], second["url"]) == ("Comment", f"{url}#comment-{reply.id}")
 
 
-def test_every_page_lists_its_own_comments_nested(client, compacted_page):
+def test_every_page_lists_its_own_comments_nested(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
+) -> None:
     def count(part: dict[str, Any]) -> int:
         return sum(1 + count(each) for each in part.get("comment", ()))
 

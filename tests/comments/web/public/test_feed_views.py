@@ -2,8 +2,10 @@
 
 import gzip
 from datetime import timedelta
+from typing import Any
 
 import feedparser
+import flask.testing
 import pytest
 
 from comments.domain import records
@@ -12,7 +14,7 @@ from comments.reading import feeds
 from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view, view_cache
 from comments.sites import site_settings
-from comments.store import reads
+from comments.store import connection, reads
 from comments.web.http import responses
 from emulator import inprocess, testing
 from tests.support.threads import sample_threads
@@ -22,7 +24,7 @@ NEWEST = ["3", "2.1", "2", "1.2", "1.1.2", "1.1.1", "1.1", "1"]
 EMAIL = "canary@private.example"
 
 
-def read(client, path=THREAD, **headers):
+def read(client: flask.testing.FlaskClient, path: str = THREAD, **headers: Any) -> Any:
     response = client.get(path, headers=headers)
     assert response.status_code == 200, response.text
     assert response.content_type == "application/atom+xml; charset=utf-8"
@@ -32,18 +34,18 @@ def read(client, path=THREAD, **headers):
     return found
 
 
-def texts(found):
+def texts(found: Any) -> Any:
     return [
         entry.content[0].value.removeprefix("<p>").removesuffix("</p>") for entry in found.entries
     ]
 
 
-def fold(name="page"):
+def fold(name: str = "page") -> None:
     folded = compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", name))
-    compactor.clear(folded)
+    compactor.clear(folded)  # type: ignore[arg-type]
 
 
-def forget(store):
+def forget(store: connection.Store) -> None:
     """Be a process that has just started, but for its copies of the site and its threads."""
     for each in (view_cache.HOLDINGS, responses.PAGES):
         each.forget(store)
@@ -54,7 +56,13 @@ def forget(store):
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
 @pytest.mark.parametrize("is_folded", [True, False])
-def test_a_feed_is_newest_first(client, open_store, site, path, is_folded):
+def test_a_feed_is_newest_first(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    path: Any,
+    is_folded: bool,
+) -> None:
     with open_store.context():
         sample_threads.grow(site, sample_threads.TREE)
         if is_folded:
@@ -62,7 +70,12 @@ def test_a_feed_is_newest_first(client, open_store, site, path, is_folded):
     assert texts(read(client, path)) == NEWEST
 
 
-def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(client, open_store, site, monkeypatch):
+def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with open_store.context():
         for number in range(300):
             sample_threads.post(
@@ -78,7 +91,9 @@ def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(client, open_store, site
     assert texts(read(client)) == ["new", *expected[: feeds.LIMIT - 1]]
 
 
-def test_equal_times_stand_in_one_order_whatever_they_are_read_from(client, open_store, site):
+def test_equal_times_stand_in_one_order_whatever_they_are_read_from(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         for number in range(10):
             sample_threads.post(site, f"{number}")
@@ -89,7 +104,9 @@ def test_equal_times_stand_in_one_order_whatever_they_are_read_from(client, open
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_what_was_retracted_is_gone(client, open_store, site, path):
+def test_what_was_retracted_is_gone(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site, path: Any
+) -> None:
     with open_store.context():
         grown = sample_threads.grow(site, sample_threads.TREE)
         fold()
@@ -105,12 +122,14 @@ def test_what_was_retracted_is_gone(client, open_store, site, path):
     assert texts(read(client, path)) == left
 
 
-def retract(row):
+def retract(row: Any) -> None:
     now = sample_threads.START + timedelta(days=2)
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=now)
 
 
-def test_a_feed_says_when_it_last_changed(client, open_store, site):
+def test_a_feed_says_when_it_last_changed(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         grown = sample_threads.grow(site, sample_threads.TREE)
     assert read(client).feed.updated == "2026-01-02T03:11:05Z"
@@ -120,7 +139,9 @@ def test_a_feed_says_when_it_last_changed(client, open_store, site):
     assert read(client, SITE).feed.updated == "2026-01-02T03:10:05Z"
 
 
-def test_an_entry_leads_to_its_place_on_the_sites_page(client, open_store, site):
+def test_an_entry_leads_to_its_place_on_the_sites_page(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         row = sample_threads.post(
             site, "here", url="http://localhost:8080/a?b=c&d#e", title="A page"
@@ -137,8 +158,12 @@ def test_an_entry_leads_to_its_place_on_the_sites_page(client, open_store, site)
 @pytest.mark.parametrize("url", ["", "https://evil.example/a", "http://localhost.evil.example/"])
 @pytest.mark.parametrize("path", [SITE, THREAD])
 def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
-    client, open_store, site, path, url
-):
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    path: Any,
+    url: str,
+) -> None:
     with open_store.context():
         sample_threads.post(site, "here", url=url)
     found = read(client, path)
@@ -149,7 +174,9 @@ def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
     assert f'id="{entry.link.partition("#")[2]}"' in page.text
 
 
-def test_a_sites_feed_holds_its_threads_and_no_other_sites(client, open_store, site):
+def test_a_sites_feed_holds_its_threads_and_no_other_sites(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         other = site_settings.add(
             "other",
@@ -166,12 +193,16 @@ def test_a_sites_feed_holds_its_threads_and_no_other_sites(client, open_store, s
     assert texts(read(client, "/feeds/other")) == ["1"]
 
 
-def test_a_thread_nobody_wrote_in_is_an_empty_feed(client, site):
+def test_a_thread_nobody_wrote_in_is_an_empty_feed(
+    client: flask.testing.FlaskClient, site: records.Site
+) -> None:
     assert read(client).entries == []
     assert read(client, SITE).entries == []
 
 
-def test_a_feed_holds_nothing_personal(client, open_store, site):
+def test_a_feed_holds_nothing_personal(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     author = records.Author("Ann", "https://ann.example/", EMAIL, "g:secret-canary")
     with open_store.context():
         sample_threads.post(site, "hello", author=author)
@@ -182,7 +213,9 @@ def test_a_feed_holds_nothing_personal(client, open_store, site):
         assert "canary" not in text
 
 
-def test_the_host_that_a_request_names_is_nowhere_in_a_feed(client, open_store, site):
+def test_the_host_that_a_request_names_is_nowhere_in_a_feed(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         sample_threads.post(site, "hello")
     for path in (SITE, THREAD):
@@ -193,7 +226,9 @@ def test_the_host_that_a_request_names_is_nowhere_in_a_feed(client, open_store, 
         assert spoofed.data == plain.data
 
 
-def test_a_threads_page_names_its_feed(client, site):
+def test_a_threads_page_names_its_feed(
+    client: flask.testing.FlaskClient, site: records.Site
+) -> None:
     link = 'href="../feeds/demo/thread?thread=a%26b" type="application/atom+xml"'
     assert link in client.get("/embed/demo?thread=a%26b").text
     read(client, "/feeds/demo/thread?thread=a%26b")
@@ -219,7 +254,9 @@ def test_a_threads_page_names_its_feed(client, site):
         ("/feeds/", 404, ""),
     ],
 )
-def test_a_bad_question_is_refused_by_field(client, path, status, named):
+def test_a_bad_question_is_refused_by_field(
+    client: flask.testing.FlaskClient, path: str, status: int, named: str
+) -> None:
     response = client.get(path)
     assert (response.status_code, response.mimetype) == (status, "application/problem+json")
     assert response.json.get("field", "") == named
@@ -228,7 +265,13 @@ def test_a_bad_question_is_refused_by_field(client, path, status, named):
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
 @pytest.mark.parametrize("is_folded", [True, False])
-def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_folded):
+def test_an_unchanged_feed_is_not_sent_again(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    path: Any,
+    is_folded: bool,
+) -> None:
     with open_store.context():
         grown = sample_threads.grow(site, sample_threads.TREE)
         if is_folded:
@@ -255,7 +298,9 @@ def test_an_unchanged_feed_is_not_sent_again(client, open_store, site, path, is_
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_a_feed_is_compressed_for_who_wants_it(client, compacted_page, path):
+def test_a_feed_is_compressed_for_who_wants_it(
+    client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment], path: Any
+) -> None:
     plain = client.get(path)
     packed = client.get(path, headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
@@ -264,7 +309,9 @@ def test_a_feed_is_compressed_for_who_wants_it(client, compacted_page, path):
     assert "Accept-Encoding" in packed.headers["Vary"]
 
 
-def test_a_cache_in_front_may_answer_as_for_pages(client, open_store, site):
+def test_a_cache_in_front_may_answer_as_for_pages(
+    client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
+) -> None:
     with open_store.context():
         site_settings.change("demo", cdn_seconds=5)
     for path in (SITE, THREAD):
@@ -274,7 +321,9 @@ def test_a_cache_in_front_may_answer_as_for_pages(client, open_store, site):
 # --- Cost --------------------
 
 
-def cost(client, engine: inprocess.Engine, path: str) -> tuple[int, int, int]:
+def cost(
+    client: flask.testing.FlaskClient, engine: inprocess.Engine, path: str
+) -> tuple[int, int, int]:
     with testing.meter(engine) as met:
         assert client.get(path).status_code == 200
     return met.reads, met.writes, met.small
@@ -282,8 +331,13 @@ def cost(client, engine: inprocess.Engine, path: str) -> tuple[int, int, int]:
 
 @pytest.mark.parametrize(("size", "costs"), [(10, (0, 1)), (1_500, (1, 2)), (3_000, (2, 32))])
 def test_a_small_threads_feed_costs_its_directory_and_bucket(
-    client, engine, open_store, site, size, costs
-):
+    client: flask.testing.FlaskClient,
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    site: records.Site,
+    size: int,
+    costs: tuple[int, ...],
+) -> None:
     lines, reads = costs
     author = records.Author("Ann", id="g:ann")
     with open_store.context():
@@ -298,7 +352,12 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
     assert cost(client, engine, THREAD) == (0, 0, 0)
 
 
-def test_a_sites_feed_costs_one_read_until_it_changes(client, engine, open_store, site):
+def test_a_sites_feed_costs_one_read_until_it_changes(
+    client: flask.testing.FlaskClient,
+    engine: inprocess.Engine,
+    open_store: connection.Store,
+    site: records.Site,
+) -> None:
     with open_store.context():
         for number in range(100):
             now = sample_threads.START + timedelta(seconds=number)
@@ -318,14 +377,17 @@ def test_a_sites_feed_costs_one_read_until_it_changes(client, engine, open_store
 
 
 def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
-    client, open_store, site, monkeypatch
-):
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The tag must be that of the bytes: the feed that was named first is never sent."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
     lookup, waiting = reads.lookup, [rows["3"], rows["2.1"]]
 
-    def meanwhile(kind, names):
+    def meanwhile(kind: Any, names: Any) -> Any:
         if waiting:
             retract(waiting.pop())
         return lookup(kind, names)
@@ -338,12 +400,17 @@ def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
     assert (again.data, again.headers["ETag"]) == (first.data, first.headers["ETag"])
 
 
-def test_a_site_that_never_rests_is_answered_by_bytes(client, open_store, site, monkeypatch):
+def test_a_site_that_never_rests_is_answered_by_bytes(
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
     lookup, waiting = reads.lookup, list(rows.values())
 
-    def meanwhile(kind, names):
+    def meanwhile(kind: Any, names: Any) -> Any:
         retract(waiting.pop())
         return lookup(kind, names)
 
@@ -354,16 +421,19 @@ def test_a_site_that_never_rests_is_answered_by_bytes(client, open_store, site, 
 
 
 def test_a_long_thread_that_changes_while_its_feed_is_read_is_named_by_its_bytes(
-    client, open_store, site, monkeypatch
-):
+    client: flask.testing.FlaskClient,
+    open_store: connection.Store,
+    site: records.Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with open_store.context():
         for number in range(300):
             sample_threads.post(site, f"{number}")
         fold()
     newest, waiting = feeds._newest, ["new"]
 
-    def meanwhile(name):
-        found = newest(name)
+    def meanwhile(name: str) -> Any:
+        found = newest(name)  # type: ignore[arg-type]
         while waiting:
             sample_threads.post(site, waiting.pop(), now=sample_threads.START + timedelta(days=1))
         return found

@@ -5,11 +5,13 @@ import json
 import re
 from pathlib import Path
 
+import flask.testing
 import pytest
 from flask.testing import FlaskClient
 
 from comments.store import connection
 from comments.web.public import minify, service_pages
+from emulator import inprocess
 
 FILES = sorted(service_pages._STATIC.glob("*/*"))
 
@@ -24,12 +26,12 @@ def test_health_needs_no_site(app_without_site: FlaskClient) -> None:
 
 
 @pytest.fixture
-def app_without_site(app) -> FlaskClient:
+def app_without_site(app: flask.Flask) -> FlaskClient:
     return app.test_client()
 
 
 def test_a_process_without_its_store_is_not_healthy(
-    client: FlaskClient, short_deadline: connection.Store, engine
+    client: FlaskClient, short_deadline: connection.Store, engine: inprocess.Engine
 ) -> None:
     engine.close()
     response = client.get("/healthz")
