@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-_WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
-_WARMED = 32  # threads of it at most: Python runs faster what it has run some dozen times
+WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
+WARMED = 32  # threads of it at most: Python runs faster what it has run some dozen times
 _CUT = 4  # of them that are asked for their first comment, too
 _QUIET = 2.0  # seconds of a process before it looks for what others left; readers come first
 _SITE = re.compile(
@@ -174,10 +174,10 @@ def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:
     `ask(target, coding, seconds)` has this process answer a GET that accepts that coding, the whole
     way that readers' requests go, and gives up after so many seconds.
     """
-    end = time.monotonic() + _WARMING
+    end = time.monotonic() + WARMING
     try:
-        with context.of(app).store.context(), connection.within(_WARMING):
-            asked = [_first_page(name) for name in directories.some(_WARMED)]
+        with context.of(app).store.context(), connection.within(WARMING):
+            asked = [_first_page(name) for name in directories.some(WARMED)]
         # Short threads have no second page: a page of one comment names it.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
         # The first page in each coding takes the way through Flask, the others the shorter one.

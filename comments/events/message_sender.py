@@ -6,7 +6,7 @@ and what is done after each attempt. A *channel* knows the recipients of its que
 What must stay true:
 
 - A recipient that is slow or dead holds up no other: queues are served by several threads, each for
-  `_TURN` seconds and one attempt at most, and a queue is left after an attempt that failed.
+  `TURN` seconds and one attempt at most, and a queue is left after an attempt that failed.
 - Whatever fails leaves its message in the store: a round ends, however its recipients behave.
 - Nothing is counted as a failure of a recipient that is ours.
 """
@@ -31,8 +31,8 @@ _log = logging.getLogger("flatthread")
 OUTBOUND = per_process.PerProcess(safe_http.Client)  # for webhooks and identity providers
 SWEEP_EVERY = 30.0  # seconds between two rounds when nothing happens here
 THREADS = 8  # of one round; an attempt takes ten seconds at most
-_TURN = 5.0  # seconds that a queue is served before others have their turn
-_QUEUES = 200  # found at once
+TURN = 5.0  # seconds that a queue is served before others have their turn
+QUEUES = 200  # found at once
 _MESSAGES = 50  # of one queue, found at once
 
 
@@ -106,7 +106,7 @@ def serve(
     """
     end = time.monotonic() + within
     done, after = Done(), ""
-    while time.monotonic() < end and (names := message_queue.queues(_QUEUES, after=after)):
+    while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
         # Not before: whoever has nothing to tell need not load the certificates to tell it.
         server = _Server(now, reach() if among is None else among, end)
@@ -126,7 +126,7 @@ class _Server:
     def serve(self, queue: str) -> Done:
         """Tell what is due in a queue, until that fails or others have their turn."""
         done = Done()
-        end = min(self._end, time.monotonic() + _TURN)
+        end = min(self._end, time.monotonic() + TURN)
         try:
             while ids := message_queue.due(queue, self._now(), _MESSAGES):
                 for each in ids:

@@ -43,7 +43,7 @@ REST = 30.0  # seconds without an attempt after one that failed
 LONGEST_REST = 600.0
 DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
 SPANS = {DELIVER: 2, COMPACT: 10}  # seconds, each a task
-_TIMEOUT = 5.0  # seconds of each step of a call, which goes on when nobody waits for it
+TIMEOUT = 5.0  # seconds of each step of a call, which goes on when nobody waits for it
 _OK, _EXISTS = 200, 409
 
 
@@ -118,7 +118,7 @@ class TaskQueue:
             f"{self._address}/v2/{self._name}/tasks",
             data=msgspec.json.encode({"task": self._task(path, end)}),
             headers={"Content-Type": "application/json"},
-            timeout=_TIMEOUT,
+            timeout=TIMEOUT,
             allow_redirects=False,
             stream=True,  # what it says beside the status is not read
         )
@@ -157,6 +157,6 @@ def _session() -> "AuthorizedSession":
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 
     credentials, _ = google.auth.default(scopes=[SCOPE])
-    session = AuthorizedSession(credentials, refresh_timeout=_TIMEOUT)
+    session = AuthorizedSession(credentials, refresh_timeout=TIMEOUT)
     session.trust_env = False
     return session

@@ -37,8 +37,8 @@ from comments.store.models import comment_rows, conversion, counter_rows, event_
 from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
-_AT_ONCE = 100  # rows of authors in one transaction
-_NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
+AT_ONCE = 100  # rows of authors in one transaction
+NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
 _TRIES = 5  # of one place that is mended by others too
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
@@ -85,7 +85,7 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
     found = 0
     for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
         found += thread(name, tell=tell, fixes=fixes)
-        if fixes and number % _NOTE_EVERY == 0:
+        if fixes and number % NOTE_EVERY == 0:
             _note(site_id, comment_rows.thread_key_name(name))
 
     def look() -> _Found:
@@ -155,7 +155,7 @@ def _settle(
 def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
     """Add what is missing, in transactions of bounded size; whether nobody else did so."""
     missing = list(found.missing.items())
-    parts = [dict(missing[n : n + _AT_ONCE]) for n in range(0, len(missing), _AT_ONCE)] or [{}]
+    parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
     return all(
         transactions.transaction(functools.partial(_apply, mend, found.mended + number, part))
         for number, part in enumerate(parts)

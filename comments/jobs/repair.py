@@ -21,7 +21,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 
 _BATCH = 100
-_SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
+SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _stored(name: records.ThreadName) -> dict[str, records.Comment]:
         rows = (conversion.comment_from_message(entity) for entity in reads.fetch(query))
         return {row.id: row for row in rows}
 
-    with connection.within(_SECONDS):
+    with connection.within(SECONDS):
         return transactions.at_one_moment(read)
 
 

@@ -20,7 +20,7 @@ from comments.store.models import event_rows
 from comments.tree.threads import details
 
 STEPS = 20  # of one call of `go_on`: a worker has more to do
-_AT_ONCE = 100  # rows that a step reads
+AT_ONCE = 100  # rows that a step reads
 _DONE = "done"
 _FINISHED = per_process.PerProcess(set[str])  # walks that this process need not look at
 
@@ -59,7 +59,7 @@ def _step(walk: _Walk) -> int:
     if seen == _DONE:
         return 0
     where = (("__key__", ">", seen),) if seen else ()
-    query = reads.Query(walk.kind, where=where, order=("__key__",), limit=_AT_ONCE)
+    query = reads.Query(walk.kind, where=where, order=("__key__",), limit=AT_ONCE)
     found = list(reads.fetch(query))
     walk.mend(found)
     position = found[-1].key.path[-1].name if found else _DONE

@@ -30,8 +30,8 @@ from comments.store.models import comment_rows, conversion, event_rows
 from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
-_AT_ONCE = 100
-_STEPS = 20  # of one walk: the next one goes on
+AT_ONCE = 100
+STEPS = 20  # of one walk: the next one goes on
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
 _DONE = per_process.PerProcess(set[str])  # walks that this process has finished
@@ -52,10 +52,10 @@ def expire(now: datetime) -> int:
         errors.Overloaded: the store is busy; the rest is done the next time.
     """
     erased = 0
-    while found := retention_marks.due(now - TERM, _AT_ONCE):
+    while found := retention_marks.due(now - TERM, AT_ONCE):
         for comment_id in found:
             erased += _expire(comment_id, now)
-    while old := reports.old(now - TERM, _AT_ONCE):
+    while old := reports.old(now - TERM, AT_ONCE):
         transactions.transaction(functools.partial(_forget_reports, old))
     forget_addresses(now)
     forget_clear_addresses(now)
@@ -84,7 +84,7 @@ def forget_clear_addresses(now: datetime) -> int:
         return 0
     row = reads.get(event_rows.job_key(_JOB))
     looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
-    if looked_at < _STEPS * _AT_ONCE:
+    if looked_at < STEPS * AT_ONCE:
         done.add(_CLEAR_JOB)  # until the next start of this process
     return looked_at
 
@@ -92,7 +92,7 @@ def forget_clear_addresses(now: datetime) -> int:
 def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
     """Go on with a walk, from `begin` if it is new; how many comments were looked at."""
     looked_at = 0
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         row = reads.get(event_rows.job_key(job))
         seen = "" if row is None else row.position
         place = msgspec.json.decode(seen or begin, type=_Place) if seen or begin else _Place()
@@ -101,7 +101,7 @@ def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]
             break
         transactions.transaction(functools.partial(_walk, seen, found, job=job, is_over=is_over))
         looked_at += len(found)
-        if len(found) < _AT_ONCE:
+        if len(found) < AT_ONCE:
             break
     return looked_at
 
@@ -118,13 +118,13 @@ def _holds_clear(message: Any) -> bool:
 def _behind(place: _Place, until: datetime) -> list[Any]:
     """The next comments behind a place that are old enough, those of one moment by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
-    found = _comments(ties, ("__key__",), _AT_ONCE) if place.id else []
-    if len(found) < _AT_ONCE and place.at < until:
+    found = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
+    if len(found) < AT_ONCE and place.at < until:
         later: list[tuple[str, str, object]] = [
             ("created", ">", place.at),
             ("created", "<=", until),
         ]
-        found += _comments(later, ("created",), _AT_ONCE - len(found))
+        found += _comments(later, ("created",), AT_ONCE - len(found))
     return found
 
 

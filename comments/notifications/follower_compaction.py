@@ -36,7 +36,7 @@ SEGMENT_BYTES = 256 * 1024  # of ids before compression, about 10,000; Datastore
 DIRECTORY_BYTES = 16 * 1024  # of lines in the list's entity, which everyone who joins reads
 LINES = 400  # of a segment of lines
 LOADED = 50_000  # ids that are loaded at once
-_AT_ONCE = 500  # keys of one commit
+AT_ONCE = 500  # keys of one commit
 _TRIES = 10
 _OWNER = "follower_compaction"
 
@@ -208,7 +208,7 @@ def _row(name: records.ListName, at: follower_lists.Pointer) -> follower_rows.Fo
 
 
 def _in_parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (keys[first : first + _AT_ONCE] for first in range(0, len(keys), _AT_ONCE))
+    return (keys[first : first + AT_ONCE] for first in range(0, len(keys), AT_ONCE))
 
 
 class _Writer:

@@ -38,7 +38,7 @@ LONGEST = 500  # bytes of an id; it stands in keys, which hold 1,500
 # segments, so where they are many it has to wait for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
-_AT_ONCE = 500  # marks of one query or commit
+AT_ONCE = 500  # marks of one query or commit
 _OWNER = "follower_lists"
 
 
@@ -215,12 +215,12 @@ def _marked(name: records.ListName, generation: int, *, follows: bool, after: st
             "FollowerMark",
             where=(("entry", "=", entry), ("__key__", ">", behind)),
             order=("__key__",),
-            limit=_AT_ONCE,
+            limit=AT_ONCE,
             keys_only=True,
         )
         found = [follower_rows.follower_of(each.key.path[-1].name) for each in reads.fetch(query)]
         yield from found
-        position = found[-1] if len(found) == _AT_ONCE else None
+        position = found[-1] if len(found) == AT_ONCE else None
 
 
 def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_sets.Line]:
@@ -337,13 +337,13 @@ def _is_stored(name: records.ListName, follower: str) -> bool:
 
 
 def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
-    """Names of marks that are in the segments, up to `_AT_ONCE`: those that ask, or the others."""
+    """Names of marks that are in the segments, up to `AT_ONCE`: those that ask, or the others."""
     first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
         "FollowerMark",
         where=(("asks", "=", asks), ("__key__", ">", first), ("__key__", "<", behind)),
         order=("__key__",),
-        limit=_AT_ONCE,
+        limit=AT_ONCE,
         keys_only=True,
     )
     return [each.key.path[-1].name for each in reads.fetch(query)]

@@ -19,7 +19,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
 _MINUTE = 60.0
-_MOST_NETWORKS = 50_000  # counted in one minute, in about 8 MB; all others share one count
+MOST_NETWORKS = 50_000  # counted in one minute, in about 8 MB; all others share one count
 
 
 class Pace:
@@ -49,7 +49,7 @@ class Pace:
             self._minute, self._made = minute, {}
 
     def _name(self, name: str) -> str:
-        is_full = len(self._made) >= _MOST_NETWORKS
+        is_full = len(self._made) >= MOST_NETWORKS
         return client_networks.UNKNOWN if is_full and name not in self._made else name
 
 

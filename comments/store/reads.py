@@ -35,7 +35,7 @@ Query = queries.Query
 Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
 _ONE_BATCH = 300  # results that a batch holds at most
-_LONGEST = 240.0  # seconds for an answer of many batches; the service ends transactions at 270
+LONGEST = 240.0  # seconds for an answer of many batches; the service ends transactions at 270
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
@@ -81,7 +81,7 @@ def fetch(query: Query) -> Iterator[Any]:
     use `walk` for a query that may match hundreds of thousands of entities.
 
     Raises:
-        errors.Overloaded: a long answer was not complete after `_LONGEST` seconds.
+        errors.Overloaded: a long answer was not complete after `LONGEST` seconds.
     """
     return ask(prepared(query))
 
@@ -101,7 +101,7 @@ def ask(request: Any) -> Iterator[Any]:
             return
     # The rest would be of a later moment than this batch: start again. Collect all of it before
     # the transaction ends, because the caller may write, or ask no further, between two entities.
-    with connection.within(_LONGEST):
+    with connection.within(LONGEST):
         found = transactions.snapshot(lambda: list(ask(request)))
     yield from found
 

@@ -64,12 +64,12 @@ PAUSES = [1.0, 31.0, sharding.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
 # Bounds at which a short history meets every one of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
-    (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}),
-    (follower_lists, {"MARKS": 4, "_AT_ONCE": 2}),
+    (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}),
+    (follower_lists, {"MARKS": 4, "AT_ONCE": 2}),
     (compactor, {"BUCKET_ROWS": 4, "TAIL_ROWS": 3}),
     (dispatcher, {"AT_ONCE": 4, "MOST_ROWS": 12}),
     (outbox, {"MOST_ATTEMPTS": 3}),
-    (recount, {"_NOTE_EVERY": 1, "_AT_ONCE": 2}),
+    (recount, {"NOTE_EVERY": 1, "AT_ONCE": 2}),
 ]
 NUMBERS = st.integers(0, 30)
 WISHES = st.builds(Wish, st.sampled_from(reader_steps.KINDS), NUMBERS, NUMBERS, NUMBERS)
@@ -146,7 +146,7 @@ class Machine(RuleBasedStateMachine):
         self.store.deadline = 0.02
         # A repair is patient on its own account: four minutes with each thread.
         with (
-            mock.patch.object(repair, "_SECONDS", 0.02),
+            mock.patch.object(repair, "SECONDS", 0.02),
             mock.patch.object(reads, "_LONGEST", 0.02),
         ):
             self._settle(self.steps.step(wish), [{"rpc": rpc, "when": when, "status": "ABORTED"}])

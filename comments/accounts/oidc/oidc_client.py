@@ -33,7 +33,7 @@ T = TypeVar("T")
 SCOPE = "openid profile"
 _TERM = 600.0  # seconds that it is believed
 _MOST_COPIES = 1_000  # providers
-_AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
+AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
 _LONGEST_CODE = 4_000
 _JSON = {"Accept": "application/json"}
 _OK, _FAULT = 200, 500
@@ -208,7 +208,7 @@ class OidcClient:
         try:
             return id_tokens.opened(token, known.keys)
         except NotBelieved:
-            fresh = self._known(within=_AGAIN)
+            fresh = self._known(within=AGAIN)
             if fresh is known:
                 raise
             return id_tokens.opened(token, fresh.keys)

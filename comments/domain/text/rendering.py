@@ -61,7 +61,7 @@ MAX_DEPTH = 200
 # Bytes of what it becomes: with its source it has to fit a Datastore entity (1 MiB).
 MAX_SANITISED = 600_000
 # Rounds until sanitised HTML parses to itself; two do, for what browsers write.
-_MAX_ROUNDS = 5
+MAX_ROUNDS = 5
 
 _EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
 _PHRASES = {"a", "abbr", "code", "kbd", "samp", "var"}
@@ -146,7 +146,7 @@ def _sanitise(source: str) -> str:
     Leaving tags out can bring others together that a parser then takes apart again (`<p>` in
     what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
     """
-    for _ in range(_MAX_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         cleaned = _TARGETLESS.sub("<a>", cleaning.DROPPED.sub("", _CLEANER.clean(source)))
         if cleaned == source:
             return cleaned

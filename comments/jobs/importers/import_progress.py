@@ -20,8 +20,8 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
 _JOBS = "import/"
-_PAUSE = 2.0  # seconds between two notes of how far it came
-_LATE = 60  # seconds without a note, after which nobody can be at it
+PAUSE = 2.0  # seconds between two notes of how far it came
+LATE = 60  # seconds without a note, after which nobody can be at it
 _LONGEST_NAME = 200
 MOST = 100  # imports of a list
 
@@ -42,7 +42,7 @@ class Import(msgspec.Struct, frozen=True):
 
     def goes_on(self, now: datetime) -> bool:
         """Whether somebody is at it: an import that was interrupted says nothing any more."""
-        return self.added is None and (now - self.at).total_seconds() < _LATE
+        return self.added is None and (now - self.at).total_seconds() < LATE
 
 
 class Journal:
@@ -73,7 +73,7 @@ class Journal:
     def advance(self, more: int) -> None:
         """Note that some more comments were dealt with."""
         self._state = msgspec.structs.replace(self._state, seen=self._state.seen + more)
-        if time.monotonic() - self._noted >= _PAUSE:
+        if time.monotonic() - self._noted >= PAUSE:
             self._write()
 
     def end(self, added: int) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from comments.reading.materialized import buckets
 
-_PART_BYTES = 900 * 1024  # of a directory in one entity; Datastore takes 1 MiB
+PART_BYTES = 900 * 1024  # of a directory in one entity; Datastore takes 1 MiB
 
 
 class Sizes(NamedTuple):
@@ -64,5 +64,5 @@ def runs(sizes: Sizes, entries: Sequence[buckets.Entry]) -> Iterator[list[bucket
 def parts(content: bytes) -> list[bytes]:
     """Cut a directory into what fits an entity each."""
     return [
-        content[first : first + _PART_BYTES] for first in range(0, len(content) or 1, _PART_BYTES)
+        content[first : first + PART_BYTES] for first in range(0, len(content) or 1, PART_BYTES)
     ]

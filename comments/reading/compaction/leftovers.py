@@ -16,7 +16,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 
 T = TypeVar("T")
 
-_AT_ONCE = 100  # rows or buckets in one transaction
+AT_ONCE = 100  # rows or buckets in one transaction
 _OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -96,7 +96,7 @@ def due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """As many at once as one transaction takes."""
-    return (items[first : first + _AT_ONCE] for first in range(0, len(items), _AT_ONCE))
+    return (items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE))
 
 
 def delete(name: records.ThreadName, keys: Sequence[str]) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 KEPT_BYTES = 4 * 1024 * 1024  # of one process; a replay is a few headers
 _OVERHEAD = 4_000  # bytes of Python around one, roughly
-_PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
+PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
 _LONGEST = 2_000  # of a question that is remembered
 _log = logging.getLogger("flatthread")
 _THREAD = "thread="
@@ -169,7 +169,7 @@ def _age(replay: _Replay, environ: "WSGIEnvironment") -> float:
 
 def _stands(replay: _Replay, age: float) -> bool:
     try:
-        with connection.within(_PATIENCE):
+        with connection.within(PATIENCE):
             return replay.stands(age)
     except errors.FlatthreadError:
         return False
@@ -181,7 +181,7 @@ def _of_thread(
     """What the same question about another thread is answered with; None where that will not do."""
     site = like.basis.site
     try:
-        with connection.within(_PATIENCE):
+        with connection.within(PATIENCE):
             if site_settings.get(site.id) != site:
                 return None
             thread = thread_ids.thread_from_query(query.encode("latin-1"), site)

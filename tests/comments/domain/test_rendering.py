@@ -184,7 +184,7 @@ def test_known_html_is_kept() -> None:
 
 
 def test_html_that_never_settles_becomes_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "_MAX_ROUNDS", 0)
+    monkeypatch.setattr(rendering, "MAX_ROUNDS", 0)
     assert rendering.sanitise_html("<b>x</b>") == "&lt;b&gt;x&lt;/b&gt;"
 
 

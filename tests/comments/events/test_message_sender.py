@@ -194,11 +194,11 @@ def test_a_recipient_that_is_served_long_has_its_turn_again(
     at: webhook_site.Time,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(message_sender, "_TURN", 0.0)
+    monkeypatch.setattr(message_sender, "TURN", 0.0)
     webhook_site.post(site)
     assert message_sender.serve(at) == message_sender.Done(0, 0)
-    monkeypatch.setattr(message_sender, "_TURN", 5.0)
-    monkeypatch.setattr(message_sender, "_QUEUES", 1)
+    monkeypatch.setattr(message_sender, "TURN", 5.0)
+    monkeypatch.setattr(message_sender, "QUEUES", 1)
     assert message_sender.serve(at) == message_sender.Done(3, 0)
 
 

@@ -287,7 +287,7 @@ def test_a_service_that_hangs_holds_up_no_request(
 ) -> None:
     """The requests are answered while the peer has still to answer its first one."""
     monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
-    monkeypatch.setattr(cloud_tasks, "_TIMEOUT", 300.0)
+    monkeypatch.setattr(cloud_tasks, "TIMEOUT", 300.0)
     peer.may_answer.clear()
     for number in range(5):
         post(client, f"{number}")

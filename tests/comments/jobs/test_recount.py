@@ -265,7 +265,7 @@ def test_an_interrupted_recount_goes_on_where_it_ended(
     sample_threads.post(
         site, "next", thread="other/2"
     )  # whose key begins with the one that is noted
-    monkeypatch.setattr(recount, "_NOTE_EVERY", 1)
+    monkeypatch.setattr(recount, "NOTE_EVERY", 1)
     seen: list[str] = []
     real = recount.thread
 
@@ -288,7 +288,7 @@ def test_an_interrupted_recount_goes_on_where_it_ended(
 def test_many_authors_are_mended_in_transactions_of_bounded_size(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recount, "_AT_ONCE", 3)
+    monkeypatch.setattr(recount, "AT_ONCE", 3)
     sample_threads.grow(site, {f"{n}": {} for n in range(10)})
     counter_drift.deliver()
     for n in range(10):

@@ -412,7 +412,7 @@ def test_an_old_thread_can_be_named_by_a_moderator_first(
 def test_a_walk_that_is_interrupted_goes_on_and_ends(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upgrades, "_AT_ONCE", 2)
+    monkeypatch.setattr(upgrades, "AT_ONCE", 2)
     for number in range(5):
         post(site, "ape", thread=f"page {number}")
         age(f"page {number}")

@@ -77,7 +77,7 @@ def test_the_term_begins_anew_with_a_later_refusal(tree_rows: dict[str, records.
 def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_AT_ONCE", 10)
+    monkeypatch.setattr(retention, "AT_ONCE", 10)
     settings = config.Settings(secret="another secret of the tests")
     said = [
         sample_threads.post(
@@ -136,8 +136,8 @@ def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
 def test_a_walk_is_bounded_and_two_that_meet_share_it(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retention, "_AT_ONCE", 2)
-    monkeypatch.setattr(retention, "_STEPS", 3)
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    monkeypatch.setattr(retention, "STEPS", 3)
     author = records.Author("Ann", email="ann@example.org")
     for place in range(9):
         sample_threads.post(

@@ -19,7 +19,7 @@ NAME = records.ListName("a list")
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs inside the store, with segments small enough for a short list."""
     monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
-    monkeypatch.setattr(follower_lists, "_AT_ONCE", 3)
+    monkeypatch.setattr(follower_lists, "AT_ONCE", 3)
 
 
 def join(*ids: str) -> None:

@@ -30,7 +30,7 @@ NAME = records.ListName("a list")
 IDS = [f"{letter}{number}" for letter in "abc" for number in range(5)]
 FOLLOWERS = st.sampled_from(IDS)
 FOLDERS = st.sampled_from(["one", "other"])
-SMALL = {"SEGMENT_BYTES": 25, "DIRECTORY_BYTES": 90, "LINES": 2, "_AT_ONCE": 2}
+SMALL = {"SEGMENT_BYTES": 25, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}
 INDEXES = programs.ROOT / "index.yaml"
 Step = Callable[[], "Step | None"]
 
@@ -70,7 +70,7 @@ class Lists(RuleBasedStateMachine):
         self.before_commit: Callable[[], object] | None = None
         self.patches = mock.patch.multiple(follower_compaction, **SMALL)  # type: ignore[call-overload]
         self.patches.start()
-        self.bounds = mock.patch.multiple(follower_lists, MARKS=4, _AT_ONCE=2)
+        self.bounds = mock.patch.multiple(follower_lists, MARKS=4, AT_ONCE=2)
         self.bounds.start()
         self.engine = inprocess.open_engine(None, indexes=INDEXES, concurrency="optimistic")
         self.store = connection.Store(inprocess.Channel(self.engine, self._call), project="test")

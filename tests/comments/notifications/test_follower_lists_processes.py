@@ -38,7 +38,7 @@ from tests.comments.notifications import test_follower_lists_processes as shared
 
 follower_compaction.SEGMENT_BYTES = follower_compaction.DIRECTORY_BYTES = 60
 follower_compaction.LINES = 2
-follower_lists._AT_ONCE = 5
+follower_lists.AT_ONCE = 5
 with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     commits = []
     def counted(method, request, proceed):

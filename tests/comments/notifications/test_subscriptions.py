@@ -259,7 +259,7 @@ def test_a_list_whose_folding_fails_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store.deadline = 0.25
-    monkeypatch.setattr(reads, "_LONGEST", 0.25)  # a walk is patient whatever the deadline is
+    monkeypatch.setattr(reads, "LONGEST", 0.25)  # a walk is patient whatever the deadline is
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     engine.install_faults(
         fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})

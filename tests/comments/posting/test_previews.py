@@ -53,7 +53,7 @@ def test_there_are_more_in_the_next_minute_and_wider_networks_have_more() -> Non
 
 
 def test_however_many_networks_ask_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(previews, "_MOST_NETWORKS", 10)
+    monkeypatch.setattr(previews, "MOST_NETWORKS", 10)
     pace = previews.Pace(Clock())
     found = [pace.wait(f"192.0.2.{number}", 3) for number in range(20)]
     assert found == [0] * 13 + [60] * 7

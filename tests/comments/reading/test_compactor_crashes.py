@@ -133,7 +133,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every kind of bucket there is, in a short thread: runs, a top, parts of a directory."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 3)
-    monkeypatch.setattr(leftovers, "_AT_ONCE", 4)
+    monkeypatch.setattr(leftovers, "AT_ONCE", 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
@@ -197,7 +197,7 @@ def _end_at_every_commit(play: Callable[[Scene, int], Folder]) -> None:
 def test_a_folder_that_dies_before_any_commit_leaves_nothing_behind(
     part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
+    monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> Folder:
         def die(number: int) -> None:
@@ -218,7 +218,7 @@ def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
     more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has read what is taken back then, wakes when all is done, and makes `more` commits."""
-    monkeypatch.setattr(bucket_layout, "_PART_BYTES", part)
+    monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> Folder:
         def stop(number: int) -> None:

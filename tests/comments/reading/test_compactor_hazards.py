@@ -228,7 +228,7 @@ def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
 def test_a_directory_larger_than_one_entity_reads_right(
     site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket_layout, "_PART_BYTES", 50)
+    monkeypatch.setattr(bucket_layout, "PART_BYTES", 50)
     sample_threads.grow(site, {str(n): {f"{n}.1": {}} for n in range(10)})
     for number in range(3):
         sample_threads.post(site, f"more {number}")

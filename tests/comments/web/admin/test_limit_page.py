@@ -115,7 +115,7 @@ def test_imports_are_shown_with_how_far_they_came(
     with import_progress.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
         journal.advance(100)  # a moment after the beginning: not worth a write
         assert "goes on" in owner.page("/imports")
-        monkeypatch.setattr(import_progress, "_PAUSE", 0.0)
+        monkeypatch.setattr(import_progress, "PAUSE", 0.0)
         journal.advance(200)
         assert "<td>300 of 1000</td>" in owner.page("/imports")
     journal.end(299)
@@ -127,6 +127,6 @@ def test_imports_are_shown_with_how_far_they_came(
         raise KeyError
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_progress.of("demo")] == [False, False]
-    monkeypatch.setattr(import_progress, "_LATE", 0)
+    monkeypatch.setattr(import_progress, "LATE", 0)
     assert "<strong>interrupted</strong>" in owner.page("/imports")
     assert import_progress.of("dem") == import_progress.of("demo2") == []

@@ -205,7 +205,7 @@ def test_a_store_that_does_not_answer_is_told_as_ever(
     quick.client.get(PAGE)
     quick.store.deadline = 0.2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(response_cache, "_PATIENCE", 0.1)
+        patch.setattr(response_cache, "PATIENCE", 0.1)
         engine.close()
         response = quick.client.get(PAGE)
     assert response.status_code == 503

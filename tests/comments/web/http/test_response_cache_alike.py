@@ -47,7 +47,7 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
     headers: dict[str, str],
 ) -> None:
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(apps, "_WARMING", 60.0)
+        patch.setattr(apps, "WARMING", 60.0)
         warm_up.read_once(quick.app)
     assert (cost.writes, cost.deletes) == (0, 0)
     for thread in ("page", *OTHERS):
@@ -62,8 +62,8 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
 def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
     quick: Process, several: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apps, "_WARMING", 60.0)
-    monkeypatch.setattr(apps, "_WARMED", 2)
+    monkeypatch.setattr(apps, "WARMING", 60.0)
+    monkeypatch.setattr(apps, "WARMED", 2)
     warm_up.read_once(quick.app)
     assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
 
