@@ -205,19 +205,14 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
             try:
                 return wsgi(environ, start_response)
             finally:
-                _count(environ)
+                site = environ.get(context.SITE) or _site_in(environ)
+                # The rim, for requests that never come to a view.
+                usage.take(site, now=datetime.now(UTC))  # noqa: TID251
 
     return run
 
 
-def _count(environ: "WSGIEnvironment") -> None:
-    """Count what a request used for its website, where it names one that is known here."""
-    reads, writes = connection.spent()
-    if not (reads or writes):
-        return
-    site = environ.get(comment_calls.SITE, "")
-    if not site:
-        found = _SITE.match(environ.get("PATH_INFO", ""))
-        site = found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE
-    now = datetime.now(UTC)  # noqa: TID251 - the rim, for requests that never come to a view
-    usage.note(site, usage.Numbers(reads=reads, writes=writes), now=now)
+def _site_in(environ: "WSGIEnvironment") -> str:
+    """The website that a request names, if it is known here; else the service."""
+    found = _SITE.match(environ.get("PATH_INFO", ""))
+    return found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE

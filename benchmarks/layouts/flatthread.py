@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from benchmarks.threads import loading
 from benchmarks.threads.conversations import Said
 from comments.domain import presentation
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import thread_view
 from comments.store import transactions
@@ -116,7 +116,7 @@ class Materialized(_Ours):
     def page(self, limit: int) -> list[bytes]:
         """The first comments."""
         asked = thread_pages.Asked(limit, None, _SECRET)
-        return list(thread_pages.page(loading.SCHEME, loading.NAME, asked).comments)
+        return list(listings.page(loading.SCHEME, loading.NAME, asked).comments)
 
     def whole(self) -> list[bytes]:
         """All comments."""
@@ -126,7 +126,7 @@ class Materialized(_Ours):
         """What stands below a comment."""
 
         def page(cursor: str | None) -> presentation.ThreadPage:
-            return thread_pages.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
+            return listings.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
 
         return _all(page)
 

@@ -111,16 +111,12 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     `cursor` continues after the last one and is None at the end. `total` counts the comments of
     the thread and `changed` is its newest change, None where nobody wrote yet.
-    `about` is for pages that say whose comments they are; None where the thread has to be asked.
-    `is_renamed`: what this process keeps of the thread may be older than the page.
     """
 
     rows: Rows | Run
     cursor: str | None
     total: int
     changed: datetime | None
-    about: records.ThreadHeading | None = None
-    is_renamed: bool = False
 
     @property
     def comments(self) -> tuple[bytes, ...]:

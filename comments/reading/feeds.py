@@ -17,9 +17,8 @@ named again, or by its bytes. Nothing is written here.
 """
 
 import contextlib
-import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -27,11 +26,14 @@ import msgspec
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.reading import page_source
+from comments.domain.crypto import cursors
 from comments.reading.materialized import first_page, merged_view, thread_view
+from comments.reading.materialized.view_cache import NotMaterialized
+from comments.reading.page_source import Found, PageSource
+from comments.reading.thread_pages import view_of
 from comments.sites import thread_info
 from comments.store import caches, per_process, reads, transactions
-from comments.store.models import conversion
+from comments.store.models import comment_rows, conversion
 from comments.tree import ordered_query
 
 T = TypeVar("T")
@@ -63,17 +65,21 @@ class Feed(msgspec.Struct, frozen=True):
     url: str = ""
 
 
-Offer = page_source.Offer[Feed]
-
-
 class _Changed(errors.FlatthreadError):
     """Comments changed between the naming of a feed and its making."""
 
 
-def of_thread(name: records.ThreadName, secret: str) -> page_source.Listing[Feed]:
+class ThreadFeed(PageSource[Feed]):
     """The feed of a thread."""
 
-    def cut(view: merged_view.View) -> Feed:
+    is_exact = True
+
+    def __init__(self, name: records.ThreadName, secret: str) -> None:
+        self.name, self.secret = name, secret
+        self.key = cursors.label("feed", comment_rows.thread_key_name(name))
+
+    def _cut(self, found: Found) -> Feed:
+        name, view = self.name, view_of(found)
         if len(view.directory.lines) <= 1:
             rows = sorted(view.rows(), key=lambda row: row.sort_hash, reverse=True)
             comments = [presentation.read(row.json, 0) for row in rows]
@@ -81,37 +87,58 @@ def of_thread(name: records.ThreadName, secret: str) -> page_source.Listing[Feed
             return _feed(name, comments[:LIMIT], view.changed, _about(name, view))
         comments = _newest(name)
         if thread_view.tag(name) != view.tag:
-            raise thread_view.NotMaterialized("the thread changed while it was read")
+            raise NotMaterialized("the thread changed while it was read")
         return _feed(name, comments, view.changed, _about(name, view))
 
-    def otherwise() -> Feed:
+    def _query(self) -> Feed:
         comments, changed = transactions.at_one_moment(
-            lambda: (_newest(name), ordered_query.changed(name))
+            lambda: (_newest(self.name), ordered_query.changed(self.name))
         )
-        return _feed(name, comments, changed, thread_info.get(name) if changed else None)
-
-    return page_source.Listing(name, "feed", secret, otherwise, cut)
+        return _feed(self.name, comments, changed, thread_info.get(self.name) if changed else None)
 
 
-def answer_site(site: records.Site, give: Callable[[Offer], T]) -> T:
-    """Answer from an offer of a site's feed: `give` may find that it need not be made.
+class SiteFeed:
+    """The feed of a site; a page source of no thread."""
 
-    It is called again, with another offer, if comments change while it makes the feed.
-    """
-    for _ in range(_TRIES):
-        probed = _probed(site)
-        with contextlib.suppress(_Changed):
-            ids, names = _PLACES.get().get(site.id) or ((), None)
-            names = names if ids == tuple(probed) else None
-            rows = _rows(site, probed) if names is None else None
-            about = thread_info.get_many(_names(rows) if rows is not None else names or ())
-            titles = [thread and (thread.title, thread.url) for thread in about]
-            named = msgspec.msgpack.encode((site.id, list(probed.items()), titles))
-            tag = hashlib.sha256(named).hexdigest()
-            return give(page_source.Offer(tag, functools.partial(_of_site, site, probed, rows)))
-    probed = _probed(site)
-    found = _of_site(site, probed, _rows(site, probed, is_exact=False))
-    return give(page_source.Offer("", lambda: found))
+    def __init__(self, site: records.Site) -> None:
+        self.key = cursors.label("feed of a site", site.id)
+        self.tag = self.lasts = ""
+        self._site = site
+        self._probed: Mapping[str, int] = {}
+        self._rows: list[records.Comment] | None = None
+        self._feed: Feed | None = None
+
+    def look(self, age: float = 0.0) -> str:
+        """Name the feed by its comments and the titles of their threads; "" while these change."""
+        del age
+        self.tag, self._feed = "", None
+        for _ in range(_TRIES):
+            self._probed, site = _probed(self._site), self._site
+            with contextlib.suppress(_Changed):
+                ids, names = _PLACES.get().get(site.id) or ((), ())
+                is_known = ids == tuple(self._probed)
+                self._rows = None if is_known else _rows(site, self._probed)
+                about = thread_info.get_many(names if self._rows is None else _names(self._rows))
+                titles = [thread and (thread.title, thread.url) for thread in about]
+                named = msgspec.msgpack.encode((site.id, list(self._probed.items()), titles))
+                self.tag = hashlib.sha256(named).hexdigest()
+                return self.tag
+        return ""
+
+    def make(self) -> Feed:
+        """Make the feed; if comments change meanwhile, look again: `tag` is another then."""
+        for _ in range(_TRIES):
+            if self._feed is not None or not self.tag:
+                break
+            try:
+                self._feed = _of_site(self._site, self._probed, self._rows)
+            except _Changed:
+                self.look()
+        if self._feed is None:
+            self.tag, probed = "", _probed(self._site)
+            rows = _rows(self._site, probed, is_exact=False)
+            self._feed = _of_site(self._site, probed, rows)
+        return self._feed
 
 
 def _newest(name: records.ThreadName) -> list[presentation.Comment]:

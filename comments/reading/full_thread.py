@@ -1,19 +1,21 @@
 """Whole threads and whole subtrees in one answer, in reading order.
 
 Owns how much one answer may hold. A whole thread is its directory, all its buckets and one probe;
-it is listed in pieces (`pieces`), so that what did not change is not put together again. Nothing
+it is listed in pieces (`chunks`), so that what did not change is not put together again. Nothing
 is written.
 """
 
 import dataclasses
+from collections.abc import Container
 
 import msgspec
 
 from comments import errors
 from comments.domain import records, sorthash
 from comments.domain.crypto import cursors
-from comments.reading import page_source
-from comments.reading.materialized import chunks, merged_view, thread_view
+from comments.reading.materialized import chunks, thread_view
+from comments.reading.page_source import Found, PageSource
+from comments.reading.thread_pages import view_of
 from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -21,55 +23,62 @@ from comments.tree import ordered_query
 MOST = 20_000  # comments of one answer, about 10 MB; App Engine sends no more than 32 MB
 
 
-def listing(name: records.ThreadName, secret: str) -> page_source.Listing[chunks.Whole]:
-    """All comments of a thread.
+class WholeThread(PageSource[chunks.Whole]):
+    """All comments of a thread, or of what stands below one comment of it.
+
+    `known` are the marks of pieces that need not be made: their buckets are not read.
 
     Raises, when it is made:
         errors.BadInput: they are more than `MOST`.
     """
-    return _listing(name, secret, parent="", low="", high=sorthash.ABOVE)
 
+    def __init__(
+        self, name: records.ThreadName, secret: str, *, below: records.Comment | None = None
+    ) -> None:
+        self._is_whole = below is None
+        self._low, self._high, parent = "", sorthash.ABOVE, ""
+        if below is not None:
+            low, self._high = sorthash.subtree_range(below.sort_hash)
+            self._low, parent = low + "\0", f"below {below.id}"
+        self.name, self.secret = name, secret
+        self.key = cursors.label(comment_rows.thread_key_name(name), parent, "all")
+        self.known: Container[bytes] = ()
 
-def listing_below(comment_id: str, secret: str) -> page_source.Listing[chunks.Whole]:
-    """Everything below one comment.
-
-    Raises, now or when it is made:
-        errors.NotFound: there is no such listed comment.
-        errors.BadInput: it is more than `MOST`.
-    """
-    row = ordered_query.listed(comment_id)
-    name = records.ThreadName(row.site, row.thread)
-    low, high = sorthash.subtree_range(row.sort_hash)
-    return _listing(name, secret, parent=f"below {comment_id}", low=low + "\0", high=high)
-
-
-def _listing(
-    name: records.ThreadName, secret: str, *, parent: str, low: str, high: str
-) -> page_source.Listing[chunks.Whole]:
-    def cut(view: merged_view.View) -> chunks.Whole:
-        if (view.count(low, high) if parent else view.total) > MOST:
+    def _cut(self, found: Found) -> chunks.Whole:
+        view = view_of(found)
+        if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
-        return chunks.cut(view, low, high)
+        whole = chunks.cut(view, self._low, self._high)
+        # Here, because a bucket that is gone by now takes another view.
+        whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
+        return whole
 
-    def otherwise() -> chunks.Whole:
-        return transactions.at_one_moment(of_floor)
+    def _query(self) -> chunks.Whole:
+        return transactions.at_one_moment(self._of_rows)
 
-    def of_floor() -> chunks.Whole:
-        rows = ordered_query.stretch(name, low, high, limit=MOST + 1)
+    def _of_rows(self) -> chunks.Whole:
+        name = self.name
+        rows = ordered_query.stretch(name, self._low, self._high, limit=MOST + 1)
         if len(rows) > MOST:
             raise _too_many()
         view = thread_view.from_rows(rows, changed=ordered_query.changed(name))
-        found = chunks.cut(view, low, high)
-        return of_thread(found) if parent else found
-
-    def of_thread(found: chunks.Whole) -> chunks.Whole:
-        """What is below a comment, with the number of the thread's comments."""
+        found = chunks.cut(view, self._low, self._high)
+        if self._is_whole:
+            return found
+        # What is below a comment, with the number of the thread's comments.
         (total,) = ordered_query.totals(name.site, [name.id])
         about = msgspec.structs.replace(found.about, total=total)
         return dataclasses.replace(found, about=about)
 
-    key = cursors.label(comment_rows.thread_key_name(name), parent, "all")
-    return page_source.Listing(name, key, secret, otherwise, cut)
+
+def below(comment_id: str, secret: str) -> WholeThread:
+    """Everything below one comment.
+
+    Raises:
+        errors.NotFound: there is no such listed comment.
+    """
+    row = ordered_query.listed(comment_id)
+    return WholeThread(records.ThreadName(row.site, row.thread), secret, below=row)
 
 
 def _too_many() -> errors.BadInput:

@@ -1,115 +1,122 @@
-"""A page that is asked for: what was asked, the ways to it, and the tag that names it.
+"""A page source: a page that is asked for, with the tag that names it and a method that makes it.
 
-Owns how an answer is found: from the materialised thread, again from a fresh view if its buckets go
-meanwhile, and from the floor where there is none. And tags: a tag names what was asked and all that
-the page is made of, so that pages of one tag are the same, in every process.
+Each kind of page is a subclass of `PageSource`. It says how the page is cut from the materialised
+thread, and what the ordered query answers where there is none. `look` finds out what the page is
+made of now and returns its tag, so that a caller who has a page of that tag need not make it.
+
+Invariants:
+
+1. A tag names what was asked and everything that the page is made of: pages of one tag are the
+   same, in every process.
+2. `make` makes the page of what `look` found. If the thread's buckets were replaced meanwhile, it
+   looks again: `tag` is another one then.
+3. While `lasts` is the thread's tag (`thread_view.tag`), the same question gets the same answer.
 """
 
-import contextlib
-import functools
+import abc
 import hashlib
-from collections.abc import Callable
 from typing import Generic, TypeVar
 
-import msgspec
-
+from comments import errors
 from comments.domain import records
 from comments.domain.crypto import cursors
-from comments.reading.materialized import first_page, merged_view, thread_view
+from comments.reading.materialized import directories, first_page, merged_view, thread_view
+from comments.reading.materialized.view_cache import HOLDINGS, NotMaterialized
+from comments.sites import thread_info
 
-T = TypeVar("T")
 Made = TypeVar("Made")
+Found = first_page.Head | merged_view.View
 
 # Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
 _FORM = "3"
+_TRIES = 3
 
 
-class Offer(msgspec.Struct, Generic[Made], frozen=True):
-    """A page that can be made now.
+class PageSource(abc.ABC, Generic[Made]):
+    """A page that is asked for, by one caller.
 
-    `tag` names what was asked and all that the page is made of, so pages of one tag are the same;
-    "" where that is not known before the page is made. While `lasts` is the thread's tag
-    (`thread_view.tag`) the same question gets the same answer; "" where nobody can say.
-    """
+    A subclass sets the first three when it is made:
 
-    tag: str
-    make: Callable[[], Made]
-    lasts: str = ""
-
-
-class Listing(msgspec.Struct, Generic[Made], frozen=True):
-    """A page that is asked for, and the ways to it.
-
-    `key` names what was asked, and nothing of who asked. `cut` makes the page from a view, where
-    one will do; `otherwise` asks the floor. `check` refuses, before any tag is offered, what was
-    right when the tag was given and is not any more. A first page of `first` comments is made by
-    `top` where the thread's head is one. An `exact` page is never of some age: it holds a comment
-    that was read beside the view, and that another process may just have stored.
+        name    the thread
+        key     what was asked, and nothing of who asked
+        secret  signs cursors and tags
+        first   the length of a first page that the thread's head may be; 0 for other pages
+        tag     names the page; "" where that is not known before the page is made
+        lasts   the thread's tag that the page rests on; "" where nobody can say
     """
 
     name: records.ThreadName
     key: str
     secret: str
-    otherwise: Callable[[], Made]
-    cut: Callable[[merged_view.View], Made] | None = None
-    check: Callable[[merged_view.View], object] | None = None
     first: int = 0
-    top: Callable[[first_page.Head], Made] | None = None
-    exact: bool = False
+    is_exact = False  # never of some age: it holds what was read beside the view
+    tag = ""
+    lasts = ""
+    _age = 0.0
+    _found: Found | None = None
+    _shown: Found | None = None
+    _page: Made | None = None
+
+    def look(self, age: float = 0.0) -> str:
+        """Find out what the page is made of now, or was at most `age` seconds ago; its tag."""
+        self._age = 0.0 if self.is_exact else age
+        self._found = self._shown = self._page = None
+        self.tag = self.lasts = ""
+        try:
+            found = (
+                thread_view.head_or_view(self.name, self.first, self._age)
+                if self.first
+                else thread_view.view(self.name, self._age)
+            )
+        except NotMaterialized:
+            return ""
+        self._found = self._shown = found
+        named = cursors.label(_FORM, self.key, found.tag).encode()
+        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
+        key = hashlib.sha256(self.secret.encode()).digest()
+        self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
+        self.lasts = found.tag
+        return self.tag
+
+    def make(self) -> Made:
+        """Make the page of what `look` found, once however often it is asked for."""
+        for _ in range(_TRIES):
+            if self._page is not None:
+                return self._page
+            try:
+                self._page = self._cut(self._found) if self._found else self._query()
+            except directories.Gone:
+                HOLDINGS.get().forget(self.name)
+                self.look(self._age)
+            except NotMaterialized:
+                self._found = self._shown = None
+                self.tag = self.lasts = ""
+        if self._page is None:
+            raise errors.Overloaded("the thread is folded faster than it is read")
+        return self._page
 
     def page(self) -> Made:
-        """Make the page."""
-        return self.answer(lambda offer: offer.make())
+        """Make the page as of now."""
+        self.look()
+        return self.make()
 
-    def answer(self, give: Callable[[Offer[Made]], T], *, age: float = 0.0) -> T:
-        """Answer from an offer: `give` may find that the page need not be made.
+    def heading(self) -> records.ThreadHeading | records.Thread | None:
+        """What the thread shows of itself beside the page; None where nobody wrote yet."""
+        shown = self._shown
+        if isinstance(shown, merged_view.View):
+            # What a view does not know has changed: copies of the thread may be older than it.
+            return first_page.about(shown) or thread_info.fresh(self.name)
+        return (shown.about if shown else None) or thread_info.get(self.name)
 
-        A page may be `age` seconds old, see `thread_view`.
-
-        It is called again, with another offer, if the thread's buckets go while it makes the page.
-        """
-        with contextlib.suppress(thread_view.NotMaterialized):
-            return self.materialised(give, age=age)
-        page = self.otherwise()
-        return give(Offer("", lambda: page))
-
-    def materialised(self, give: Callable[[Offer[Made]], T], *, age: float = 0.0) -> T:
-        """Answer as `answer` does, but never from the floor.
+    @abc.abstractmethod
+    def _cut(self, found: Found) -> Made:
+        """Cut the page from the materialised thread.
 
         Raises:
-            materialized.NotMaterialized: only the floor knows the thread, or this page of it.
+            directories.Gone: a bucket was replaced meanwhile.
+            NotMaterialized: ask the ordered query.
         """
-        cut = self.cut
-        if cut is None:
-            raise thread_view.NotMaterialized("no view is cut for such a page")
-        age = 0.0 if self.exact else age
-        offer = self._headed(age)
-        if offer is not None:
-            return give(offer)
-        return thread_view.using(self.name, lambda view: give(self._offer(view, cut)), age=age)
 
-    def _headed(self, age: float) -> Offer[Made] | None:
-        """The first page, if the thread's head is one now; else a view is to be asked, at once."""
-        top = self.top
-        head = None if top is None else thread_view.head(self.name, self.first, age)
-        if head is None or top is None:
-            return None
-        return Offer(self._tag(head.tag), lambda: top(head), lasts=head.tag)
-
-    def _offer(
-        self, view: merged_view.View, cut: Callable[[merged_view.View], Made]
-    ) -> Offer[Made]:
-        if self.check is None:
-            return Offer(self._tag(view.tag), lambda: cut(view), lasts=view.tag)
-        self.check(view)
-        return Offer(self._tag(view.tag), lambda: cut(view))
-
-    def _tag(self, thread: str) -> str:
-        whole = cursors.label(_FORM, self.key, thread).encode()
-        return hashlib.blake2b(whole, key=_digest(self.secret), digest_size=16).hexdigest()
-
-
-@functools.lru_cache(maxsize=4)
-def _digest(secret: str) -> bytes:
-    # The secret signs the cursor in the page; nobody learns it from a keyed digest.
-    return hashlib.sha256(secret.encode()).digest()
+    @abc.abstractmethod
+    def _query(self) -> Made:
+        """Ask the ordered query for the page."""

@@ -38,6 +38,10 @@ class PerProcess(Generic[T]):
 
     def get(self) -> T:
         """Return the object of the store that the current thread is in."""
+        store = connection.state.store
+        if store is not None and self in store.kept:
+            found: T = store.kept[self]
+            return found
         return self.of(connection.current())
 
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:

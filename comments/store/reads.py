@@ -88,14 +88,14 @@ def fetch(query: Query) -> Iterator[Any]:
 
 def ask(request: Any) -> Iterator[Any]:
     """Yield the entities of a prepared query, see `fetch`. The request stays as it is."""
-    store = connection.current()
+    is_long, store = _is_long(request.query), connection.current()
     if connection.state.transaction is not None:
         # The store writes the transaction's id into it.
         yield from queries.results(copy.deepcopy(request), store.run_query)
         return
-    if not _is_long(request.query):
+    if not is_long:
         batch = store.run_query(request).batch
-        if queries.is_whole(batch):
+        if batch.more_results != queries.NOT_FINISHED:
             for result in batch.entity_results:
                 yield result.entity
             return

@@ -50,7 +50,7 @@ from comments.reading.materialized import thread_view
 from emulator import inprocess
 from tests.system import test_erasure
 
-thread_view.CACHE_MAX_AGE = test_erasure.AGE
+view_cache.CACHE_MAX_AGE = test_erasure.AGE
 with inprocess.open_engine(sys.argv[1], indexes=test_erasure.INDEXES, history=0) as engine:
     store = connection.Store(inprocess.Channel(engine), project="test")
     client = app.create_app(config.Settings(secret="a secret of the tests"), store).test_client()

@@ -16,7 +16,7 @@ from comments.reading.materialized import (
     directories,
     merged_view,
     ranking,
-    thread_view,
+    view_cache,
 )
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows
@@ -116,7 +116,7 @@ class Attempt(Writer):
         known = (
             None
             if best is None
-            else thread_view.load_ranking(self._name, best.ranking, is_newest=True)
+            else view_cache.HOLDINGS.get().load_ranking(self._name, best.ranking, is_newest=True)
         )
         hashes = {row.entry.sort_hash: row.votes for row in fresh}
         votes = {each: hashes[each] for each in hashes if buckets.root_of(scheme, each) == each}
@@ -124,7 +124,7 @@ class Attempt(Writer):
         if not ranked.ranked:
             return None
         if best is not None and ranked == known:
-            top = thread_view.load_top(self._name, best.top)
+            top = view_cache.HOLDINGS.get().load_top(self._name, best.top)
             if not ranking.is_shown(scheme, ranked, top, hashes):
                 return best
             key = best.ranking

@@ -50,7 +50,7 @@ from comments.reading.materialized import (
     first_page,
     merged_view,
     ranking,
-    thread_view,
+    view_cache,
 )
 from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
@@ -60,7 +60,7 @@ BUCKET_ROWS = 128  # of a new bucket
 BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
-GRACE = thread_view.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
+GRACE = view_cache.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
 MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
 _OWNER = "compactor"
 

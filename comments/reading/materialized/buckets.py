@@ -64,11 +64,6 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """The row as it is listed."""
         return Entry(self.sort_hash, self.id, self.revision, self.json)
 
-    @property
-    def weight(self) -> int:
-        """What the row adds to the number of rows in the buckets: -1, 0 or 1."""
-        return bool(self.json) - self.held
-
 
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the directory knows of one bucket."""
@@ -178,10 +173,14 @@ class Directory:
         """The rows that were taken in and whose flags stand or stood, by id."""
         return {each.id: each for each in self.content.clearing}
 
+    @functools.cached_property
+    def taken_in(self) -> dict[str, int]:
+        """The revisions at which flagged rows were taken in, by id."""
+        return {each.id: each.revision for each in self.content.clearing}
+
     def holds(self, comment_id: str, revision: int) -> bool:
         """Whether a flagged row was taken in at this revision."""
-        known = self.clearing.get(comment_id)
-        return known is not None and known.revision == revision
+        return self.taken_in.get(comment_id) == revision
 
     @functools.cached_property
     def firsts(self) -> list[str]:

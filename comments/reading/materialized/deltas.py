@@ -11,10 +11,8 @@ from typing import Any
 
 from comments.domain import presentation, records
 from comments.reading.materialized import buckets
-from comments.store import per_process, reads, transactions
+from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
-
-MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the floor is cheaper
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,23 +96,3 @@ def _flagged(name: records.ThreadName) -> reads.Query:
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("unfolded", "=", True)),
     )
-
-
-def probe(name: records.ThreadName) -> Any:
-    """The request which rows are flagged, at which revision; for one more than a view takes."""
-    thread = comment_rows.thread_key_name(name)
-    of_any = _PROBE.get()
-    return reads.varied(of_any, thread)
-
-
-def _probe(thread: str) -> reads.Query:
-    return reads.Query(
-        "Comment",
-        where=(("thread", "=", thread), ("unfolded", "=", True)),
-        order=("revision",),
-        projection=("revision",),
-        limit=MOST_UNFOLDED + 1,
-    )
-
-
-_PROBE = per_process.PerProcess(lambda: reads.prepared(_probe("")))  # for any thread

@@ -55,7 +55,6 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
             cursor=cursors.seal([hashes[-1]], label, secret) if has_more else None,
             total=self.total,
             changed=self.changed,
-            about=self.about,
         )
 
 

@@ -29,6 +29,11 @@ Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
 _hash_of = operator.attrgetter("sort_hash")
 
 
+def weight_of(mark: buckets.Mark) -> int:
+    """What a row that differs adds to the number of rows in the buckets: -1, 0 or 1."""
+    return bool(mark.json) - mark.held
+
+
 class View:
     """One thread at one moment. Not for several threads at once. `changed`: its newest change."""
 
@@ -42,7 +47,11 @@ class View:
     ) -> None:
         self.directory = directory
         self.changed = changed
+        self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
+        self._hashes = [mark.sort_hash for mark in self._marks]
+        # What the marks before each one add to the buckets' rows, and at the end all of them.
+        self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
 
@@ -62,16 +71,7 @@ class View:
     @property
     def total(self) -> int:
         """How many rows there are."""
-        return self.directory.before[-1] + self._weights[-1]
-
-    @functools.cached_property
-    def _hashes(self) -> list[str]:
-        return [mark.sort_hash for mark in self._marks]
-
-    @functools.cached_property
-    def _weights(self) -> list[int]:
-        """What the marks before each one add to the buckets' rows, and at the end all of them."""
-        return [0, *itertools.accumulate(mark.weight for mark in self._marks)]
+        return (self.directory.before[-1] if self._lines else 0) + self._weights[-1]
 
     @property
     def is_patched(self) -> bool:
@@ -94,11 +94,11 @@ class View:
 
         `limit` is how many will be taken: their buckets are read in one call.
         """
-        if limit is not None:
+        if self._lines and limit is not None:
             self._expect(low, high, limit)
-        else:
-            self._need(range(self.directory.line_of(low), len(self.directory.lines)), high)
-        return self.patched(self._stored(low, high), low, high)
+        elif self._lines:
+            self._need(range(self.directory.line_of(low), len(self._lines)), high)
+        yield from self.patched(self._stored(low, high), low, high)
 
     def patched(
         self, entries: Iterable[buckets.Entry], low: str, high: str
@@ -106,7 +106,11 @@ class View:
         """Yield the rows of a range from those that the directory's stored forms hold of it."""
         stored = (entry for entry in entries if entry.id not in self._replaced)
         first, last = self._between(low, high)
-        changed = (mark.entry for mark in self._marks[first:last] if mark.json)
+        changed = (
+            buckets.Entry(mark.sort_hash, mark.id, mark.revision, mark.json)
+            for mark in self._marks[first:last]
+            if mark.json
+        )
         return heapq.merge(stored, changed, key=_hash_of)
 
     def below(self, sort_hash: str) -> int:
@@ -114,6 +118,8 @@ class View:
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
+        if not self._lines:
+            return weight
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
 
     def weight(self, low: str, high: str) -> int:
@@ -148,8 +154,8 @@ class View:
 
     @functools.cached_property
     def _growth(self) -> list[int]:
-        tail = {mark.id: mark.weight for mark in self.directory.content.tail}
-        grown = (mark.weight - tail.get(mark.id, 0) for mark in self._marks)
+        tail = {mark.id: weight_of(mark) for mark in self.directory.content.tail}
+        grown = (weight_of(mark) - tail.get(mark.id, 0) for mark in self._marks)
         return [0, *itertools.accumulate(grown)]
 
     def read_discussions(self, roots: Iterable[str], limit: int) -> None:
@@ -228,6 +234,8 @@ class View:
 
     def _stored(self, low: str, high: str) -> Iterator[buckets.Entry]:
         """Yield the rows of buckets in a range, reading each bucket when it is reached."""
+        if not self._lines:
+            return
         for place in range(max(0, self.directory.line_of(low)), len(self.directory.lines)):
             if self.directory.lines[place].first >= high:
                 return
@@ -239,11 +247,9 @@ class View:
     def _expect(self, low: str, high: str, limit: int) -> None:
         """Read the buckets that the first `limit` rows of a range can take, as far as is known."""
         first = self.directory.line_of(low)
-        if first < 0:
-            return
         # Where in its bucket the range begins is known once that is read: a second call at most.
         wanted = limit + self.directory.position(low, self._bucket(first))
-        wanted += sum(mark.weight < 0 for mark in self._marks)
+        wanted += sum(weight_of(mark) < 0 for mark in self._marks)
         last = bisect.bisect_left(self.directory.before, wanted)
         self._need(range(first, min(last, len(self.directory.lines))), high)
 

@@ -15,7 +15,7 @@ from google.cloud.datastore_v1.types import query as query_types
 _Query = query_types.Query.pb()
 _Filter = query_types.PropertyFilter.pb()
 _Reference = query_types.PropertyReference.pb()
-_NOT_FINISHED = int(query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED)
+NOT_FINISHED: int = int(query_types.QueryResultBatch.MoreResultsType.NOT_FINISHED)
 _HAS_ANCESTOR = query_types.PropertyFilter.Operator.HAS_ANCESTOR
 _OPERATORS = {
     "=": query_types.PropertyFilter.Operator.EQUAL,
@@ -79,17 +79,12 @@ def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
         batch = run(request).batch
         for result in batch.entity_results:
             yield result.entity
-        if is_whole(batch):
+        if batch.more_results != NOT_FINISHED:
             return
         request = copy.deepcopy(request)
         request.query.start_cursor = batch.end_cursor
         if request.query.HasField("limit"):
             request.query.limit.value -= len(batch.entity_results)
-
-
-def is_whole(batch: Any) -> bool:
-    """Whether a query has no further batch."""
-    return bool(batch.more_results != _NOT_FINISHED)
 
 
 def _below(partition: Any, ancestor: Any) -> Any:

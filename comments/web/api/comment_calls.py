@@ -14,7 +14,7 @@ from comments import errors
 from comments.domain import presentation, records, thread_ids
 from comments.notifications import double_opt_in
 from comments.posting import admission, cast_vote, new_comment, own_comment, previews
-from comments.reading import full_thread, thread_pages
+from comments.reading import full_thread, listings, thread_pages
 from comments.sites import budgets, proof_policy, site_settings
 from comments.sites.site_request import SiteRequest
 from comments.tree import ordered_query
@@ -34,8 +34,6 @@ blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
-# The site of a request, for who counts what it uses.
-SITE = "flatthread.site"
 # What readers cannot do where a budget is spent and the site is to be read only. To post says so
 # itself, as a repeat of what was posted is no new post.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
@@ -54,13 +52,11 @@ def admit() -> flask.Response | None:
             if "site_id" in path
             else api_callers.site_of(path["comment_id"], is_own=flask.request.endpoint in _OWN)
         )
-        flask.request.environ[SITE] = site.id
+        flask.request.environ[context.SITE] = site.id
         cors.check(site)
         flask.g.asked = context.request_to(site)
         if flask.request.endpoint in _CLOSED:
             budgets.check(site, now=flask.g.asked.now)
-    elif cors.is_personal():
-        cors.check(site_settings.get(path["site_id"]))
     return None
 
 
@@ -78,15 +74,16 @@ def list_comments(site_id: str) -> flask.Response:
     secret = context.settings().secret
     if not isinstance(query.limit, int):
         _refuse_beside_all(query)
-        return responses.whole(
-            full_thread.listing(records.ThreadName(site.id, thread), secret), site
-        )
+        name = records.ThreadName(site.id, thread)
+        return responses.whole(full_thread.WholeThread(name, secret), site)
     asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
-
-    def of(thread: str) -> thread_pages.Listing:
-        return _listing(site, thread, query, asked)
-
-    return responses.page(of(thread), site, of=of)
+    if query.around:
+        _refuse_beside_around(query)
+        name = records.ThreadName(site.id, thread)
+        around = thread_pages.Around(site.scheme, name, query.around, asked)
+        return responses.listing(around, site)
+    order, parent = thread_pages.Order(query.order), query.parent or None
+    return responses.listing(listings.source(site, thread, asked, order=order, parent=parent), site)
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
@@ -181,11 +178,11 @@ def list_replies(comment_id: str) -> flask.Response:
     secret = context.settings().secret
     if not isinstance(query.limit, int):
         _refuse_beside_all(query)
-        below = full_thread.listing_below(comment_id, secret)
+        below = full_thread.below(comment_id, secret)
         return responses.whole(below, site_settings.get(below.name.site))
     asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
-    listing = thread_pages.listing_below(comment_id, asked)
-    return responses.page(listing, site_settings.get(listing.name.site))
+    source = listings.source_below(comment_id, asked)
+    return responses.listing(source, site_settings.get(source.name.site))
 
 
 @blueprint.get("/sites/<site:site_id>/subscription")
@@ -270,18 +267,6 @@ def count_comments(site_id: str) -> flask.Response:
 @functools.cache
 def _description() -> responses.Fixed:
     return responses.fixed(openapi.document())
-
-
-def _listing(
-    site: records.Site, thread: str, query: request_shapes.ListQuery, asked: thread_pages.Asked
-) -> thread_pages.Listing:
-    name = records.ThreadName(site.id, thread)
-    if query.around:
-        _refuse_beside_around(query)
-        return thread_pages.listing_around(site.scheme, name, query.around, asked)
-    return thread_pages.listing(
-        site.scheme, name, asked, order=thread_pages.Order(query.order), parent=query.parent or None
-    )
 
 
 def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:

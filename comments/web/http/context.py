@@ -21,6 +21,7 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection
 
 _NAME = "flatthread"
+SITE = "flatthread.site"  # of a request's environment: the site that it is to, which has the costs
 _log = logging.getLogger("flatthread")
 _LONGEST_BROWSER = 300  # characters
 

@@ -7,13 +7,14 @@ page elsewhere from posting in its visitors' names. An origin is never reflected
 registered, and `null` never is one.
 """
 
+import functools
 from collections.abc import Callable
-from typing import TypeVar
 
 import flask
 
 from comments import errors
 from comments.domain import records
+from comments.sites import site_settings
 
 _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
@@ -23,13 +24,20 @@ _EXPOSED = "ETag, Idempotent-Replayed, Location, Retry-After"
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
 
-View = TypeVar("View", bound=Callable[..., object])
 
+def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Response]:
+    """Refuse pages elsewhere what is read by one person only, as they may not write.
 
-def personal(view: View) -> View:
-    """Mark what is read by one person only: pages elsewhere may not, as they may not write."""
-    view.is_personal = True  # type: ignore[attr-defined]
-    return view
+    The view takes the id of a site.
+    """
+
+    @functools.wraps(view)
+    def checked(site_id: str) -> flask.Response:
+        check(site_settings.get(site_id))
+        return view(site_id)
+
+    checked.is_personal = True  # type: ignore[attr-defined]
+    return checked
 
 
 def is_personal() -> bool:

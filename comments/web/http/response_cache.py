@@ -31,7 +31,7 @@ from comments.domain import thread_ids
 from comments.reading.materialized import thread_view
 from comments.sites import site_settings
 from comments.store import caches, connection
-from comments.web.http import content_coding, responses
+from comments.web.http import content_coding, context, responses
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -86,27 +86,36 @@ class Replays:
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
         question = _question(environ)
+        family = _family(question)
+        start = self._noting(question, family, environ, start_response)
         replay = self._kept.get(question)
+        like = self._kept.get(family) if family else None
+        answer = None
         try:
-            answer = None if replay is None else _again(replay, environ, start_response)
+            if replay is not None:
+                answer = _again(replay, environ, start_response)
+            if answer is None and like is not None:
+                answer = self._like_another(like, question, environ, start_response)
             if answer is None:
-                answer = self._like_another(question, environ, start_response)
-            if answer is None:
-                answer = self._wsgi(environ, self._noting(question, environ, start_response))
+                answer = self._wsgi(environ, start)
             return answer
         finally:
-            thread_view.forget_probe()
+            if replay is not None:
+                thread_view.forget_probe()
 
     def _like_another(
-        self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
+        self,
+        like: _Replay,
+        question: _Question,
+        environ: "WSGIEnvironment",
+        start_response: "StartResponse",
     ) -> Iterable[bytes] | None:
         """Answer as the same question about another thread was; None where that will not do."""
-        family = _family(question)
-        like = self._kept.get(family) if family else None
-        found = None if like is None else _of_thread(like, question[1], environ)
-        if like is None or found is None:
+        found = _of_thread(like, question[1], environ)
+        if found is None:
             return None
         basis, body = found
+        environ[context.SITE] = basis.site.id
         tag = content_coding.tag(basis.tag, basis.place[1])
         if body is None:
             start_response(_UNCHANGED, _with(like.unchanged, {"ETag": f'"{tag}"'}))
@@ -123,7 +132,11 @@ class Replays:
             self._kept.keep(question, replay, _OVERHEAD + sum(map(len, question)))
 
     def _noting(
-        self, question: _Question, environ: "WSGIEnvironment", start_response: "StartResponse"
+        self,
+        question: _Question,
+        family: _Family | None,
+        environ: "WSGIEnvironment",
+        start_response: "StartResponse",
     ) -> "StartResponse":
         """Remember the answer, if it is one that may be given again."""
 
@@ -132,8 +145,7 @@ class Replays:
             if basis is not None and status == _FOUND:
                 replay = _replay(basis, list(headers))
                 self._keep(question, replay)
-                family = _family(question)
-                if family is not None and basis.of is not None:
+                if family is not None and basis.asked is not None:
                     self._keep(family, replay)
             return start_response(status, headers, *rest)
 
@@ -147,6 +159,7 @@ def _again(
     body = responses.kept(replay.basis)
     if body is None or not _stands(replay, _age(replay, environ)):
         return None
+    environ[context.SITE] = replay.basis.site.id
     return _given(replay, body, environ, start_response)
 
 

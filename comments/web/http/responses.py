@@ -15,33 +15,32 @@ of this process, so they are put together and compressed once. What must stay tr
 """
 
 import dataclasses
-import functools
 import hashlib
 import http
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import flask
 import msgspec
 
 from comments.domain import presentation, records
-from comments.reading import page_source, thread_pages
+from comments.reading import full_thread, page_source, thread_pages
 from comments.reading.materialized import chunks
 from comments.store import caches, per_process
-from comments.web.http import content_coding
+from comments.web.http import content_coding, context
 
 _JSON = "application/json"
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
 _OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
-PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
 BASIS = "flatthread.basis"  # under which a request's environment holds one
 
 # What a browser says when a page is reloaded: it wants what is there now.
 _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
-T = TypeVar("T")
+Made = TypeVar("Made")
+Made_co = TypeVar("Made_co", covariant=True)
 Body = tuple[bytes, ...]  # what is sent, piece after piece
 _Place = tuple[str, content_coding.Coding]
 _Parts = Mapping[bytes, content_coding.Part]
@@ -50,8 +49,9 @@ _Parts = Mapping[bytes, content_coding.Part]
 class Basis(msgspec.Struct, frozen=True):
     """What a page that was sent rests on: while all of it is so, the page is the same.
 
-    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`. `of` is what the
-    same question asks of the site's other threads, by their ids; None where that differs.
+    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`. `asked` is what
+    a first page in reading order was asked with, and the same of the site's other threads is; None
+    for other pages.
     """
 
     site: records.Site
@@ -59,11 +59,7 @@ class Basis(msgspec.Struct, frozen=True):
     lasts: str
     place: _Place
     tag: str
-    of: "Of | None" = None
-
-
-# Makes the listing of a thread by its id.
-Of = Callable[[str], thread_pages.Listing]
+    asked: thread_pages.Asked | None = None
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -74,8 +70,10 @@ class _Kept(msgspec.Struct, frozen=True):
     parts: _Parts = msgspec.field(default_factory=dict)
 
 
+PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
+
 # Makes what is kept of a page in a coding; some of its parts may be known.
-_Make = Callable[[str, content_coding.Coding, _Parts], _Kept]
+_Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,17 +84,30 @@ class Fixed:
     codings: dict[content_coding.Coding, bytes]
 
 
+class Source(Protocol[Made_co]):
+    """What answers with a page: a `page_source.PageSource`, or the feed of a site."""
+
+    key: str
+    tag: str
+
+    def look(self, age: float = 0.0) -> str:
+        """Find out what the page is made of; its tag, "" if only the page tells."""
+
+    def make(self) -> Made_co:
+        """Make the page."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
-class Form:
+class Form(Generic[Made]):
     """How a page is put into bytes. `made_of` names everything but the page that goes into them.
 
     `describe` gives headers of an answer that sends the page.
     """
 
-    render: Callable[[presentation.ThreadPage], bytes]
+    render: Callable[[Made], bytes]
     made_of: str = ""
     content_type: str = _JSON
-    describe: Callable[[presentation.ThreadPage], dict[str, str]] | None = None
+    describe: Callable[[Made], dict[str, str]] | None = None
 
 
 _AS_JSON = Form(presentation.ThreadPage.json)
@@ -118,49 +129,60 @@ def fixed(data: bytes) -> Fixed:
 
 def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
     """An answer coded before."""
-    return _negotiated(answer.tag, answer.codings.__getitem__, content_type=content_type)
+    return _negotiated(
+        lambda: answer.tag,
+        lambda coding: (answer.tag, answer.codings[coding]),
+        content_type=content_type,
+    )
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
     """An answer that anyone may keep but must ask about again: 304 while it is the same bytes."""
+    tag = _digest(data)
     return _negotiated(
-        _digest(data), lambda coding: content_coding.encode(data, coding), content_type=content_type
+        lambda: tag,
+        lambda coding: (tag, content_coding.encode(data, coding)),
+        content_type=content_type,
     )
 
 
-def page(
-    listing: thread_pages.Listing,
-    site: records.Site,
-    *,
-    form: Form | None = None,
-    of: Of | None = None,
-) -> flask.Response:
-    """A page of a thread, as it is kept or made anew; as JSON unless another form is given.
-
-    `of` makes the listings of the same question about the site's other threads.
-    """
-    form = form or _AS_JSON
-
-    def give(offer: thread_pages.Offer) -> flask.Response:
-        tag = offer.tag or _digest(form.render(offer.make()))
-        if offer.tag and form.made_of:
-            tag = _digest(f"{tag} {form.made_of}".encode())
-        response = _page(
-            f"{form.made_of} {listing.key}", tag, _maker(offer, form), form.content_type
-        )
-        if form is _AS_JSON:
-            _note_basis(site, listing, offer, tag, of)
-        if form.describe and response.status_code == http.HTTPStatus.OK:
-            response.headers.update(form.describe(offer.make()))
-        return _for_caches(response, site)
-
-    return listing.answer(give, age=_age(site))
+def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Response:
+    """A page of comments, as JSON."""
+    return page(source, site, _AS_JSON)
 
 
-def _maker(offer: thread_pages.Offer, form: Form) -> _Make:
-    return lambda tag, coding, _: _Kept(
-        tag, (content_coding.encode(form.render(offer.make()), coding),)
-    )
+def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Response:
+    """A page in a form, as it is kept or made anew."""
+
+    def tag() -> str:
+        if not source.tag:
+            return _digest(form.render(source.make()))
+        return _digest(f"{source.tag} {form.made_of}".encode()) if form.made_of else source.tag
+
+    def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
+        data = form.render(source.make())
+        if coding is not content_coding.Coding.IDENTITY:
+            data = content_coding.encode(data, coding)
+        return _Kept(tag(), (data,))  # the tag is another one if the thread changed meanwhile
+
+    response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
+    if form.describe and response.status_code == http.HTTPStatus.OK:
+        response.headers.update(form.describe(source.make()))
+    return response
+
+
+def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
+    """A whole thread or subtree, in pieces that are kept."""
+
+    def tag() -> str:
+        return source.tag or _digest(source.make().json())
+
+    def make(coding: content_coding.Coding, known: _Parts) -> _Kept:
+        source.known = known
+        found = source.make()
+        return _in_pieces(found, tag(), coding, known)
+
+    return _sent(source, f" {source.key}", site, tag, make, _JSON)
 
 
 def of_thread(
@@ -169,56 +191,25 @@ def of_thread(
     """The answer to the basis' question about a thread, `age` seconds old at most, and its basis.
 
     There are no bytes for who knows its tag, as it is sent. None where only `page` can answer.
-
-    Raises:
-        materialized.NotMaterialized: the same, where only the floor knows the thread.
     """
-    listing = None if basis.of is None else basis.of(thread)
-    if listing is None:
+    if basis.asked is None:
         return None
-    name, place = listing.name, (_plain(listing.key), basis.place[1])
-
-    def give(offer: thread_pages.Offer) -> tuple[Basis, Body | None] | None:
-        if not offer.lasts:
-            return None
-        found = Basis(basis.site, name, offer.lasts, place, offer.tag, basis.of)
-        if is_known(content_coding.tag(offer.tag, place[1])):
-            return found, None
-        return found, _made(place, offer.tag, _maker(offer, _AS_JSON))
-
-    return listing.materialised(give, age=age)
-
-
-def offered(
-    key: str, tag: str, render: Callable[[], bytes], site: records.Site, *, content_type: str
-) -> flask.Response:
-    """An answer that is kept until its tag changes; without a tag it is named by its bytes.
-
-    `key` names what was asked and everything but what the tag names that goes into the bytes.
-    """
-    made = functools.cache(render)
-
-    def make(tag: str, coding: content_coding.Coding, _: _Parts) -> _Kept:
-        return _Kept(tag, (content_coding.encode(made(), coding),))
-
-    named = _digest(f"{tag} {key}".encode()) if tag else _digest(made())
-    return _for_caches(_page(key, named, make, content_type), site)
-
-
-def whole(listing: page_source.Listing[chunks.Whole], site: records.Site) -> flask.Response:
-    """A whole thread or subtree, in pieces that are kept."""
-
-    def give(offer: page_source.Offer[chunks.Whole]) -> flask.Response:
-        tag = offer.tag or _digest(offer.make().json())
-
-        def make(tag: str, coding: content_coding.Coding, known: _Parts) -> _Kept:
-            return _in_pieces(offer.make(), tag, coding, known)
-
-        response = _page(_plain(listing.key), tag, make, _JSON)
-        _note_basis(site, listing, offer, tag)
-        return _for_caches(response, site)
-
-    return listing.answer(give, age=_age(site))
+    source = thread_pages.InOrder(records.ThreadName(basis.site.id, thread), basis.asked)
+    if not source.look(age):
+        return None
+    coding = basis.place[1]
+    place, body = (f" {source.key}", coding), None
+    if not is_known(content_coding.tag(source.tag, coding)):
+        cache = PAGES.get()
+        made = cache.get(place)
+        if made is None or made.tag != source.tag:
+            data = content_coding.encode(source.make().json(), coding)
+            if not source.tag:
+                return None  # the thread changed meanwhile, and only the ordered query knows it
+            made = _Kept(source.tag, (data,))
+            cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
+        body = made.body
+    return Basis(basis.site, source.name, source.lasts, place, source.tag, source.asked), body
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
@@ -248,42 +239,40 @@ def kept(basis: Basis) -> Body | None:
     return found.body if found is not None and found.tag == basis.tag else None
 
 
-def _note_basis(
+def _sent(
+    source: Source[Made],
+    key: str,
     site: records.Site,
-    listing: page_source.Listing[T],
-    offer: page_source.Offer[T],
-    tag: str,
-    of: Of | None = None,
-) -> None:
-    """Leave with the request what its answer rests on, if that can be known."""
-    if offer.lasts:
-        place = _place(_plain(listing.key))
-        basis = Basis(site, listing.name, offer.lasts, place, tag, of if listing.top else None)
-        flask.request.environ[BASIS] = basis
+    tag: Callable[[], str],
+    make: _Make,
+    content_type: str,
+) -> flask.Response:
+    """A page of a site with all its headers; not made for a client that knows its tag."""
+    request, seconds = flask.request, _age(site)
 
+    def look() -> str:
+        source.look(seconds)
+        return tag()
 
-def _age(site: records.Site) -> float:
-    return age(site, flask.request.headers.get("Cache-Control", ""))
+    def body(coding: content_coding.Coding) -> tuple[str, Body]:
+        cache, named = PAGES.get(), tag()
+        made = cache.get((key, coding))
+        if made is None or made.tag != named:
+            made = make(coding, {} if made is None else made.parts)
+            size = sum(map(len, made.body)) + _OVERHEAD * (1 + len(made.parts))
+            cache.keep((key, coding), made, len(key) + size)
+        return made.tag, made.body
 
-
-def _plain(key: str) -> str:
-    """The place of a listing's JSON."""
-    return f" {key}"
-
-
-def _place(name: str) -> _Place:
-    """Where a page is kept in the coding that the current request prefers."""
-    return name, content_coding.preferred(flask.request.accept_encodings)
-
-
-def _page(name: str, tag: str, make: _Make, content_type: str) -> flask.Response:
-    place = _place(name)
-    return _negotiated(tag, lambda _coding: _made(place, tag, make), content_type=content_type)
-
-
-def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:
-    """Tell caches between us and the readers how long they may answer for us."""
+    response = _negotiated(look, body, content_type=content_type)
+    request.environ[context.SITE] = site.id
+    # What the answer rests on, where that can be known.
+    if content_type == _JSON and isinstance(source, page_source.PageSource) and source.lasts:
+        place = key, content_coding.preferred(request.accept_encodings)
+        asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
+        basis = Basis(site, source.name, source.lasts, place, source.tag, asked)
+        request.environ[BASIS] = basis
     if site.cdn_seconds:
+        # Caches between us and the readers may answer for us so long.
         response.headers["Cache-Control"] = (
             f"public, max-age=0, s-maxage={site.cdn_seconds}, "
             f"stale-while-revalidate={site.cdn_seconds}"
@@ -291,23 +280,14 @@ def _for_caches(response: flask.Response, site: records.Site) -> flask.Response:
     return response
 
 
-def _made(place: _Place, tag: str, make: _Make) -> Body:
-    """A page in a coding, as it is kept at this tag or made and kept."""
-    cache = PAGES.get()
-    known = cache.get(place)
-    if known is not None and known.tag == tag:
-        return known.body
-    made = make(tag, place[1], {} if known is None else known.parts)
-    size = sum(map(len, made.body)) + _OVERHEAD * (1 + len(made.parts))
-    cache.keep(place, made, len(place[0]) + size)
-    return made.body
+def _age(site: records.Site) -> float:
+    return age(site, flask.request.headers.get("Cache-Control", ""))
 
 
 def _in_pieces(
     whole: chunks.Whole, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
     """A list in its pieces, of which the known ones are not made again."""
-    whole.read([piece for piece in whole.pieces if piece.mark not in known])
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.part(piece.make(), coding)
         for piece in whole.pieces
@@ -317,16 +297,24 @@ def _in_pieces(
 
 
 def _negotiated(
-    tag: str, encode: Callable[[content_coding.Coding], bytes | Body], *, content_type: str = _JSON
+    look: Callable[[], str],
+    encode: Callable[[content_coding.Coding], tuple[str, bytes | Body]],
+    *,
+    content_type: str = _JSON,
 ) -> flask.Response:
-    """The answer in the coding the client wants; 304 without making it if the client has it."""
-    request = flask.request
+    """The answer in the coding the client wants; 304 without making it if the client has it.
+
+    `look` finds the content's tag, and `encode` makes the content, which may have another one.
+    """
+    request, found = flask.request, look()
     coding = content_coding.preferred(request.accept_encodings)
-    tag = content_coding.tag(tag, coding)
+    tag = content_coding.tag(found, coding)
     if request.if_none_match.contains_weak(tag):
         response = flask.Response(status=304, content_type=content_type)
     else:
-        response = flask.Response(encode(coding), content_type=content_type)
+        found, data = encode(coding)
+        tag = content_coding.tag(found, coding)
+        response = flask.Response(data, content_type=content_type)
         if coding is not content_coding.Coding.IDENTITY:
             response.headers["Content-Encoding"] = coding.value
     response.headers["Cache-Control"] = "no-cache"

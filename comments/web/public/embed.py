@@ -14,7 +14,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.sites import site_settings, thread_info
 from comments.tree import ordered_query
 from comments.web.http import (
@@ -172,11 +172,12 @@ def _refuse_together(query: request_shapes.EmbedQuery) -> None:
 def _answer(asked: _Asked, template: str) -> flask.Response:
     if asked.query.below:
         return _below(asked, asked.query.below, template)
+    source = _source(asked)
     return responses.page(
-        _listing(asked),
+        source,
         asked.site,
-        form=responses.Form(
-            lambda found: _rendered(asked, template, nesting.shown(found), found),
+        responses.Form(
+            lambda found: _rendered(asked, template, nesting.shown(found), found, source),
             made_of=repr((_RELEASE, template, asked.links.base, asked.site.origins)),
             content_type=_HTML,
             describe=lambda found: _pointer(asked, found),
@@ -184,12 +185,12 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
     )
 
 
-def _listing(asked: _Asked) -> thread_pages.Listing:
-    scheme, query = asked.site.scheme, asked.query
+def _source(asked: _Asked) -> thread_pages.ListingPage:
+    query = asked.query
     if query.around:
-        return thread_pages.listing_around(scheme, asked.name, query.around, asked.limits)
+        return thread_pages.Around(asked.site.scheme, asked.name, query.around, asked.limits)
     order = thread_pages.Order(query.order)
-    return thread_pages.listing(scheme, asked.name, asked.limits, order=order)
+    return listings.source(asked.site, asked.name.id, asked.limits, order=order)
 
 
 def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
@@ -199,12 +200,13 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     of the listing has seen.
     """
     top = ordered_query.listed_in(asked.name, comment_id, field="below")
-    found = thread_pages.listing_under(top, asked.limits).page()
+    source = thread_pages.Below(top, asked.limits)
+    found = source.page()
     comments = nesting.shown(found)
     if asked.query.cursor is msgspec.UNSET:
         replies = msgspec.UNSET if found.cursor else len(comments)
         comments.insert(0, presentation.comment(top, replies))
-    made = _rendered(asked, template, comments, found)
+    made = _rendered(asked, template, comments, found, source)
     response = responses.cacheable(made, content_type=_HTML)
     response.headers.update(_pointer(asked, found))
     return response
@@ -221,9 +223,9 @@ def _rendered(
     template: str,
     comments: list[presentation.Comment],
     found: presentation.ThreadPage,
+    source: thread_pages.ListingPage,
 ) -> bytes:
-    ask = thread_info.fresh if found.is_renamed else thread_info.get
-    query, about = asked.query, found.about or ask(asked.name)
+    query, about = asked.query, source.heading()
     shown = _Shown(
         title=about.title if about else "",
         address=thread_info.address(about.url, asked.site) if about else "",

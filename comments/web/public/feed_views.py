@@ -42,7 +42,7 @@ def of_site(site_id: str) -> flask.Response:
             place=functools.partial(_place, site, "../embed/"),
         )
 
-    return feeds.answer_site(site, lambda offer: _answer(site, offer, "feed", head))
+    return responses.page(feeds.SiteFeed(site), site, _form(site, head))
 
 
 @blueprint.get("/<site:site_id>/thread")
@@ -63,23 +63,17 @@ def of_thread(site_id: str) -> flask.Response:
             place=functools.partial(_place, site, "../../embed/"),
         )
 
-    return feeds.of_thread(name, secret).answer(
-        lambda offer: _answer(site, offer, f"feed of {thread}", head)
+    return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, head))
+
+
+def _form(
+    site: records.Site, head: Callable[[feeds.Feed], atom.Head]
+) -> responses.Form[feeds.Feed]:
+    return responses.Form(
+        lambda feed: atom.document(head(feed), feed),
+        made_of=f"{_RELEASE} {site.origins}",
+        content_type=atom.CONTENT_TYPE,
     )
-
-
-def _answer(
-    site: records.Site,
-    offer: feeds.Offer,
-    what: str,
-    head: Callable[[feeds.Feed], atom.Head],
-) -> flask.Response:
-    def render() -> bytes:
-        feed = offer.make()
-        return atom.document(head(feed), feed)
-
-    key = f"{what} {site.id} {_RELEASE} {site.origins}"
-    return responses.offered(key, offer.tag, render, site, content_type=atom.CONTENT_TYPE)
 
 
 def _place(site: records.Site, embed: str, entry: feeds.Entry) -> str:

@@ -9,7 +9,7 @@ from comments import errors
 from comments.domain import records
 from comments.events import backlog
 from comments.posting import own_comment
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.store import connection
 from tests.comments.conftest import Clock
 from tests.support.threads import sample_threads
@@ -78,7 +78,7 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
     assert due.take() == [NAME]
     later = sample_threads.START + timedelta(seconds=1)
     sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # a repeat changes nothing
-    thread_pages.page(
+    listings.page(
         sample_threads.SETTINGS.scheme,
         NAME,
         thread_pages.Asked(10, None, sample_threads.SETTINGS.secret),

@@ -21,7 +21,7 @@ from comments.jobs import personal_data, scheduler, wiring
 from comments.moderation import decisions, reports
 from comments.notifications import double_opt_in, subscriptions
 from comments.posting import cast_vote, file_report, new_comment, own_comment
-from comments.reading.materialized import thread_view, view_cache
+from comments.reading.materialized import view_cache
 from comments.sites import rate_limits, site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection, reads
@@ -162,7 +162,7 @@ class ServiceOnDisk:
 
 @pytest.fixture
 def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServiceOnDisk]:
-    monkeypatch.setattr(thread_view, "CACHE_MAX_AGE", AGE)
+    monkeypatch.setattr(view_cache, "CACHE_MAX_AGE", AGE)
     (tmp_path / "data").mkdir()
     path, clock = tmp_path / "data" / "store.db", Clock()
     with inprocess.open_engine(

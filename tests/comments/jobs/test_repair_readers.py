@@ -12,7 +12,7 @@ from comments.domain import records
 from comments.jobs import repair
 from comments.posting import own_comment
 from comments.reading.compaction import compactor, leftovers
-from comments.reading.materialized import thread_view
+from comments.reading.materialized import thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess
@@ -113,7 +113,7 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     _assert_current(processes)
-    processes[0].now += thread_view.CACHE_MAX_AGE  # one sees the new directory, one the old
+    processes[0].now += view_cache.CACHE_MAX_AGE  # one sees the new directory, one the old
     _assert_current(processes)
     for process in processes:
         process.now += compactor.GRACE
@@ -221,10 +221,10 @@ def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
     reader.do(lambda: thread_view.view(NAME))
     _damage(repaired_rows["1.1"], sort_hash="xx")
     repair.fix(SCHEME, NAME)
-    with pytest.raises(thread_view.NotMaterialized):
+    with pytest.raises(view_cache.NotMaterialized):
         reader.do(lambda: thread_view.view(NAME))
     compaction.whole(NAME)
-    reader.now += thread_view.CACHE_MAX_AGE
+    reader.now += view_cache.CACHE_MAX_AGE
     reader.do(lambda: thread_view.view(NAME))
     sample_threads.post(site, "later", repaired_rows["1.1"].id)
     own_comment.retract(

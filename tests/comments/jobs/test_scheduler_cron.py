@@ -14,7 +14,7 @@ from comments.domain import records
 from comments.events import backlog
 from comments.jobs import scheduler
 from comments.reading.compaction import compactor, leftovers
-from comments.reading.materialized import directories, ranking, thread_view
+from comments.reading.materialized import directories, ranking, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess
@@ -47,7 +47,7 @@ class Instance(reader_processes.Reader):
 
     def call(self) -> scheduler.Done:
         for each in self.others:  # read the directory just before another one replaces it
-            each.now += thread_view.CACHE_MAX_AGE
+            each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
         for each in self.others:  # with what they held before the clearing, if that may still be

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from comments.domain import sorthash
-from comments.reading.materialized import buckets
+from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme()
 # A change here makes every stored bucket unreadable: raise a format instead.
@@ -74,7 +74,7 @@ def test_a_line_that_starts_a_discussion_names_it() -> None:
 
 def test_a_mark_weighs_what_it_adds_to_the_buckets() -> None:
     weights = {
-        (json, held): buckets.Mark("AA", "a", 1, json, held).weight
+        (json, held): merged_view.weight_of(buckets.Mark("AA", "a", 1, json, held))
         for json in (b"", b"{}")
         for held in (False, True)
     }

@@ -9,7 +9,14 @@ from google.cloud.datastore_v1.types import datastore as rpc_types
 from comments.domain import presentation, records
 from comments.posting import own_comment
 from comments.reading.compaction import bucket_layout, compactor, leftovers
-from comments.reading.materialized import buckets, deltas, directories, first_page, thread_view
+from comments.reading.materialized import (
+    buckets,
+    deltas,
+    directories,
+    first_page,
+    thread_view,
+    view_cache,
+)
 from comments.store import connection, reads, transactions
 from comments.store.models import comment_rows
 from comments.store.wire import ndb_client
@@ -441,5 +448,5 @@ def test_a_machine_that_slept_reads_its_directory_anew(
     sample_threads.post(site, "while it slept")
     sample_threads.retract(ten_compacted["1"])
     compaction.whole(name)
-    asleep = thread_view.CACHE_MAX_AGE
+    asleep = view_cache.CACHE_MAX_AGE
     _assert_reader_right(name)

@@ -14,7 +14,7 @@ from comments.domain import presentation, records
 from comments.jobs import repair, scheduler
 from comments.posting import own_comment
 from comments.reading.compaction import leftovers
-from comments.reading.materialized import directories, thread_view, view_cache
+from comments.reading.materialized import directories, merged_view, thread_view, view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
@@ -94,7 +94,7 @@ from comments.domain import presentation
 from emulator import inprocess
 from tests.comments.reading import test_compactor_processes
 
-thread_view.CACHE_MAX_AGE = test_compactor_processes.AGE
+view_cache.CACHE_MAX_AGE = test_compactor_processes.AGE
 with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES) as engine:
     stops = []
     def stopping(method, request, proceed):
@@ -126,6 +126,7 @@ import signal
 import sys
 from comments.store import connection
 from comments.reading.compaction import compactor
+from comments.reading.materialized import merged_view
 from emulator import inprocess
 from tests.comments.reading import test_compactor_processes
 
@@ -219,7 +220,7 @@ def _assert_settled() -> None:
     assert leftovers.sweep(NAME) == []
     directory = directories.load_directory(NAME)
     rows = sum(line.count for line in directory.lines)
-    assert rows + sum(mark.weight for mark in directory.content.tail) == len(
+    assert rows + sum(map(merged_view.weight_of, directory.content.tail)) == len(
         ordered_query.thread(NAME)
     )
 

@@ -12,9 +12,9 @@ import pytest
 
 from comments.domain import presentation, records
 from comments.posting import own_comment
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
-from comments.reading.materialized import directories, first_page, thread_view
+from comments.reading.materialized import directories, first_page, thread_view, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows
 from emulator import inprocess, testing
@@ -84,13 +84,13 @@ def _fold(name: records.ThreadName) -> records.ThreadName:
 
 
 def _page(name: records.ThreadName, limit: int) -> bytes:
-    return thread_pages.page(SCHEME, name, thread_pages.Asked(limit, None, SECRET)).json()
+    return listings.page(SCHEME, name, thread_pages.Asked(limit, None, SECRET)).json()
 
 
 def _tags(name: records.ThreadName) -> Iterator[str]:
     """What names the first page, by way of the head or not."""
     asked = thread_pages.Asked(5, None, SECRET)
-    yield thread_pages.listing(SCHEME, name, asked).answer(lambda offer: offer.tag)
+    yield thread_pages.InOrder(name, asked).look()
 
 
 def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
     shown = _page(name, 12)
     rows = [
         presentation.read(json, 0)
-        for json in thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET)).comments
+        for json in listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET)).comments
     ]
     sample_threads.post(site, "far below the first page")
     changed = _page(name, 12)
@@ -146,7 +146,7 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
     assert changed != shown  # its total
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.of_floor(name)
-    found = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    found = listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
     assert (list(found.comments), list(found.replies), found.total) == (
         reader[0][:12],
         reader[1][:12],
@@ -162,7 +162,7 @@ def test_what_a_head_is_probed_with_is_probed_once(
     calls: list[str] = []
     process = reader_processes.Reader(engine, seen=lambda method, _request: calls.append(method))
     asked = thread_pages.Asked(12, None, SECRET)
-    process.do(lambda: thread_pages.page(SCHEME, name, asked))
+    process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls.count("RunQuery") == 1
 
 
@@ -176,11 +176,11 @@ def test_a_head_that_is_too_old_when_its_probe_is_answered_is_not_shown(
     def seen(method: str, _request: object) -> None:
         calls.append(method)
         if calls.count(slow) == 1:
-            process.now = thread_view.CACHE_MAX_AGE
+            process.now = view_cache.CACHE_MAX_AGE
 
     process = reader_processes.Reader(engine, seen=seen)
     asked = thread_pages.Asked(12, None, SECRET)
-    process.do(lambda: thread_pages.page(SCHEME, name, asked))
+    process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
 
 
@@ -212,5 +212,5 @@ def test_rows_too_long_for_a_head_are_read_without_one(
     sample_threads.post(site, "more")
     _fold(name)
     assert reads.get(bucket_rows.directory_key(name)).head == b""
-    page = thread_pages.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    page = listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
     assert list(page.comments) == reader_processes.of_floor(name)[0][:12]

@@ -170,7 +170,7 @@ def test_the_first_piece_may_become_empty(
     with open_store.context():
         rows = sample_threads.grow(site, {str(n): {} for n in range(20)})
         fold(site)
-        assert len(full_thread.listing(sample_threads.name_of(site), SECRET).page().pieces) == 5
+        assert len(full_thread.WholeThread(sample_threads.name_of(site), SECRET).page().pieces) == 5
     client.get(ALL, headers=headers)
     for n in range(4):
         with open_store.context():
@@ -299,7 +299,7 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
         conversations.walk(large_thread.thread(10_000)),
     )
     with prepared_stores.opened(path) as engine, _store(engine).context():
-        listing = full_thread.listing(loading.NAME, SECRET)
+        listing = full_thread.WholeThread(loading.NAME, SECRET)
         with testing.meter(engine) as cost:
             found = listing.page().json()
         keys = [key[-2] for key in cost.keys_read]
@@ -311,6 +311,13 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
         assert cost.reads == 0
 
 
+class _Everything:
+    """The marks of all pieces there may be."""
+
+    def __contains__(self, mark: object) -> bool:
+        return True
+
+
 def test_what_a_piece_depends_on_is_known_without_its_bucket(
     engine: inprocess.Engine,
     open_store: connection.Store,
@@ -320,7 +327,9 @@ def test_what_a_piece_depends_on_is_known_without_its_bucket(
     with open_store.context():
         loading.cold()
         with testing.meter(engine) as cost:
-            found = full_thread.listing(sample_threads.name_of(site), SECRET).page()
+            source = full_thread.WholeThread(sample_threads.name_of(site), SECRET)
+            source.known = _Everything()
+            found = source.page()
             marks = {piece.mark for piece in found.pieces}
         assert [key[-2] for key in cost.keys_read] == ["BucketDirectory"]
         assert len(marks) == 9

@@ -19,7 +19,7 @@ from werkzeug import test
 
 from comments.domain import presentation, records
 from comments.posting import own_comment
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import ranking
 from comments.reading.thread_pages import Order
@@ -79,7 +79,7 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     whole = ordered_query.thread(name)
 
     def of(order: Order, parent: str | None = None) -> Read:
-        return lambda asked: thread_pages.page(SCHEME, name, asked, order=order, parent=parent)
+        return lambda asked: listings.page(SCHEME, name, asked, order=order, parent=parent)
 
     everything = frozenset(row.id for row in whole)
     for order in Order:
@@ -89,13 +89,13 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     children = frozenset(row.id for row in whole if row.parent == rows["1"].id)
     yield Listing("children", of(Order.THREAD, rows["1"].id), children)
     below = frozenset({rows[text].id for text in ("1.1", "1.1.1", "1.2")})
-    yield Listing("replies", lambda asked: thread_pages.replies(rows["1"].id, asked), below)
+    yield Listing("replies", lambda asked: listings.replies(rows["1"].id, asked), below)
     target = rows["2.1.1"]
 
     def around(asked: thread_pages.Asked) -> presentation.ThreadPage:
         if asked.cursor is None:
-            return thread_pages.around(SCHEME, name, target.id, asked)
-        return thread_pages.page(SCHEME, name, asked)
+            return listings.around(SCHEME, name, target.id, asked)
+        return listings.page(SCHEME, name, asked)
 
     behind = (row.id for row in whole if row.sort_hash >= target.sort_hash)
     yield Listing("around", around, frozenset(behind))

@@ -13,9 +13,9 @@ from comments.domain import presentation, records
 from comments.jobs import scheduler
 from comments.moderation import decisions
 from comments.posting import own_comment
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor, leftovers
-from comments.reading.materialized import buckets, directories, ranking, thread_view, view_cache
+from comments.reading.materialized import buckets, directories, ranking, view_cache
 from comments.reading.thread_pages import Order
 from comments.store import connection, reads
 from comments.store.models import comment_rows
@@ -85,7 +85,7 @@ def _page(
     name: records.ThreadName, limit: int = 4, cursor: str | None = None
 ) -> presentation.ThreadPage:
     asked = thread_pages.Asked(limit, cursor, SECRET)
-    return thread_pages.page(SCHEME, name, asked, order=Order.BEST)
+    return listings.page(SCHEME, name, asked, order=Order.BEST)
 
 
 def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
@@ -290,7 +290,10 @@ def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
     best = directories.load_directory(name).content.best
     assert best is not None
     assert best.top in {message.key.path[-1].name for message in stored}
-    assert all(b"canary" not in row.entry.json for row in thread_view.load_top(name, best.top))
+    assert all(
+        b"canary" not in row.entry.json
+        for row in view_cache.HOLDINGS.get().load_top(name, best.top)
+    )
     named = {line.key for line in directories.load_directory(name).lines}
     assert {message.key.path[-1].name for message in stored} == {*named, best.top}
 
@@ -364,7 +367,7 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
     leftovers.expire(LONG_AFTER)
     held = view_cache.HOLDINGS.get()
-    later = held.clock() + thread_view.CACHE_MAX_AGE
+    later = held.clock() + view_cache.CACHE_MAX_AGE
     held.clock = lambda: later
     for path, tag in tags.items():
         for headers in ({}, {"If-None-Match": tag}, {"If-None-Match": "*"}):
@@ -393,5 +396,5 @@ def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
     held.cache.drop(("directory", name))
     reads()
     assert reads() == 0
-    now += thread_view.CACHE_MAX_AGE
+    now += view_cache.CACHE_MAX_AGE
     assert reads() == 2  # the directory and the ranking

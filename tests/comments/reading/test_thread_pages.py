@@ -7,7 +7,7 @@ import pytest
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.store import connection
 from comments.tree import ordered_query
@@ -69,7 +69,7 @@ def test_every_page_is_the_floors(
     cursor = None
     while True:
         asked = thread_pages.Asked(limit, cursor, SECRET)
-        found = thread_pages.page(SCHEME, thread_name, asked, order=thread_pages.Order(order))
+        found = listings.page(SCHEME, thread_name, asked, order=thread_pages.Order(order))
         expected = ordered_query.page(
             thread_name, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
         )
@@ -84,7 +84,7 @@ def test_recent_discussions_come_first_and_whole(
     thread_name: records.ThreadName, limit: int
 ) -> None:
     pages = _pages(
-        lambda cursor: thread_pages.page(
+        lambda cursor: listings.page(
             SCHEME,
             thread_name,
             thread_pages.Asked(limit, cursor, SECRET),
@@ -107,7 +107,7 @@ def test_replies_are_the_floors(thread_name: records.ThreadName) -> None:
         for limit in (2, 50):
             asked = thread_pages.Asked(limit, None, SECRET)
             below = ordered_query.replies(row.id, limit=limit, cursor=None, secret=SECRET)
-            found = thread_pages.replies(row.id, asked)
+            found = listings.replies(row.id, asked)
             assert found.json() == presentation.page(below).json()
 
 
@@ -117,7 +117,7 @@ def test_one_level_is_the_floors(thread_name: records.ThreadName, limit: int) ->
         cursor = None
         while True:
             asked = thread_pages.Asked(limit, cursor, SECRET)
-            found = thread_pages.page(SCHEME, thread_name, asked, parent=parent)
+            found = listings.page(SCHEME, thread_name, asked, parent=parent)
             expected = ordered_query.page(
                 thread_name,
                 order=ordered_query.Order.THREAD,
@@ -140,9 +140,7 @@ def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
     whole = [presentation.fragment(row) for row in rows]
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
     for row in rows:
-        page = thread_pages.around(
-            SCHEME, thread_name, row.id, thread_pages.Asked(limit, None, SECRET)
-        )
+        page = listings.around(SCHEME, thread_name, row.id, thread_pages.Asked(limit, None, SECRET))
         assert presentation.fragment(row) in page.comments
         start = whole.index(page.comments[0])
         assert list(page.comments) == whole[start : start + len(page.comments)]
@@ -152,7 +150,7 @@ def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
         assert (page.cursor is None) == (not rest)
         if page.cursor is not None:
             asked = thread_pages.Asked(200, page.cursor, SECRET)
-            assert list(thread_pages.page(SCHEME, thread_name, asked).comments) == rest
+            assert list(listings.page(SCHEME, thread_name, asked).comments) == rest
 
 
 def test_what_waits_for_a_moderator_changes_no_page(thread_name: records.ThreadName) -> None:
@@ -160,10 +158,9 @@ def test_what_waits_for_a_moderator_changes_no_page(thread_name: records.ThreadN
         compaction.forget()
         asked = thread_pages.Asked(5, None, SECRET)
         found = [
-            thread_pages.page(SCHEME, thread_name, asked, order=order)
-            for order in thread_pages.Order
+            listings.page(SCHEME, thread_name, asked, order=order) for order in thread_pages.Order
         ]
-        found += [thread_pages.page(SCHEME, thread_name, asked, parent=ordered_query.ROOTS)]
+        found += [listings.page(SCHEME, thread_name, asked, parent=ordered_query.ROOTS)]
         return [page.json() for page in found]
 
     before = pages()
@@ -175,9 +172,9 @@ def test_what_waits_for_a_moderator_changes_no_page(thread_name: records.ThreadN
 
 
 def test_a_cursor_of_another_order_is_refused(thread_name: records.ThreadName) -> None:
-    first = thread_pages.page(SCHEME, thread_name, thread_pages.Asked(2, None, SECRET))
+    first = listings.page(SCHEME, thread_name, thread_pages.Asked(2, None, SECRET))
     with pytest.raises(errors.BadCursor):
-        thread_pages.page(
+        listings.page(
             SCHEME,
             thread_name,
             thread_pages.Asked(2, first.cursor, SECRET),

@@ -7,7 +7,7 @@ import pytest
 
 from comments.domain import presentation, records
 from comments.posting import own_comment
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import bucket_rows
@@ -79,8 +79,8 @@ def _fold(name: records.ThreadName) -> None:
 def _changed(name: records.ThreadName) -> set[object]:
     """What pages of all orders say."""
     asked = thread_pages.Asked(1, None, SECRET)
-    pages = [thread_pages.page(SCHEME, name, asked, order=order) for order in thread_pages.Order]
-    pages += [thread_pages.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]
+    pages = [listings.page(SCHEME, name, asked, order=order) for order in thread_pages.Order]
+    pages += [listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]
     return {page.changed for page in pages}
 
 
@@ -103,5 +103,5 @@ def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_
         return real(kind, names)
 
     monkeypatch.setattr(reads, "lookup", late)
-    found = thread_pages.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
+    found = listings.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
     assert found.comments == tuple(map(presentation.fragment, ordered_query.thread(name)))

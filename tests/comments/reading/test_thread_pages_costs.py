@@ -3,7 +3,7 @@
 import pytest
 
 from comments.domain import presentation, records
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.materialized import directories, thread_view
 from comments.store import connection
 from comments.tree import ordered_query
@@ -39,7 +39,7 @@ def name(
 
 
 def _first_page(name: records.ThreadName) -> presentation.ThreadPage:
-    return thread_pages.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
+    return listings.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
 
 
 def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm_but_the_probe(
@@ -58,7 +58,7 @@ def test_a_change_costs_its_probe_and_its_row_once(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    thread_pages.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # its buckets are known
+    listings.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # its buckets are known
     sample_threads.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
@@ -78,7 +78,7 @@ def test_a_level_costs_its_rows_and_no_count(
     compaction.forget()
     with testing.meter(engine) as cost:
         asked = thread_pages.Asked(20, None, SECRET)
-        page = thread_pages.page(SCHEME, name, asked, parent=ordered_query.ROOTS)
+        page = listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)
     assert page.replies == (1,) * 20
     assert cost.reads == 21 + 1
 
@@ -96,7 +96,7 @@ def test_the_page_around_a_comment_costs_three_reads_cold(
     for row in rows[::7]:
         compaction.forget()
         with testing.meter(engine) as cost:
-            thread_pages.around(SCHEME, name, row.id, thread_pages.Asked(50, None, SECRET))
+            listings.around(SCHEME, name, row.id, thread_pages.Asked(50, None, SECRET))
         assert cost.reads <= 3
         assert cost.empty == 1
 

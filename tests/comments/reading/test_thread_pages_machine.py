@@ -22,9 +22,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from comments import errors
 from comments.domain import presentation, records
 from comments.posting import own_comment
-from comments.reading import full_thread, thread_pages
+from comments.reading import full_thread, listings, thread_pages
 from comments.reading.compaction import compactor
-from comments.reading.materialized import deltas
+from comments.reading.materialized import view_cache
 from comments.tree import ordered_query
 from emulator.fault_injection import fault_plans
 from tests.support import prepared_stores
@@ -144,9 +144,9 @@ def _edit(comment: records.Comment, body: str, now: datetime) -> None:
 def _shown(order: thread_pages.Order | None) -> Shown:
     """A page that holds the thread, or the answer that is the whole thread (None)."""
     if order is None:
-        return _decoded(full_thread.listing(NAME, SECRET).page().json())
+        return _decoded(full_thread.WholeThread(NAME, SECRET).page().json())
     asked = thread_pages.Asked(200, None, SECRET)
-    return _decoded(thread_pages.page(SCHEME, NAME, asked, order=order).json())
+    return _decoded(listings.page(SCHEME, NAME, asked, order=order).json())
 
 
 def _by_the_ordered_query() -> Shown:
@@ -177,7 +177,7 @@ def test_every_page_is_of_one_moment_however_batches_end_and_rows_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compaction.small_buckets(monkeypatch)
-    monkeypatch.setattr(deltas, "MOST_UNFOLDED", MOST_UNFOLDED)
+    monkeypatch.setattr(view_cache, "MOST_UNFOLDED", MOST_UNFOLDED)
     run_state_machine_as_test(
         Machine,
         settings=settings(

@@ -90,7 +90,7 @@ def writer(engine: inprocess.Engine) -> reader_processes.Reader:
 
 
 def _whole() -> bytes:
-    return full_thread.listing(NAME, SECRET).page().json()
+    return full_thread.WholeThread(NAME, SECRET).page().json()
 
 
 def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(

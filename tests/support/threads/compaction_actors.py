@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from comments import errors
 from comments.domain import presentation, records
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import buckets, ranking, thread_view, view_cache
 from comments.store import connection, reads
@@ -93,7 +93,7 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
             NAME,
             lambda v: ([each.json for each in v.rows()], [v.below(r.sort_hash) for r in rows]),
         )
-    except thread_view.NotMaterialized:
+    except view_cache.NotMaterialized:
         return
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
     assert found == ([presentation.fragment(row) for row in rows], below)
@@ -108,10 +108,10 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
     """A page of one order, of a few rows, from anywhere: the orders take turns."""
     order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
     asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
-    found = thread_pages.page(SCHEME, NAME, asked, order=order)
+    found = listings.page(SCHEME, NAME, asked, order=order)
     if pick % 3 and found.cursor:
         asked = dataclasses.replace(asked, cursor=found.cursor)
-        found = thread_pages.page(SCHEME, NAME, asked, order=order)
+        found = listings.page(SCHEME, NAME, asked, order=order)
     if order in {thread_pages.Order.RECENT, thread_pages.Order.BEST}:
         run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
         first = asked.limit if asked.cursor else 0
@@ -137,7 +137,7 @@ def _roots(rows: list[records.Comment], order: thread_pages.Order) -> list[str]:
         return roots[::-1]
     try:
         best = thread_view.view(NAME).directory.content.best
-    except thread_view.NotMaterialized:
+    except view_cache.NotMaterialized:
         best = None
     if best is None:
         return roots

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from comments.domain import presentation, records
-from comments.reading import thread_pages
+from comments.reading import listings, thread_pages
 from comments.reading.materialized import view_cache
 from comments.store import connection
 from comments.tree import ordered_query
@@ -70,7 +70,7 @@ class Reader:
     def shown(self, name: records.ThreadName) -> Whole:
         """What it shows of a thread."""
         asked = thread_pages.Asked(200, None, sample_threads.SETTINGS.secret)
-        page = self.do(lambda: thread_pages.page(sample_threads.SETTINGS.scheme, name, asked))
+        page = self.do(lambda: listings.page(sample_threads.SETTINGS.scheme, name, asked))
         return list(page.comments), list(page.replies), page.total
 
     def expected(self, name: records.ThreadName) -> Whole:

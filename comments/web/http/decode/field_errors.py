@@ -10,7 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from comments import errors
+
 FORM = "form"
+BODY = "body"  # the field at fault where the value itself is no object
+_LONGEST_NAME = 64
 
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
@@ -36,6 +40,12 @@ _STARTS = {
     "Object missing required field": "is missing",
 }
 _OTHERWISE = "is not what this field takes"
+
+
+def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
+    """What a caller is told of a value that does not fit a shape."""
+    said = reason(error, shape)
+    return errors.BadInput((field(error) or BODY)[:_LONGEST_NAME], said[: 3 * _LONGEST_NAME])
 
 
 def field(error: msgspec.ValidationError) -> str:

@@ -25,7 +25,6 @@ _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
 # Possessive, with an optional end: every start matches, so an open string costs one pass.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_BODY = "body"
 _LONGEST_NAME = 64
 
 
@@ -53,9 +52,9 @@ def raw() -> bytes:
     flask.request.max_content_length = limit + 1
     data = flask.request.get_data(cache=False)
     if len(data) > limit:
-        raise errors.TooLarge(_BODY, limit)
+        raise errors.TooLarge(field_errors.BODY, limit)
     if flask.request.content_length not in {None, len(data)}:
-        raise errors.BadInput(_BODY, "was cut short on its way")
+        raise errors.BadInput(field_errors.BODY, "was cut short on its way")
     return data
 
 
@@ -83,10 +82,10 @@ def decode(data: bytes, shape: type[T]) -> T:
             data.decode(), object_pairs_hook=_object, parse_constant=_refuse_constant
         )
     except UnicodeDecodeError as error:
-        raise errors.BadInput(_BODY, "is not UTF-8") from error
+        raise errors.BadInput(field_errors.BODY, "is not UTF-8") from error
     # ValueError also covers whole numbers of thousands of digits, which Python will not parse.
     except ValueError as error:
-        raise errors.BadInput(_BODY, "is not JSON") from error
+        raise errors.BadInput(field_errors.BODY, "is not JSON") from error
     _refuse_unstorable(value)
     return convert(value, shape)
 
@@ -100,8 +99,7 @@ def convert(value: object, shape: type[T]) -> T:
     try:
         return msgspec.convert(value, shape, strict=True)
     except msgspec.ValidationError as error:
-        field, reason = field_errors.field(error) or _BODY, field_errors.reason(error, shape)
-        raise errors.BadInput(field[:_LONGEST_NAME], reason[: 3 * _LONGEST_NAME]) from error
+        raise field_errors.refusal(error, shape) from error
 
 
 def _refuse_depth(data: bytes) -> None:
@@ -110,14 +108,14 @@ def _refuse_depth(data: bytes) -> None:
     for match in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", data)):
         depth += 1 if match[0] in b"[{" else -1
         if depth > _MAX_DEPTH:
-            raise errors.BadInput(_BODY, f"is nested more than {_MAX_DEPTH} deep")
+            raise errors.BadInput(field_errors.BODY, f"is nested more than {_MAX_DEPTH} deep")
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for name, value in pairs:
         if name in found:
-            raise errors.BadInput(name[:_LONGEST_NAME] or _BODY, "is given twice")
+            raise errors.BadInput(name[:_LONGEST_NAME] or field_errors.BODY, "is given twice")
         found[name] = value
     return found
 
@@ -126,7 +124,7 @@ def _refuse_unstorable(value: object) -> None:
     """Look at every text, by the top-level field it is in."""
     for name, inner in value.items() if isinstance(value, dict) else ():
         if _holds_unstorable(name):
-            raise errors.BadInput(_BODY, "has a field name that is not text")
+            raise errors.BadInput(field_errors.BODY, "has a field name that is not text")
         if _holds_unstorable(inner):
             raise errors.BadInput(name[:_LONGEST_NAME], "holds a NUL or half a surrogate pair")
 
@@ -140,4 +138,4 @@ def _holds_unstorable(value: object) -> bool:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise errors.BadInput(_BODY, f"{name} is not JSON")
+    raise errors.BadInput(field_errors.BODY, f"{name} is not JSON")

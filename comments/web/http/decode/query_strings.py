@@ -16,7 +16,7 @@ import msgspec
 from comments import errors
 from comments.domain import records, thread_ids
 from comments.web.http import request_shapes
-from comments.web.http.decode import json_bodies
+from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -45,9 +45,9 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
         errors.BadInput: names the parameter that is missing, unknown, repeated or malformed.
     """
     raw = flask.request.query_string
-    thread = thread_ids.thread_from_query(raw, site)
     found = pairs(raw, _THREAD_NAMES)
-    return thread, _shaped({k: v for k, v in found.items() if k not in _THREAD_NAMES}, shape)
+    rest = _shaped({k: v for k, v in found.items() if k not in _THREAD_NAMES}, shape)
+    return thread_ids.thread_from_query(raw, site), rest
 
 
 def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
@@ -85,7 +85,10 @@ def _shaped(found: dict[str, str], shape: type[T]) -> T:
         name: _number(name, value) if name in _NUMBERS and value not in _WORDS else value
         for name, value in found.items()
     }
-    return json_bodies.convert(typed, shape)
+    try:
+        return msgspec.convert(typed, shape, strict=True)
+    except msgspec.ValidationError as error:
+        raise field_errors.refusal(error, shape) from error
 
 
 def _number(name: str, value: str) -> int:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from comments.posting import own_comment
-from comments.reading.materialized import thread_view
+from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from comments.web.http import response_cache
@@ -170,7 +170,7 @@ def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
 ) -> None:
     quick.client.get(PAGE)
     fold(plain)
-    quick.now += thread_view.CACHE_MAX_AGE
+    quick.now += view_cache.CACHE_MAX_AGE
     with testing.meter(engine) as cost:
         quick.client.get(PAGE)
     assert cost.reads == 1  # the directory, again

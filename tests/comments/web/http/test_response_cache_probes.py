@@ -16,7 +16,7 @@ from comments import app as apps
 from comments import config
 from comments.domain import records
 from comments.reading.compaction import compactor
-from comments.reading.materialized import thread_view
+from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.store import connection
 from emulator import inprocess, testing
@@ -142,7 +142,7 @@ def test_an_older_probe_never_meets_a_newer_directory(
     reader: cache_twins.Process, writer: cache_twins.Process
 ) -> None:
     page(reader)
-    reader.now += thread_view.CACHE_MAX_AGE - 1  # the directory is read anew after one more
+    reader.now += view_cache.CACHE_MAX_AGE - 1  # the directory is read anew after one more
     gone = post(reader, "is taken back")
     assert "is taken back" in page(reader)
     one, mine = api_requests.ONE + gone["comment"]["id"], api_requests.bearer(gone)
