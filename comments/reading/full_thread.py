@@ -5,7 +5,6 @@ it is listed in pieces (`chunks`), so that what did not change is not put togeth
 is written.
 """
 
-import dataclasses
 from collections.abc import Container
 
 import msgspec
@@ -68,7 +67,7 @@ class WholeThread(PageSource[chunks.Whole]):
         # What is below a comment, with the number of the thread's comments.
         (total,) = ordered_query.totals(name.site, [name.id])
         about = msgspec.structs.replace(found.about, total=total)
-        return dataclasses.replace(found, about=about)
+        return msgspec.structs.replace(found, about=about)
 
 
 def below(comment_id: str, secret: str) -> WholeThread:

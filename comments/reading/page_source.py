@@ -84,7 +84,8 @@ class PageSource(abc.ABC, Generic[Made]):
             if self._page is not None:
                 return self._page
             try:
-                self._page = self._cut(self._found) if self._found else self._query()
+                found = self._found
+                self._page = self._query() if found is None else self._cut(found)
             except directories.Gone:
                 HOLDINGS.get().forget(self.name)
                 self.look(self._age)

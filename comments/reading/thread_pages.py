@@ -4,7 +4,6 @@ Owns the orders by name, what is asked, and how a page is made of rows. A cursor
 one listing, signed; the listing's label tells it from every other.
 """
 
-import dataclasses
 import enum
 import itertools
 from collections.abc import Iterable
@@ -31,8 +30,7 @@ class Order(enum.StrEnum):
     NEWEST = "newest"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """How much is wanted and from where; `secret` signs cursors."""
 
     limit: int

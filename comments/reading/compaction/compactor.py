@@ -31,7 +31,6 @@ A changed row goes to the directory's tail, and from a full tail to new buckets 
 What was retracted or edited leaves its bucket at once.
 """
 
-import dataclasses
 import functools
 import math
 import secrets
@@ -65,8 +64,7 @@ MOST_CLEARING = 256  # rows that a directory lists although their flags are clea
 _OWNER = "compactor"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Compacted:
+class Compacted(msgspec.Struct, frozen=True):
     """A directory that was switched to. `clear` it after `GRACE`.
 
     `left`: in how many seconds the rows that it left alone are to be folded; 0 if it took all.
@@ -77,8 +75,7 @@ class Compacted:
     left: float = 0.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """New buckets that are written, and the directory that is to name them."""
 
     name: records.ThreadName

@@ -26,7 +26,6 @@ Stored bytes are for ever: golden tests hold these forms.
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 import zlib
@@ -125,8 +124,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     replaced: tuple[Replaced, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True, dict=True):
     """A bucket that was read."""
 
     entries: tuple[Entry, ...]
@@ -141,15 +139,14 @@ class Bucket:
         return bisect.bisect_left(self.hashes, high) - bisect.bisect_left(self.hashes, low)
 
 
-@dataclasses.dataclass(frozen=True)
-class Directory:
+class Directory(msgspec.Struct, frozen=True, dict=True):
     """A directory that was read, with what it adds up to. `version` is its attempt's token.
 
     `said` is its content, or the stored form of it, which is unpacked when somebody asks.
     """
 
     version: str
-    said: Content | bytes = Content()  # noqa: RUF009 - a frozen value
+    said: Content | bytes = Content()
 
     @functools.cached_property
     def content(self) -> Content:

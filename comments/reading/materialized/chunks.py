@@ -10,7 +10,6 @@ Rows stand in reading order, so what is below a comment follows it: numbers of r
 one walk over the piece, with what lies behind its end added to the comments above that.
 """
 
-import dataclasses
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -20,8 +19,7 @@ from comments.domain import presentation, sorthash
 from comments.reading.materialized import buckets, merged_view
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(msgspec.Struct, frozen=True):
     """A part of the list; with its comma, if others come before. `start` lies in its bucket."""
 
     mark: bytes
@@ -29,8 +27,7 @@ class Piece:
     make: Callable[[], bytes]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(msgspec.Struct, frozen=True):
     """A list in pieces. `about` is the page without its comments.
 
     `read` reads the buckets of pieces that are to be made, in one call.

@@ -4,10 +4,11 @@ Owns the queries for them and the form in which they are read. What must stay tr
 itself what a directory may hold of it, in the properties that `tree` writes with it.
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from comments.domain import presentation, records
 from comments.reading.materialized import buckets
@@ -15,8 +16,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """One row that is not folded, as it was read.
 
     `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.

@@ -24,7 +24,6 @@ Stored bytes are for ever: golden tests hold these forms.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 import math
@@ -60,8 +59,7 @@ class TopRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     below: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Ranking:
+class Ranking(msgspec.Struct, frozen=True, dict=True):
     """A ranking that was read."""
 
     ranked: tuple[Ranked, ...] = ()

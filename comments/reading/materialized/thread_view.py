@@ -34,12 +34,20 @@ T = TypeVar("T")
 _TRIES = 3
 
 
-def tag(name: records.ThreadName, age: float = 0.0) -> str | None:
-    """The tag that a view of the thread has now, if a probe is enough to know; else None.
+def tag(name: records.ThreadName) -> str | None:
+    """The tag that a view of the thread has now, if a probe is enough to know; else None."""
+    try:
+        return tag_before_view(name)
+    finally:
+        forget_probe()
+
+
+def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
+    """The tag of the thread; where that takes a view, the probe is left to the next view.
 
     It is that of the last view that this process made, if the probe finds what it found then in the
-    same directory. A directory too old to be used, or a change, takes a view: the next one of this
-    thread has the probe without asking again, until `forget_probe`.
+    same directory. A directory too old to be used, or a change, takes a view. The caller calls
+    `forget_probe` at the end of the request: what was probed says nothing of the next one's moment.
     """
     held = HOLDINGS.get()
     kept: Kept | None = held.cache.get(("directory", name))
@@ -57,7 +65,7 @@ def tag(name: records.ThreadName, age: float = 0.0) -> str | None:
 
 
 def forget_probe() -> None:
-    """End of a request: what it probed says nothing of the next one's moment."""
+    """Drop what `tag_before_view` or `head` left to the next view, if that did not take it."""
     HOLDINGS.get().forget_probe()
 
 
@@ -79,7 +87,7 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.H
     """The head of the thread's directory, if it is the first page of this length now; else None.
 
     It is while no row has changed that the directory does not hold. What was probed to know that
-    is for the `view` that is taken instead, at once: see `tag`.
+    is for the `view` that is taken instead, at once: see `tag_before_view`.
 
     Raises:
         NotMaterialized: ask the ordered query instead.

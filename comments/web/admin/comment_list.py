@@ -1,10 +1,10 @@
 """Comments as the desk lists them: each with its thread, its author's numbers, and what to do."""
 
-import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import markupsafe
+import msgspec
 
 from comments.domain import classifier_verdicts, presentation, records
 from comments.domain.records import Status, Verb
@@ -19,8 +19,7 @@ from comments.web.public import nesting
 _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Status.HIDDEN)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A comment in a list. `address` is where readers meet it; empty unless that is known."""
 
     case: records.Case

@@ -4,7 +4,6 @@
 and gives is named by its shapes, and their JSON Schema comes from msgspec.
 """
 
-import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -94,8 +93,7 @@ _ALWAYS = set(_HEADERS) - {"Idempotent-Replayed"}
 _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry-After",)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One call: where it is, what it takes, what it gives, and how it may refuse."""
 
     method: str

@@ -6,13 +6,13 @@ of App Engine names it, elsewhere the peer of the connection does, or, behind `T
 proxies of ours, the address that the first of those has seen.
 """
 
-import dataclasses
 import functools
 import logging
 from datetime import UTC, datetime
 from typing import cast
 
 import flask
+import msgspec
 
 from comments import config
 from comments.domain import classifier_verdicts, records
@@ -26,8 +26,7 @@ _log = logging.getLogger("flatthread")
 _LONGEST_BROWSER = 300  # characters
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """What `app.create_app` was given."""
 
     settings: config.Settings

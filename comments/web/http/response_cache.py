@@ -67,7 +67,7 @@ class _Replay(msgspec.Struct, frozen=True):
         basis = self.basis
         return (
             site_settings.get(basis.site.id) == basis.site
-            and thread_view.tag(basis.name, age) == basis.lasts
+            and thread_view.tag_before_view(basis.name, age) == basis.lasts
         )
 
 

@@ -14,7 +14,6 @@ of this process, so they are put together and compressed once. What must stay tr
 - Errors and answers to writes never come here to be kept.
 """
 
-import dataclasses
 import hashlib
 import http
 import re
@@ -76,8 +75,7 @@ PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 _Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(msgspec.Struct, frozen=True):
     """An answer that stays the same while the process runs, in every coding."""
 
     tag: str
@@ -97,8 +95,7 @@ class Source(Protocol[Made_co]):
         """Make the page."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Form(Generic[Made]):
+class Form(msgspec.Struct, Generic[Made], frozen=True):
     """How a page is put into bytes. `made_of` names everything but the page that goes into them.
 
     `describe` gives headers of an answer that sends the page.
@@ -153,17 +150,24 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
 
 def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Response:
     """A page in a form, as it is kept or made anew."""
+    rendered: list[tuple[Made, bytes]] = []  # once for each page that is made
+
+    def data() -> bytes:
+        found = source.make()
+        if not rendered or rendered[-1][0] is not found:
+            rendered.append((found, form.render(found)))
+        return rendered[-1][1]
 
     def tag() -> str:
         if not source.tag:
-            return _digest(form.render(source.make()))
+            return _digest(data())
         return _digest(f"{source.tag} {form.made_of}".encode()) if form.made_of else source.tag
 
     def make(coding: content_coding.Coding, _parts: _Parts) -> _Kept:
-        data = form.render(source.make())
+        body = data()
         if coding is not content_coding.Coding.IDENTITY:
-            data = content_coding.encode(data, coding)
-        return _Kept(tag(), (data,))  # the tag is another one if the thread changed meanwhile
+            body = content_coding.encode(body, coding)
+        return _Kept(tag(), (body,))  # the tag is another one if the thread changed meanwhile
 
     response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
     if form.describe and response.status_code == http.HTTPStatus.OK:

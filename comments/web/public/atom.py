@@ -7,13 +7,14 @@ nothing here comes from the request's headers.
 """
 
 import base64
-import dataclasses
 import hashlib
 import re
 import uuid
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from datetime import UTC, datetime
+
+import msgspec
 
 from comments.domain import presentation
 from comments.reading import feeds
@@ -30,8 +31,7 @@ ET.register_namespace("", _ATOM)
 ET.register_namespace("thr", _THREADING)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """What a feed says of itself. `page` is the address of what it is about, "" for none.
 
     `place` gives the address of an entry.

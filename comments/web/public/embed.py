@@ -5,7 +5,6 @@ query shows, at its cost: the thread's title and address come with a folded thre
 No script runs in them. Only the site's own registered origins may frame a page.
 """
 
-import dataclasses
 import hashlib
 from pathlib import Path
 
@@ -89,8 +88,7 @@ def _refused(error: Exception) -> flask.Response:
     return response
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """What was asked for."""
 
     site: records.Site
@@ -113,8 +111,7 @@ class _Asked:
         return self.links.after(cursor)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """What the templates show."""
 
     title: str

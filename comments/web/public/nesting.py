@@ -4,10 +4,11 @@ Pure. A comment hangs below its parent where both are on the page; else it stand
 left edge and says whom it answers. The order is the page's, whatever hangs where.
 """
 
-import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlencode
+
+import msgspec
 
 from comments.domain import presentation, records
 from comments.domain.text import cleaning
@@ -27,8 +28,7 @@ _PLURALS = {"comment": "comments", "reply": "replies"}
 _FLAT = {request_shapes.Order.OLDEST, request_shapes.Order.NEWEST}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Item:
+class Item(msgspec.Struct, frozen=True):
     """A comment in its place: `depth` lists deep, after `closes` lists of deeper ones ended.
 
     `answers` is the id of the comment it answers where its place does not say it, `answered` that
@@ -48,8 +48,7 @@ class Item:
         return self.depth > 0 and self.depth % STEP == 0 and bool(self.comment.replies)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Links:
+class Links(msgspec.Struct, frozen=True):
     """Addresses of pages of one thread. `base` is empty for links relative to such a page."""
 
     base: str
