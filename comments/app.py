@@ -9,7 +9,7 @@ import logging
 import re
 import time
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -159,22 +159,16 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
         return Offer(link, first_owner.path(kept.settings))
 
 
-def host_of(app: flask.Flask) -> str:
-    """The name of this service's host, for requests that a process sends to itself."""
-    return urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
-
-
-def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:
-    """Have asked what a reader may ask first, so that the first one does not wait for first uses.
+def warm_up(app: flask.Flask) -> None:
+    """Answer what a reader may ask first, so that the first one does not wait for first uses.
 
     Call it after the last fork, before there are readers. It reads a few folded threads, if there
     are any, and writes nothing. What goes wrong with it is left to whoever asks next: a store that
     is away must not keep a process from starting.
-
-    `ask(target, coding, seconds)` has this process answer a GET that accepts that coding, the whole
-    way that readers' requests go, and gives up after so many seconds.
     """
     end = time.monotonic() + WARMING
+    host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
+    client = app.test_client()
     try:
         with context.of(app).store.context(), connection.within(WARMING):
             asked = [_first_page(name) for name in directories.some(WARMED)]
@@ -186,7 +180,9 @@ def warm_up(app: flask.Flask, ask: Callable[[str, str, float], None]) -> None:
             left = end - time.monotonic()
             if left <= 0:
                 break
-            ask(target, next(codings), left)
+            with connection.within(left):
+                headers = {"Accept-Encoding": next(codings)}
+                client.get(target, base_url=f"http://{host}", headers=headers)
     except Exception:  # noqa: BLE001 - whatever it is, the start goes on, and who asks is told
         _log.info("Nothing could be read before the first request.", exc_info=True)
 

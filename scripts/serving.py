@@ -8,7 +8,6 @@ other store does not survive a fork, so then each worker loads the application f
 
 import contextlib
 import ctypes
-import functools
 import gc
 import http.client
 import logging
@@ -150,7 +149,7 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
 
     Its socket is open by now, its loop is not.
     """
-    comments.app.warm_up(worker.wsgi, functools.partial(_ask, worker))
+    comments.app.warm_up(worker.wsgi)
     _touch_memory()
     gc.freeze()  # where each worker loads the application, and what the reading has made
     address = worker.sockets[0].getsockname()[:2]
@@ -163,13 +162,6 @@ def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
     """Let the upkeep end its step. What it leaves, the next process finds."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
-
-
-def _ask(worker: "server.worker.Worker", target: str, coding: str, seconds: float) -> None:
-    """Send a worker a request of its own, answered in one of the threads for readers."""
-    host = comments.app.host_of(worker.wsgi)
-    head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {coding}\r\n"
-    worker.ask(f"{head}Connection: close\r\n\r\n".encode("ascii"), seconds)
 
 
 def _touch_memory() -> None:

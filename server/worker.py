@@ -14,13 +14,11 @@ Of gunicorn's settings, those for TLS, HTTP/2, access logs, `pre_request`, `post
 `worker_connections` have no effect; TLS is refused.
 """
 
-import contextlib
 import faulthandler
 import http
 import os
 import queue
 import resource
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 
 _OTHER_FILES = 128  # that a process may have open besides its connections
 _FINISHING = 0.8  # of the graceful time-out is for clients; then come gunicorn's hooks
-_PIECE = 64 * 1024
 _INVALID = "Invalid request from ip=%s: %s"
 
 
@@ -96,24 +93,6 @@ class Worker(base.Worker):  # type: ignore[misc]
         while self.alive and self.ppid == os.getppid():
             self._turn()
         self._stop()
-
-    def ask(self, request: bytes, seconds: float) -> None:
-        """Answer a request of this process's own, the whole way that readers' requests go.
-
-        Call it before `run`. The request must ask to close its connection.
-        """
-        ours, theirs = socket.socketpair()
-        end = time.monotonic() + seconds
-        with ours:
-            ours.settimeout(0.0)
-            self._loop.adopt(theirs, ("127.0.0.1", 0), self.sockets[0].getsockname())
-            ours.sendall(request)
-            while time.monotonic() < end:
-                self._turn()
-                with contextlib.suppress(BlockingIOError):
-                    while ours.recv(_PIECE):
-                        pass
-                    return
 
     def _turn(self) -> None:
         if self._loop.turn():

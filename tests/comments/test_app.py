@@ -1,8 +1,11 @@
 """The application: the store's context around every request, and nothing left behind."""
 
 import concurrent.futures
+import dataclasses
 import json
 import logging
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import flask
 import pytest
@@ -10,12 +13,11 @@ from flask.testing import FlaskClient
 from google.cloud import ndb
 
 from comments import app as apps
-from comments import errors
+from comments import config, errors
 from comments.domain import records
-from comments.store import ownership, reads, transactions
+from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
 from emulator import inprocess, testing
-from tests.support.threads import warm_up
 
 THREAD = "/api/v1/sites/demo/comments?thread="
 
@@ -113,7 +115,7 @@ def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     with testing.meter(engine) as cost:
-        warm_up.read_once(app)
+        apps.warm_up(app)
     assert (cost.writes, cost.deletes) == (0, 0)
     assert not is_inside()
 
@@ -126,7 +128,7 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
         raise fault
 
     monkeypatch.setattr(reads, "fetch", fail)
-    warm_up.read_once(app)
+    apps.warm_up(app)
     assert not is_inside()
     assert app.test_client().get("/healthz").status_code == 200
 
@@ -134,29 +136,55 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
 def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
     app: flask.Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[tuple[str, float]] = []
+    asked: list[str] = []
     now = 100.0
 
-    def ask(target: str, _coding: str, seconds: float) -> None:
+    def answer(
+        environ: dict[str, str], start: Callable[[str, list[tuple[str, str]]], object]
+    ) -> list[bytes]:
         nonlocal now
-        asked.append((target, round(seconds, 3)))
+        asked.append(f"{environ['HTTP_HOST']}{environ['PATH_INFO']}?{environ['QUERY_STRING']}")
         now += 0.2
+        start("200 OK", [])
+        return []
 
     names = [records.ThreadName("demo", f"{n} & more") for n in range(9)]
+    monkeypatch.setattr(app, "wsgi_app", answer)
     monkeypatch.setattr(apps.directories, "some", lambda most: names[:most])  # type: ignore[attr-defined]
     monkeypatch.setattr(apps.time, "monotonic", lambda: now)  # type: ignore[attr-defined]
-    apps.warm_up(app, ask)
-    path = "/api/v1/sites/demo/comments?thread="
-    assert asked == [
-        (f"{path}0+%26+more", 0.5),
-        (f"{path}1+%26+more", 0.3),
-        (f"{path}2+%26+more", 0.1),
-    ]
+    apps.warm_up(app)
+    path = "localhost/api/v1/sites/demo/comments?thread="
+    assert asked == [f"{path}{n}+%26+more" for n in range(3)]
+
+
+def test_a_process_with_a_public_name_reads_by_it(
+    open_store: connection.Store, settings: config.Settings
+) -> None:
+    named = dataclasses.replace(settings, public_url="https://comments.example/below")
+    app = apps.create_app(named, open_store)
+    told: list[str] = []
+    served = app.wsgi_app
+
+    def telling(environ: dict[str, Any], start: Callable[..., object]) -> Iterable[bytes]:
+        def noting(status: str, *rest: Any) -> object:
+            told.append(f"{environ['HTTP_HOST']} {status}")
+            return start(status, *rest)
+
+        return served(environ, noting)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        names = [records.ThreadName("demo", "page")]
+        patch.setattr(apps.directories, "some", lambda _most: names)  # type: ignore[attr-defined]
+        patch.setattr(app, "wsgi_app", telling)
+        apps.warm_up(app)
+    assert told
+    assert not [line for line in told if " 421" in line]
+    assert all(line.startswith("comments.example ") for line in told)
 
 
 def test_a_store_that_is_away_does_not_keep_a_process_from_starting(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     engine.close()
-    warm_up.read_once(app)
+    apps.warm_up(app)
     assert not is_inside()

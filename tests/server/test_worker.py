@@ -535,14 +535,6 @@ class TestEnds:
             assert served.ask(LAST).endswith(b"ok")
             assert len(served.worker._loop) <= 1
 
-    def test_a_worker_answers_a_request_of_its_own_before_it_runs(self) -> None:
-        echo = Echo()
-        with worker_process.serving(echo, start=False) as served:
-            served.worker.ask(LAST, worker_process.PATIENCE)
-            assert echo.asked == [("GET", "/last", b"")]
-            served.start()
-            assert served.ask(LAST).endswith(b"/last ")
-
     def test_settings_that_would_be_ignored_are_refused(self) -> None:
         cfg = Config()
         worker.Worker.check_config(cfg, None)

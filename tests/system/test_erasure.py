@@ -46,7 +46,7 @@ import json
 import sys
 from comments import app, config
 from comments.store import connection
-from comments.reading.materialized import thread_view
+from comments.reading.materialized import view_cache
 from emulator import inprocess
 from tests.system import test_erasure
 

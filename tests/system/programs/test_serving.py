@@ -78,41 +78,26 @@ def post_worker_init(worker):
     sys.stdout.flush()
 """
 
-# A worker that says how many requests it has answered, and in which threads, before there are any.
+# A worker that says how many requests it has answered before there are readers.
 READING = """
 kept = post_worker_init
 
 def post_worker_init(worker):
-    application, names = worker.wsgi.wsgi_app, set()
+    application, asked = worker.wsgi.wsgi_app, []
 
     def noting(environ, start_response):
-        names.add(threading.current_thread().name.partition("-")[0])
+        asked.append(environ["PATH_INFO"])
         return application(environ, start_response)
 
     worker.wsgi.wsgi_app = noting
-    kept(worker)
-    sys.stdout.write(f"answered {worker.nr} in {sorted(names)}\\n")
-    sys.stdout.flush()
-"""
+    reading = comments.app.start_worker
 
-# A worker that asks itself for a page, and says how that was answered.
-ASKING = """
-kept_ask, kept = _ask, post_worker_init
+    def start_worker(app):
+        sys.stdout.write(f"answered {len(asked)} before readers\\n")
+        sys.stdout.flush()
+        return reading(app)
 
-def _ask(worker, target, coding, seconds):
-    kept_ask(worker, "/", coding, seconds)
-
-def post_worker_init(worker):
-    served = worker.wsgi.wsgi_app
-
-    def telling(environ, start_response):
-        def start(status, *rest):
-            sys.stdout.write(f"told itself {status}\\n")
-            sys.stdout.flush()
-            return start_response(status, *rest)
-        return served(environ, start)
-
-    worker.wsgi.wsgi_app = telling
+    comments.app.start_worker = start_worker
     kept(worker)
 """
 
@@ -165,16 +150,14 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
 
 
-def test_a_worker_answers_a_request_of_its_own_as_readers_are_answered_before_it_takes_any(
-    tmp_path: Path,
-) -> None:
+def test_a_worker_reads_once_before_it_takes_readers(tmp_path: Path) -> None:
     with serving(tmp_path, READING) as program:
-        assert [program.wait_for(r"answered (.*)")[1] for _ in range(2)] == ["1 in ['answers']"] * 2
+        for _ in range(2):
+            assert program.wait_for(r"answered (\d+) before readers")[1] != "0"
 
 
-def test_a_worker_that_has_a_public_name_asks_itself_by_it(tmp_path: Path) -> None:
-    with serving(tmp_path, ASKING, PUBLIC_URL="https://comments.example/below") as program:
-        assert program.wait_for(r"told itself (\d+)")[1] == "200"
+def test_a_service_with_a_public_name_answers_by_it(tmp_path: Path) -> None:
+    with serving(tmp_path, "", PUBLIC_URL="https://comments.example/below") as program:
         said = r"answers at (http://\S+)/, for readers at https://comments\.example/below$"
         url = program.wait_for(said)[1]
         assert programs.fetch(f"{url}/healthz")[0] == 200

@@ -10,7 +10,6 @@ from comments.reading.materialized import view_cache
 from comments.sites import site_settings
 from comments.web.http import responses
 from emulator import inprocess, testing
-from tests.support.threads import warm_up
 from tests.support.threads.cache_twins import GZIP, OTHERS, PAGE, SITE, Process, Rows, answer, post
 
 
@@ -48,7 +47,7 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
 ) -> None:
     with testing.meter(engine) as cost, pytest.MonkeyPatch.context() as patch:
         patch.setattr(apps, "WARMING", 60.0)
-        warm_up.read_once(quick.app)
+        apps.warm_up(quick.app)
     assert (cost.writes, cost.deletes) == (0, 0)
     for thread in ("page", *OTHERS):
         assert is_read(quick, thread)
@@ -64,7 +63,7 @@ def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
 ) -> None:
     monkeypatch.setattr(apps, "WARMING", 60.0)
     monkeypatch.setattr(apps, "WARMED", 2)
-    warm_up.read_once(quick.app)
+    apps.warm_up(quick.app)
     assert sum(is_read(quick, thread) for thread in ("page", *OTHERS)) == 2
 
 
