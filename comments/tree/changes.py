@@ -9,8 +9,8 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import IN_TIME, changed_rows, existing, touch
-from comments.tree.listing import has_listed_below, settled_tombstones, with_status
 from comments.tree.values import Change, Text
+from comments.tree.visibility import has_listed_below, settled_tombstones, with_status
 
 
 def edit(

@@ -16,8 +16,8 @@ from comments.events import audit_log, outbox
 from comments.store import transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import changed_rows, existing, touch
-from comments.tree.listing import Changed, with_status
 from comments.tree.values import Change
+from comments.tree.visibility import Changed, with_status
 
 _PINNED = "pinned"
 

@@ -11,12 +11,12 @@ from datetime import timedelta
 import pytest
 
 from comments.domain import records
-from comments.events import backlog
 from comments.jobs import scheduler
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import directories, ranking, view_cache
 from comments.store import connection, ownership, reads, transactions
 from comments.store.models import comment_rows
+from comments.tree import changes, placement
 from emulator import inprocess
 from tests.support.threads import compaction, reader_processes, sample_threads
 
@@ -68,7 +68,8 @@ class Instance(reader_processes.Reader):
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small buckets, and no row waits to be folded: the time of day stands still here."""
     compaction.small_buckets(monkeypatch, 3)
-    monkeypatch.setattr(backlog, "FOLD_AFTER", 0.0)
+    for module in (placement, changes):
+        monkeypatch.setattr(module, "IN_TIME", timedelta(0))
 
 
 @pytest.fixture
