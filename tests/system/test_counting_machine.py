@@ -147,7 +147,7 @@ class Machine(RuleBasedStateMachine):
         # A repair is patient on its own account: four minutes with each thread.
         with (
             mock.patch.object(repair, "SECONDS", 0.02),
-            mock.patch.object(reads, "_LONGEST", 0.02),
+            mock.patch.object(reads, "LONGEST", 0.02),
         ):
             self._settle(self.steps.step(wish), [{"rpc": rpc, "when": when, "status": "ABORTED"}])
         self.store.deadline = 20.0

@@ -8,6 +8,8 @@ import dataclasses
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from comments import errors
 from comments.domain import presentation, records
 from comments.reading import listings, thread_pages
@@ -110,7 +112,7 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
     asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
     found = listings.page(SCHEME, NAME, asked, order=order)
     if pick % 3 and found.cursor:
-        asked = dataclasses.replace(asked, cursor=found.cursor)
+        asked = msgspec.structs.replace(asked, cursor=found.cursor)
         found = listings.page(SCHEME, NAME, asked, order=order)
     if order in {thread_pages.Order.RECENT, thread_pages.Order.BEST}:
         run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
