@@ -28,7 +28,15 @@ from comments.store import connection, server_address
 from comments.web import cron
 from comments.web.admin import account_pages, blueprints, provider_login
 from comments.web.api import comment_calls, own_data
-from comments.web.http import context, cors, gate, problems, response_cache, security_headers
+from comments.web.http import (
+    context,
+    cors,
+    gate,
+    page_text,
+    problems,
+    response_cache,
+    security_headers,
+)
 from comments.web.http.decode import paths
 from comments.web.public import (
     embed,
@@ -60,6 +68,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         queue = cloud_tasks.TaskQueue(settings.tasks_queue, settings.service)
         backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
+    app.jinja_env.globals["t"] = page_text.text
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     # "//" and a missing slash are other paths, not redirects: ids must not be repaired.
     app.url_map.merge_slashes = False

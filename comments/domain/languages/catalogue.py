@@ -1,0 +1,76 @@
+"""The texts that people read, looked up by key.
+
+A key is the name of a file in the language's folder and the name of an entry in it:
+`mail.reply-subject`. An entry is a text with placeholders in braces, or an object with one text
+per plural category of the language (Unicode CLDR: zero, one, two, few, many, other). The value
+named `count` chooses among them:
+
+    {"comments": {"one": "{count} comment", "other": "{count} comments"}}
+
+Whole numbers are written as the language writes them. The widget fills the same texts with the
+same rules (`words.js`).
+"""
+
+import functools
+import json
+import re
+from collections.abc import Callable, Mapping
+from importlib import resources
+
+from comments.domain.languages import formats
+
+Entry = str | Mapping[str, str]
+
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+class Catalogue:
+    """All texts of one language; `entries` holds them by surface and name."""
+
+    def __init__(self, language: str, entries: Mapping[str, Mapping[str, Entry]]) -> None:
+        self.language = language
+        self.entries = entries
+
+    def text(self, key: str, **values: object) -> str:
+        """Return a text with its placeholders filled.
+
+        Raises:
+            KeyError: no such key, or a placeholder without a value.
+        """
+        return self.fill(key, values, str)
+
+    def fill(self, key: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
+        """Return a text that went through `quote`, its values too: for HTML, `markupsafe.escape`.
+
+        Raises:
+            KeyError: no such key, or a placeholder without a value.
+        """
+        pattern = quote(self._pattern(key, values.get("count")))
+        return _PLACEHOLDER.sub(lambda found: quote(self._shown(values[found[1]])), pattern)
+
+    def _pattern(self, key: str, count: object) -> str:
+        surface, _, name = key.partition(".")
+        entry = self.entries[surface][name]
+        if isinstance(entry, str):
+            return entry
+        if not isinstance(count, int):
+            raise KeyError(f"{key} needs a count")
+        return entry[formats.plural_category(count, self.language)]
+
+    def _shown(self, value: object) -> object:
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        return formats.number(value, self.language) if is_number else value
+
+
+@functools.cache
+def of(language: str) -> Catalogue:
+    """Return the catalogue of a language, read from its files once per process."""
+    folder = resources.files(__package__) / language
+    files = (file for file in folder.iterdir() if file.name.endswith(".json"))
+    entries = {
+        file.name.removesuffix(".json"): json.loads(file.read_text("utf-8")) for file in files
+    }
+    return Catalogue(language, entries)
+
+
+ENGLISH = of("en")

@@ -1,0 +1,50 @@
+"""Numbers, plural categories and dates as a language writes them (Unicode CLDR, through Babel).
+
+Babel is imported on first use, because most processes write nothing but small English numbers.
+"""
+
+import functools
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from babel import Locale
+
+
+@functools.cache
+def _locale(language: str) -> "Locale":
+    from babel import Locale  # noqa: PLC0415 - see the module
+
+    return Locale.parse(language, sep="-")
+
+
+@functools.lru_cache(maxsize=1024)
+def number(value: int, language: str) -> str:
+    """Write a whole number with the separators and digits of the language: 1,145."""
+    from babel import numbers  # noqa: PLC0415 - see the module
+
+    return numbers.format_decimal(value, locale=_locale(language))
+
+
+@functools.lru_cache(maxsize=1024)
+def plural_category(count: int, language: str) -> str:
+    """Return the CLDR plural category of a number: one, few, other ..."""
+    return _locale(language).plural_form(count)
+
+
+def moment(value: datetime, language: str) -> str:
+    """Write a date and time of day in UTC: November 23, 2026, 5:40 AM UTC."""
+    from babel import dates  # noqa: PLC0415 - see the module
+
+    locale, value = _locale(language), value.astimezone(UTC)
+    date = dates.format_date(value, "long", locale=locale)
+    time = dates.format_time(value, "short", tzinfo=UTC, locale=locale)
+    joined = str(dates.get_datetime_format("medium", locale=locale)).replace("'", "")
+    return f"{joined.format(time, date)} UTC"
+
+
+def day(value: datetime, language: str) -> str:
+    """Write a date in UTC: Nov 23, 2026."""
+    from babel import dates  # noqa: PLC0415 - see the module
+
+    return dates.format_date(value.astimezone(UTC), "medium", locale=_locale(language))
