@@ -8,7 +8,7 @@ here; a time-out ends only what a fault plan holds up.
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
 """
 
-# ruff: noqa: ARG002, D102 - grpc's abstract classes fix these methods, and describe them
+# ruff: noqa: ARG002 - grpc's abstract classes fix these methods, and describe them
 
 import os
 import time
