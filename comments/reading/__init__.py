@@ -1,8 +1,10 @@
-"""Pages of a thread, whole threads, and feeds.
+"""Read threads: pages in every order, whole threads in one response, and feeds.
 
-Doors: `thread_pages` (a page in any order), `full_thread` (all of it in one answer), `feeds`.
+Entry points: `listings` (a page in any order), `full_thread` (everything in one response), `feeds`.
 `materialized` reads a thread from its buckets and the rows changed since; `compaction` writes the
 buckets.
 
-Invariant: every page is the state of one moment, wherever its rows come from.
+Invariants:
+
+1. Every page shows the thread as of one moment, no matter where its rows come from.
 """

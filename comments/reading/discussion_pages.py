@@ -1,6 +1,6 @@
-"""Pages of whole discussions in other orders than the thread's: the newest, or the best, first.
+"""Page through whole discussions, newest first or best first.
 
-Where nothing is folded, a view of all rows by the ordered query answers.
+For a thread that is not materialized, the ordered query reads all rows and a view is made of them.
 """
 
 import itertools
@@ -30,7 +30,7 @@ class Recent(ListingPage):
         return self._of(view, self._rows(view, most))
 
     def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.Entry]:
-        """Yield the rows behind the cursor: the rest of its discussion, then the older ones."""
+        """Yield the rows after the cursor: the rest of its discussion, then older discussions."""
         after, open_root = self._place, buckets.root_of(self._scheme, self._place)
         if after:
             yield from view.rows(past(after), sorthash.subtree_range(open_root)[1], limit=limit)
@@ -44,7 +44,7 @@ class Recent(ListingPage):
 
 
 class Best(ListingPage):
-    """A page of discussions, the best first. A cursor names the ranking that it is a place in."""
+    """A page of discussions, best first. A cursor names its ranking and a position in it."""
 
     def __init__(self, scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked) -> None:
         super().__init__(name, asked, Order.BEST)
@@ -52,15 +52,15 @@ class Best(ListingPage):
         self._ranking, self._place = self._after or ("", "")
 
     def look(self, age: float = 0.0) -> str:
-        """Find out what the page is made of; refuse a cursor before its page is named.
+        """Find what the page is made of and return its tag, unless the cursor has expired.
 
         Raises:
-            errors.CursorExpired: its ranking is gone.
+            errors.CursorExpired: the cursor's ranking is gone.
         """
         tag = super().look(age)
         if self.asked.cursor is not None and self._found is not None:
             self._ranked(view_of(self._found))
-            # The page was right when its tag was given, and expires without a change of the thread.
+            # The page expires with its ranking, even if the thread does not change.
             self.lasts = ""
         return tag
 
@@ -104,7 +104,7 @@ class Best(ListingPage):
 
 
 def _whole_view(name: records.ThreadName) -> merged_view.View:
-    """A view of all rows, by the ordered query."""
+    """Make a view of all rows, which the ordered query reads."""
     return transactions.at_one_moment(
         lambda: thread_view.from_rows(
             ordered_query.thread(name), changed=ordered_query.changed(name)

@@ -1,19 +1,23 @@
-"""The newest comments for feed readers: of a thread, and of a whole site.
+"""Make feeds of the newest comments of a thread or of a whole site.
 
-Owns which comments a feed holds: of the newest `LIMIT` that stand in the thread or on the site,
-those that were not retracted, newest first. What it costs, at any size:
+A feed holds those of the newest `LIMIT` comments that were not retracted, newest first. Its costs
+do not depend on the size of the thread or site:
 
-- A thread's feed is made from the materialised thread where one bucket holds it (two reads, or none
-  when this process holds them), and of a longer thread by one query of its newest rows. Its tag is
-  the thread's: an unchanged feed costs the probe, which bills nothing or one read where nothing
-  waits (docs/costs.md).
-- A site's feed is named by a projection of (key, revision) over its newest comments, one read, and
-  by the titles of their threads, of which the process keeps copies for a minute. Only if that names
-  another feed than was sent are the comments read, by key. A process that meets these comments for
-  the first time reads them to learn which threads they are in.
+- A thread's feed is made from the materialized thread if that has one bucket (two reads, or none if
+  this process has both entities cached), otherwise by one query for the newest rows. Its tag is the
+  thread's tag, so an unchanged feed costs one probe, which bills one read or nothing if no row has
+  changed (docs/costs.md).
+- A site's feed is identified by a projection query for (key, revision) of its newest comments, one
+  read, and by the titles of their threads, which the process caches for a minute. The comments are
+  read, by key, only if the tag differs from the client's. A process that sees these comments for
+  the first time reads them to learn their threads.
 
-Feeds of one tag must be the same: if rows change between the naming and the reading, the feed is
-named again, or by its bytes. Nothing is written here.
+This module writes nothing.
+
+Invariants:
+
+1. Feeds with the same tag are identical. If rows change between the computing of the tag and the
+   reading, the tag is computed again or the feed is identified by its bytes.
 """
 
 import contextlib
@@ -40,11 +44,11 @@ T = TypeVar("T")
 
 LIMIT = 30
 _TRIES = 3
-_MOST_SITES = 1_000  # whose feeds' threads are kept
+_MOST_SITES = 1_000  # sites in the cache `_PLACES`
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """A comment and its thread, whose `title` and `url` may be empty."""
+    """A comment and its thread. The thread's `title` and `url` may be empty."""
 
     comment: presentation.Comment
     name: records.ThreadName
@@ -55,8 +59,8 @@ class Entry(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """Comments, newest first.
 
-    `changed` is when the thread last changed, or the newest of a site's entries; None where there
-    is none. `title` and `url` are the thread's, empty for a site.
+    `changed` is the time of the thread's newest change or, for a site, of its entries' newest
+    change; None without any. `title` and `url` are the thread's, and empty for a site.
     """
 
     entries: tuple[Entry, ...]
@@ -66,7 +70,7 @@ class Feed(msgspec.Struct, frozen=True):
 
 
 class _Changed(errors.FlatthreadError):
-    """Comments changed between the naming of a feed and its making."""
+    """Comments changed after the feed's tag was computed."""
 
 
 class ThreadFeed(PageSource[Feed]):
@@ -98,7 +102,7 @@ class ThreadFeed(PageSource[Feed]):
 
 
 class SiteFeed:
-    """The feed of a site; a page source of no thread."""
+    """The feed of a site. Has the methods of a page source, but belongs to no thread."""
 
     def __init__(self, site: records.Site) -> None:
         self.key = cursors.label("feed of a site", site.id)
@@ -109,7 +113,7 @@ class SiteFeed:
         self._feed: Feed | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Name the feed by its comments and the titles of their threads; "" while these change."""
+        """Return a tag made of the comments and their threads' titles; "" while they change."""
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):
@@ -126,7 +130,7 @@ class SiteFeed:
         return ""
 
     def make(self) -> Feed:
-        """Make the feed; if comments change meanwhile, look again: `tag` is another then."""
+        """Make the feed. If comments change meanwhile, look again, which changes `tag`."""
         for _ in range(_TRIES):
             if self._feed is not None or not self.tag:
                 break
@@ -166,12 +170,12 @@ def _feed(
 def _about(
     name: records.ThreadName, view: merged_view.View
 ) -> records.ThreadHeading | records.Thread | None:
-    """The thread's title and address; read where the directory does not know them any more."""
+    """Return the thread's title and address, reading the thread if the directory lacks them."""
     return first_page.about(view) or (thread_info.fresh(name) if view.changed else None)
 
 
 def _probed(site: records.Site) -> dict[str, int]:
-    """The revisions of a site's newest comments, newest first."""
+    """Return the revisions of a site's newest comments by comment id, newest first."""
     query = reads.Query(
         "Comment",
         where=(("site", "=", site.id), ("status", "=", records.Status.APPROVED.value)),
@@ -185,7 +189,7 @@ def _probed(site: records.Site) -> dict[str, int]:
     }
 
 
-# In which threads the comments of each site's last feed are, beside these comments' ids.
+# For each site: the comment ids of its last feed, and the threads these comments are in.
 _PLACES = per_process.PerProcess(
     lambda: caches.Cache[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]](_MOST_SITES)
 )
@@ -194,10 +198,10 @@ _PLACES = per_process.PerProcess(
 def _rows(
     site: records.Site, probed: Mapping[str, int], *, is_exact: bool = True
 ) -> list[records.Comment]:
-    """These comments; what was retracted meanwhile is left out.
+    """Read these comments, leaving out those that are no longer approved.
 
     Raises:
-        _Changed: not all of them are at these revisions any more, and the feed is to be exact.
+        _Changed: `is_exact`, and a comment is no longer at its revision in `probed`.
     """
     found = map(conversion.comment_from_message, reads.lookup("Comment", list(probed)))
     rows = {row.id: row for row in found if row.status is records.Status.APPROVED}
@@ -216,7 +220,7 @@ def _names(rows: Iterable[records.Comment]) -> tuple[records.ThreadName, ...]:
 def _of_site(
     site: records.Site, probed: Mapping[str, int], rows: list[records.Comment] | None
 ) -> Feed:
-    """The feed of these comments, whose `rows` are read where they are not given; see `_rows`."""
+    """Make a feed of these comments. Without `rows`, read them; see `_rows`."""
     shown = _rows(site, probed) if rows is None else rows
     about = thread_info.get_many(_names(shown))
     entries = tuple(

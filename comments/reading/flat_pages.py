@@ -1,4 +1,4 @@
-"""Pages of rows that the ordered query alone knows: flat by time, or one level at a time."""
+"""Page through rows that only the ordered query can list: flat by time, or one level at a time."""
 
 from comments.domain import presentation, records
 from comments.reading.materialized import merged_view, thread_view
@@ -12,11 +12,11 @@ _TRIES = 3
 
 
 class Flat(ListingPage):
-    """A page of rows that the ordered query alone knows: flat by time, or one level at a time.
+    """A page of rows that only the ordered query can list: flat by time, or one level at a time.
 
-    The numbers come from a view, where there is one: no query per row. The rows are read between
-    two probes. If both find the same, nothing changed in between, so rows and numbers are of one
-    moment. The page is named by its bytes.
+    If the thread is materialized, the numbers of replies come from a view, which saves a query for
+    each row. The rows are read between two probes. If both probes find the same, nothing changed in
+    between, so rows and numbers are of one moment. The page is identified by its bytes.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class Flat(ListingPage):
         self._order, self._parent = order, parent
 
     def look(self, age: float = 0.0) -> str:
-        """Nothing: which rows the page has is known when it is made."""
+        """Return no tag: the page's rows are not known before it is made."""
         del age
         self._page = None
         return ""
@@ -59,7 +59,7 @@ class Flat(ListingPage):
 
 
 def _counted(view: merged_view.View, run: ordered_query.Run) -> presentation.ThreadPage:
-    """A page of the ordered query's rows with the view's numbers."""
+    """Make a page of the ordered query's rows with the view's numbers of replies."""
     view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
     comments = presentation.Rows(
         tuple(map(presentation.fragment, run.rows)), tuple(_below(view, row) for row in run.rows)
@@ -72,5 +72,6 @@ def _below(view: merged_view.View, row: records.Comment) -> int:
         return 0
     if row.level:
         return view.below(row.sort_hash)
-    # The directory knows discussions without their buckets. One that went meanwhile has no rows.
+    # The directory knows the sizes of discussions, so no bucket is loaded. The size is 0 if the
+    # discussion has disappeared meanwhile.
     return max(0, view.size_of_root(row.sort_hash) - 1)

@@ -1,8 +1,8 @@
-"""Whole threads and whole subtrees in one answer, in reading order.
+"""List a whole thread or subtree in one response, in reading order.
 
-Owns how much one answer may hold. A whole thread is its directory, all its buckets and one probe;
-it is listed in pieces (`chunks`), so that what did not change is not put together again. Nothing
-is written.
+Owns the maximum size of such a response. A whole thread costs its directory, all of its buckets and
+one probe. It is made in pieces (`chunks`), so unchanged pieces are not made again. This module
+writes nothing.
 """
 
 from collections.abc import Container
@@ -19,16 +19,16 @@ from comments.store import transactions
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
-MOST = 20_000  # comments of one answer, about 10 MB; App Engine sends no more than 32 MB
+MOST = 20_000  # comments in one response, about 10 MB; App Engine's limit is 32 MB
 
 
 class WholeThread(PageSource[chunks.Whole]):
-    """All comments of a thread, or of what stands below one comment of it.
+    """All comments of a thread, or all comments below one comment.
 
-    `known` are the marks of pieces that need not be made: their buckets are not read.
+    `known` holds the marks of pieces that need not be made; their buckets are not loaded.
 
-    Raises, when it is made:
-        errors.BadInput: they are more than `MOST`.
+    `make` raises:
+        errors.BadInput: there are more than `MOST` comments.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class WholeThread(PageSource[chunks.Whole]):
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = chunks.cut(view, self._low, self._high)
-        # Here, because a bucket that is gone by now takes another view.
+        # Load the buckets here: if one is gone, the caller retries with another view.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
         return whole
 
@@ -64,14 +64,14 @@ class WholeThread(PageSource[chunks.Whole]):
         found = chunks.cut(view, self._low, self._high)
         if self._is_whole:
             return found
-        # What is below a comment, with the number of the thread's comments.
+        # The view has only the subtree's rows, but `total` counts the whole thread.
         (total,) = ordered_query.totals(name.site, [name.id])
         about = msgspec.structs.replace(found.about, total=total)
         return msgspec.structs.replace(found, about=about)
 
 
 def below(comment_id: str, secret: str) -> WholeThread:
-    """Everything below one comment.
+    """Return the source of all comments below one comment.
 
     Raises:
         errors.NotFound: there is no such listed comment.

@@ -1,19 +1,20 @@
-"""What readers ask for: pages of a thread, of its replies, around one comment.
+"""Choose the page source for a request: a thread, its replies, or the page around a comment.
 
-Owns which page source answers which question. Threaded pages are cut from the materialised thread
-(`thread_view`): a page costs its directory, the buckets it shows and one probe, at any size.
-Where too much is not folded yet, and for the orders flat by time and one level at a time, the rows
-come from the `ordered_query`, which every answer here equals. Nothing is written.
+Threaded pages are cut from the materialized thread (`thread_view`): a page costs its directory, the
+buckets it shows and one probe, at any thread size. If too many rows are not compacted yet, or for
+pages flat by time or of one level, the rows come from `ordered_query`. Both ways give the same
+pages. This module writes nothing.
 
     thread   discussions, oldest first
     recent   discussions, newest first
     best     discussions, those with the best votes first (`ranking`), the rest oldest first
     oldest, newest   flat by time
 
-Replies below a comment are oldest first in every order but the flat ones. Cursors are positions:
-a page continues strictly after the last comment of the page before, so comments that come, go or
-change meanwhile are neither skipped nor repeated. One of `best` names its ranking too, and expires
-with it. Where nothing is folded there is no ranking: `best` is then as `thread`.
+In every order except the flat ones, the replies to a comment are oldest first. Cursors are
+positions: a page starts right after the last comment of the page before, so no comment is skipped
+or repeated when others are added, removed or changed meanwhile. A cursor of `best` also names its
+ranking and expires with it. A thread that is not materialized has no ranking; `best` then equals
+`thread`.
 """
 
 from comments import errors
@@ -32,20 +33,20 @@ def page(
     order: Order = Order.THREAD,
     parent: str | None = None,
 ) -> presentation.ThreadPage:
-    """A page of a thread, see `source`."""
+    """Make a page of a thread; see `source`."""
     site = records.Site(name.site, (), scheme.digits, scheme.width)
     return source(site, name.id, asked, order=order, parent=parent).page()
 
 
 def replies(comment_id: str, asked: Asked) -> presentation.ThreadPage:
-    """A page of everything below one comment, see `source_below`."""
+    """Make a page of all comments below one comment; see `source_below`."""
     return source_below(comment_id, asked).page()
 
 
 def around(
     scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
 ) -> presentation.ThreadPage:
-    """The page that a comment stands on, see `Around`."""
+    """Make the page that contains a comment; see `Around`."""
     return Around(scheme, name, comment_id, asked).page()
 
 
@@ -57,14 +58,15 @@ def source(
     order: Order = Order.THREAD,
     parent: str | None = None,
 ) -> ListingPage:
-    """A page of a thread.
+    """Return the source of a page of a thread.
 
-    `parent` narrows it to the roots (`ordered_query.ROOTS`) or to the children of one comment.
+    `parent` restricts the page to the roots (`ordered_query.ROOTS`) or to the children of one
+    comment.
 
-    Raises, now or when the page is looked for or made:
-        errors.BadInput: a parent with another order, or of another thread.
-        errors.BadCursor: a cursor of another listing, or none of ours.
-        errors.CursorExpired: a cursor of a ranking that is gone.
+    Raises (here, or in `look` or `make` of the source):
+        errors.BadInput: `parent` is combined with another order or belongs to another thread.
+        errors.BadCursor: the cursor belongs to another listing or is not valid.
+        errors.CursorExpired: the cursor's ranking is gone.
         errors.NotFound: the parent is not a listed comment.
     """
     name = records.ThreadName(site.id, thread)
@@ -80,7 +82,7 @@ def source(
 
 
 def source_below(comment_id: str, asked: Asked) -> ListingPage:
-    """A page of everything below one comment, in reading order.
+    """Return the source of a page of all comments below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.

@@ -1,16 +1,16 @@
-"""A page source: a page that is asked for, with the tag that names it and a method that makes it.
+"""Define the page source: a requested page with its tag and the method that makes it.
 
-Each kind of page is a subclass of `PageSource`. It says how the page is cut from the materialised
-thread, and what the ordered query answers where there is none. `look` finds out what the page is
-made of now and returns its tag, so that a caller who has a page of that tag need not make it.
+Each kind of page is a subclass of `PageSource`. It defines how the page is cut from the
+materialized thread and how the ordered query makes it otherwise. `look` finds what the page is made
+of and returns its tag; a caller that already has a page with that tag need not make it again.
 
 Invariants:
 
-1. A tag names what was asked and everything that the page is made of: pages of one tag are the
-   same, in every process.
-2. `make` makes the page of what `look` found. If the thread's buckets were replaced meanwhile, it
-   looks again: `tag` is another one then.
-3. While `lasts` is the thread's tag (`thread_view.tag`), the same question gets the same answer.
+1. A tag covers the request and everything that the page is made of. Pages with the same tag are
+   identical in every process.
+2. `make` makes the page from what `look` found. If the thread's buckets were replaced meanwhile, it
+   looks again, which changes `tag`.
+3. While `lasts` is the thread's tag (`thread_view.tag`), the same request gives the same page.
 """
 
 import abc
@@ -27,29 +27,29 @@ from comments.sites import thread_info
 Made = TypeVar("Made")
 Found = first_page.Head | merged_view.View
 
-# Part of every tag. Raise it with any change of the JSON that stored fragments are put into.
+# Part of every tag. Increase it with every change of the JSON that surrounds stored fragments.
 _FORM = "3"
 _TRIES = 3
 
 
 class PageSource(abc.ABC, Generic[Made]):
-    """A page that is asked for, by one caller.
+    """A page requested by one caller.
 
-    A subclass sets the first three when it is made:
+    The constructor of a subclass sets the first three:
 
         name    the thread
-        key     what was asked, and nothing of who asked
+        key     the request's parameters, without anything about the caller
         secret  signs cursors and tags
-        first   the length of a first page that the thread's head may be; 0 for other pages
-        tag     names the page; "" where that is not known before the page is made
-        lasts   the thread's tag that the page rests on; "" where nobody can say
+        first   the page's length, if the thread's head may serve it; 0 for other pages
+        tag     identifies the page; "" if it is not known before the page is made
+        lasts   the tag of the thread that the page is made from; "" if it is not known
     """
 
     name: records.ThreadName
     key: str
     secret: str
     first: int = 0
-    is_exact = False  # never of some age: it holds what was read beside the view
+    is_exact = False  # if set, always probe: the page also contains rows read outside the view
     tag = ""
     lasts = ""
     _age = 0.0
@@ -58,7 +58,7 @@ class PageSource(abc.ABC, Generic[Made]):
     _page: Made | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Find out what the page is made of now, or was at most `age` seconds ago; its tag."""
+        """Find what the page is made of, at most `age` seconds ago, and return its tag."""
         self._age = 0.0 if self.is_exact else age
         self._found = self._shown = self._page = None
         self.tag = self.lasts = ""
@@ -72,14 +72,18 @@ class PageSource(abc.ABC, Generic[Made]):
             return ""
         self._found = self._shown = found
         named = cursors.label(_FORM, self.key, found.tag).encode()
-        # The secret signs the cursor in the page; nobody learns it from a keyed digest.
+        # Key the digest by a hash, so that the tag does not disclose the secret.
         key = hashlib.sha256(self.secret.encode()).digest()
         self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
         self.lasts = found.tag
         return self.tag
 
     def make(self) -> Made:
-        """Make the page of what `look` found, once however often it is asked for."""
+        """Make the page from what `look` found. Further calls return the same page.
+
+        Raises:
+            errors.Overloaded: the thread was compacted during each of several attempts.
+        """
         for _ in range(_TRIES):
             if self._page is not None:
                 return self._page
@@ -102,22 +106,22 @@ class PageSource(abc.ABC, Generic[Made]):
         return self.make()
 
     def heading(self) -> records.ThreadHeading | records.Thread | None:
-        """What the thread shows of itself beside the page; None where nobody wrote yet."""
+        """Return the thread's title and address; None if the thread has no comments yet."""
         shown = self._shown
         if isinstance(shown, merged_view.View):
-            # What a view does not know has changed: copies of the thread may be older than it.
+            # If the view does not know them, they have changed, so a cached copy may be outdated.
             return first_page.about(shown) or thread_info.fresh(self.name)
         return (shown.about if shown else None) or thread_info.get(self.name)
 
     @abc.abstractmethod
     def _cut(self, found: Found) -> Made:
-        """Cut the page from the materialised thread.
+        """Cut the page from the materialized thread.
 
         Raises:
             directories.Gone: a bucket was replaced meanwhile.
-            NotMaterialized: ask the ordered query.
+            NotMaterialized: use the ordered query instead.
         """
 
     @abc.abstractmethod
     def _query(self) -> Made:
-        """Ask the ordered query for the page."""
+        """Make the page with the ordered query."""

@@ -1,7 +1,7 @@
-"""Pages of a thread in reading order, and what every page of its listings is.
+"""Page through a thread in reading order; base class of all listing pages.
 
-Owns the orders by name, what is asked, and how a page is made of rows. A cursor is a position in
-one listing, signed; the listing's label tells it from every other.
+Owns the names of the orders, the request's parameters, and how rows become a page. A cursor is a
+signed position in one listing. The listing's label is part of it, so it is not valid for others.
 """
 
 import enum
@@ -21,7 +21,7 @@ from comments.tree import ordered_query
 
 
 class Order(enum.StrEnum):
-    """How a listing runs."""
+    """The order of a listing."""
 
     THREAD = "thread"
     RECENT = "recent"
@@ -31,7 +31,7 @@ class Order(enum.StrEnum):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """How much is wanted and from where; `secret` signs cursors."""
+    """A request's page length and start. `secret` signs cursors."""
 
     limit: int
     cursor: str | None
@@ -39,11 +39,11 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class ListingPage(PageSource[presentation.ThreadPage]):
-    """A page of a listing that cursors continue. `label` tells it from every other listing.
+    """A page of a listing that is continued by cursors.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `ordered_query.MAX_LIMIT`.
-        errors.BadCursor: the cursor is of another listing, or none of ours.
+        errors.BadCursor: the cursor belongs to another listing or is not valid.
     """
 
     def __init__(
@@ -54,17 +54,17 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         self.name, self.asked, self.secret = name, asked, asked.secret
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
         self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")
-        # What the cursor says: empty for the first page.
+        # The cursor's content; empty for the first page.
         self._after = (
             [] if asked.cursor is None else cursors.unseal(asked.cursor, self._label, asked.secret)
         )
 
     def _range(self, view: merged_view.View, low: str, high: str) -> presentation.ThreadPage:
-        """A page of the rows with low <= hash < high."""
+        """Make a page of the rows with low <= hash < high."""
         return self._of(view, view.rows(low, high, limit=self.asked.limit + 1))
 
     def _of(self, view: merged_view.View, rows: Iterable[buckets.Entry]) -> presentation.ThreadPage:
-        """A page of the first rows, with a cursor if there are more."""
+        """Make a page of the first rows, with a cursor if there are more."""
         asked, total = self.asked, view.total
         found = list(itertools.islice(rows, asked.limit + 1))
         shown = found[: asked.limit]
@@ -77,19 +77,19 @@ class ListingPage(PageSource[presentation.ThreadPage]):
 
 
 def view_of(found: Found) -> merged_view.View:
-    """The view that a page is cut from, of a kind that is never a head."""
+    """Return what was found as a view. Only pages with `first` set may find a head instead."""
     if not isinstance(found, merged_view.View):
         raise TypeError("heads are for pages in reading order")
     return found
 
 
 def past(sort_hash: str) -> str:
-    """The first string behind a hash."""
+    """Return the first string that sorts after a hash."""
     return sort_hash + "\0"
 
 
 class InOrder(ListingPage):
-    """A page in reading order. The thread's head is one if it is the first."""
+    """A page in reading order. The first page may be served from the thread's head."""
 
     def __init__(self, name: records.ThreadName, asked: Asked) -> None:
         super().__init__(name, asked, Order.THREAD)
@@ -114,12 +114,12 @@ class InOrder(ListingPage):
                 secret=asked.secret,
             ).counted()
 
-        # Rows and numbers of one moment.
+        # Read rows and numbers at one moment.
         return presentation.page(transactions.at_one_moment(counted))
 
 
 class Below(ListingPage):
-    """A page of everything below a comment that was read, in reading order."""
+    """A page of all comments below a comment, in reading order."""
 
     def __init__(self, row: records.Comment, asked: Asked) -> None:
         name = records.ThreadName(row.site, row.thread)
@@ -141,14 +141,14 @@ class Below(ListingPage):
 
 
 class Around(ListingPage):
-    """A page of the thread that holds a comment, from the root it stands under if that is near.
+    """A page of the thread that contains a comment, starting at the comment's root if it is near.
 
-    It reads one bucket: a page that would need another starts later or ends sooner, and may hold
-    fewer comments than the limit though its cursor continues.
+    The page loads one bucket and never extends beyond it. It may therefore start later, or hold
+    fewer comments than the limit although its cursor continues.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadInput: it is one of another thread.
+        errors.BadInput: the comment belongs to another thread.
     """
 
     is_exact = True
@@ -167,7 +167,7 @@ class Around(ListingPage):
         rows = list(view.rows(max(low, self._root), high))
         place = next((n for n, each in enumerate(rows) if each.id == self._row.id), None)
         if place is None:
-            raise errors.NotFound("comment", self._row.id)  # it was retracted just now
+            raise errors.NotFound("comment", self._row.id)  # it was retracted meanwhile
         start = 0 if place < limit else min(place, len(rows) - limit)
         page = self._of(view, rows[start : start + limit + 1])
         if page.cursor is None and following:

@@ -1,5 +1,6 @@
-"""Taking changed rows into a thread's buckets, so that readers need not look at them.
+"""Compaction: move a thread's changed rows into its buckets to keep reads cheap.
 
-Doors: `compactor` (one compaction, step by step), `due_threads` (which threads wait). The only room
-that writes Bucket, BucketDirectory and Ranking, and that clears the flag `unfolded`.
+Entry points: `compactor` (compacts one thread, step by step), `due_threads` (finds the threads that
+are due). Only this package writes Bucket, BucketDirectory and Ranking entities and clears the
+`unfolded` flag of comments.
 """

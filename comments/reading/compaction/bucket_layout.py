@@ -1,8 +1,8 @@
-"""Which buckets are worth a write, and how rows are cut into buckets (pure).
+"""Choose which buckets to rewrite and cut rows into buckets (pure).
 
-Owns the sizes. A row that changed waits in the directory's tail until the tail is full; then the
-buckets that most of its rows belong to are written anew. A bucket that holds what must go at once
-is not waited for.
+Owns the size limits. Changed rows stay in the directory's tail until the tail is full; then the
+buckets with the most changed rows are rewritten. A bucket is rewritten at once if it holds text
+that must be removed.
 """
 
 import itertools
@@ -15,7 +15,7 @@ PART_BYTES = 900 * 1024  # of a directory in one entity; Datastore takes 1 MiB
 
 
 class Sizes(NamedTuple):
-    """How long things may get."""
+    """Upper limits for buckets and for the directory's tail."""
 
     bucket_rows: int
     bucket_bytes: int  # of a bucket's JSON before compression
@@ -26,7 +26,11 @@ class Sizes(NamedTuple):
 def worth_a_write(
     sizes: Sizes, by_line: Mapping[int, Sequence[buckets.Mark]], urgent: set[str]
 ) -> Iterator[int]:
-    """The buckets to rewrite: those that must be, and while the tail is too long, the busiest."""
+    """Yield the places of the buckets to rewrite.
+
+    These are the buckets with urgent rows and then, until the tail is short enough, the buckets
+    with the most changed rows.
+    """
     left = dict(by_line)
     for place, marks in by_line.items():
         if any(mark.held and mark.id in urgent for mark in marks):
@@ -46,7 +50,7 @@ def _is_too_long(sizes: Sizes, groups: Iterable[Sequence[buckets.Mark]]) -> bool
 
 
 def runs(sizes: Sizes, entries: Sequence[buckets.Entry]) -> Iterator[list[buckets.Entry]]:
-    """Cut rows into buckets of about equal length."""
+    """Cut rows into runs of about equal length, one for each new bucket."""
     if not entries:
         return
     most = max(1, -(-len(entries) // max(1, round(len(entries) / sizes.bucket_rows))))
@@ -62,7 +66,7 @@ def runs(sizes: Sizes, entries: Sequence[buckets.Entry]) -> Iterator[list[bucket
 
 
 def parts(content: bytes) -> list[bytes]:
-    """Cut a directory into what fits an entity each."""
+    """Cut an encoded directory into parts that each fit in one entity."""
     return [
         content[first : first + PART_BYTES] for first in range(0, len(content) or 1, PART_BYTES)
     ]

@@ -1,7 +1,10 @@
-"""One attempt to fold a thread: the buckets and the ranking that it writes.
+"""Write the buckets and the ranking of one attempt to compact a thread.
 
-What must stay true: each is written under a key of the attempt, which nobody names yet, while the
-directory that the attempt began with is the thread's.
+Invariants:
+
+1. Each entity is written under a key that contains the attempt's token, so no directory names it
+   yet.
+2. Each entity is written only while the directory that the attempt started from is current.
 """
 
 import functools
@@ -25,7 +28,10 @@ _OWNER = "compactor"
 
 
 class Writer:
-    """Writes the buckets of one attempt, whose token is in every key, upon one directory."""
+    """Writes entities for one attempt, based on one directory version.
+
+    Every key contains the attempt's token.
+    """
 
     def __init__(
         self, name: records.ThreadName, version: str, token: str, written: list[str]
@@ -36,10 +42,10 @@ class Writer:
         self.written = written
 
     def write(self, content: bytes) -> str:
-        """Write a bucket; returns its key.
+        """Write a bucket and return its key.
 
         Raises:
-            directories.Gone: somebody else switched meanwhile.
+            directories.Gone: another process switched the directory meanwhile.
         """
         key = f"{self.token}-{len(self.written)}"
         self.store(bucket_rows.Bucket(key=bucket_rows.bucket_key(self._name, key), content=content))
@@ -47,13 +53,15 @@ class Writer:
         return key
 
     def store(self, row: bucket_rows.Bucket | bucket_rows.Ranking) -> None:
-        """Write an entity of the attempt while its directory is the thread's.
+        """Write an entity of the attempt, provided that its base directory is still current.
 
-        One who was stopped would otherwise write a text that was erased meanwhile, after everybody
-        has looked for such buckets and left.
+        Raises:
+            directories.Gone: another process switched the directory meanwhile.
         """
 
         def body() -> None:
+            # Without this check, a process that was paused could write text that has been erased
+            # meanwhile, after the last search for unreferenced buckets.
             stored = reads.get(bucket_rows.directory_key(self._name))
             if self._version != ("" if stored is None else stored.version):
                 raise directories.Gone
@@ -63,7 +71,7 @@ class Writer:
 
 
 class Attempt(Writer):
-    """One attempt to fold a thread."""
+    """One attempt to compact a thread."""
 
     def __init__(
         self,
@@ -79,7 +87,7 @@ class Attempt(Writer):
     def shelve(
         self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.Mark], urgent: set[str]
     ) -> tuple[tuple[buckets.Line, ...], tuple[buckets.Mark, ...]]:
-        """Write the buckets that are worth it; the lines and the tail that come of it.
+        """Write the buckets worth rewriting; return the new directory's lines and tail.
 
         Raises:
             directories.Gone: a bucket was replaced meanwhile.
@@ -95,7 +103,7 @@ class Attempt(Writer):
                 lines += self._replaced(sizes, line, by_line[place], previous)
             else:
                 lines.append(line)
-        if -1 in chosen:  # there are no buckets yet
+        if -1 in chosen:  # the thread has no buckets yet
             lines += self._replaced(sizes, None, by_line[-1], "")
         tail = [
             mark
@@ -107,7 +115,10 @@ class Attempt(Writer):
         return tuple(lines), tuple(tail)
 
     def rank(self, content: buckets.Content, fresh: Sequence[deltas.Row]) -> buckets.Best | None:
-        """Write the ranking and its first rows, where the changes touch them.
+        """Write the ranking and its first rows if the changes affect them.
+
+        Returns:
+            The keys of both, or None if no discussion is ranked.
 
         Raises:
             directories.Gone: a bucket was replaced meanwhile.
@@ -164,7 +175,11 @@ class Attempt(Writer):
 
 
 def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-    """Read buckets that must be there."""
+    """Read buckets, all of which must exist.
+
+    Raises:
+        directories.Gone: a bucket was replaced meanwhile.
+    """
     found = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
     if len(found) < len(keys):
         raise directories.Gone

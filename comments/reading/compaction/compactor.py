@@ -1,34 +1,39 @@
-"""Compaction: taking changed rows into a thread's buckets, so that readers need not look at them.
+"""Compact a thread: move its changed rows into buckets, in steps that each leave it readable.
 
-Owns Bucket, BucketDirectory and Ranking, and the one place from which the flag `unfolded` is
-cleared (`tree` writes the rows). One folding of a thread, in steps that each leave it readable:
+Owns Bucket, BucketDirectory and Ranking, and is the only module that has the `unfolded` flag
+cleared (`tree` writes the rows). The steps of a compaction:
 
-1. **read** the directory, and by one query the rows whose flag stands;
-2. **write** new buckets under keys of this attempt, which nobody names yet, each in a transaction
-   that fails if somebody else switched since (`bucket_writer`);
-3. **switch** the directory to them, in a transaction that fails if somebody else switched since,
-   or if a bucket is gone that the new directory names;
-4. wait until no process can use a directory from before the switch (`GRACE`, by our own clock,
-   from the moment the switch was answered);
-5. **clear**: delete the buckets that the directories before this one named, and what interrupted
-   foldings left (`leftovers`); then clear the flag of each row that is still at the revision which
-   was folded.
+1. **Read** the directory and, by one query, the flagged rows.
+2. **Write** new buckets under keys of this attempt, which no directory names yet. Each write is a
+   transaction that fails if another process has switched the directory (`bucket_writer`).
+3. **Switch** the directory to them, in a transaction that fails if another process has switched it
+   or if a bucket that the new directory names is gone.
+4. **Wait** until no process can still use an older directory: `GRACE` seconds by this process's own
+   clock, counted from the answer to the switch.
+5. **Clear**: delete the buckets that only older directories named and those that interrupted
+   compactions left (`leftovers`). Then clear the flag of each row that is still at the revision
+   that was compacted.
 
-What must stay true: no step trusts another machine's clock; a bucket's key is never used twice;
-until step 5 a reader finds every folded row in the delta too, so old directories lose nothing. A
-crash in any step leaves rows flagged: the next folding finishes the work. **While a thread holds a
-bucket that nobody names, one of its rows is flagged**, so somebody will come: such a bucket was
-written before the switch of whoever folds next, who deletes it before clearing a flag. A bucket is
-deleted by a transaction that reads what the directory names (or names for deletion), so none is
-deleted that a switch takes in meanwhile.
+Invariants:
 
-A thread's first folding takes all its listed rows, also those of a release without the flag: those
-are flagged first, and are then rows like all others. So does the folding that comes after `repair`
-gave a row another hash: where the buckets hold such a row is not known. Until then readers take
-the floor (`deltas.Row.moved`).
+1. No step trusts another machine's clock.
+2. A bucket's key is never reused.
+3. Until step 5, every compacted row is also in the delta, so readers with an old directory still
+   see all changes.
+4. A crash in any step leaves rows flagged, and the next compaction finishes the work.
+5. **While a thread has an unreferenced bucket, at least one of its rows is flagged**, which
+   guarantees a later compaction. An unreferenced bucket was written before the next compaction's
+   switch, and that compaction deletes it before it clears any flag.
+6. The transaction that deletes a bucket first reads which buckets the directory names or lists for
+   deletion. A bucket that a concurrent switch starts to use is therefore never deleted.
 
-A changed row goes to the directory's tail, and from a full tail to new buckets (`bucket_layout`).
-What was retracted or edited leaves its bucket at once.
+A thread's first compaction takes all listed rows. Rows written by a release without the flag are
+flagged first and then treated like the others. The compaction after `repair` has given a row a new
+hash also takes all listed rows, because it is unknown which bucket holds that row. Until then,
+readers use the ordered query (`deltas.Row.moved`).
+
+A changed row goes to the directory's tail and, when the tail is full, to new buckets
+(`bucket_layout`). A retracted or edited row leaves its bucket at once.
 """
 
 import functools
@@ -59,15 +64,15 @@ BUCKET_ROWS = 128  # of a new bucket
 BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
-GRACE = view_cache.CACHE_MAX_AGE + 5.0  # seconds from a switch to the clearing of its flags
-MOST_CLEARING = 256  # rows that a directory lists although their flags are cleared
+GRACE = view_cache.CACHE_MAX_AGE + 5.0  # seconds between a switch and the clearing of its flags
+MOST_CLEARING = 256  # rows that a directory may still list after their flags are cleared
 _OWNER = "compactor"
 
 
 class Compacted(msgspec.Struct, frozen=True):
-    """A directory that was switched to. `clear` it after `GRACE`.
+    """The current directory after a compaction. Pass it to `clear` after `GRACE` seconds.
 
-    `left`: in how many seconds the rows that it left alone are to be folded; 0 if it took all.
+    `left`: seconds until the rows that it left out are due; 0 if it left out none.
     """
 
     name: records.ThreadName
@@ -76,7 +81,7 @@ class Compacted(msgspec.Struct, frozen=True):
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """New buckets that are written, and the directory that is to name them."""
+    """New buckets that have been written, and the content of the directory that will name them."""
 
     name: records.ThreadName
     base: buckets.Directory
@@ -87,7 +92,7 @@ class Prepared(msgspec.Struct, frozen=True):
 
     @property
     def is_change(self) -> bool:
-        """Whether there is anything to switch to."""
+        """Whether the new content differs from the current directory."""
         return self.content != self.base.content
 
 
@@ -98,9 +103,9 @@ def compact(
     now: datetime | None = None,
     only_due: bool = False,
 ) -> Compacted | None:
-    """Take the changed rows of a thread into its directory. None if somebody else was faster.
+    """Compact the changed rows of a thread. Return None if another process was faster.
 
-    `only_due`: leave them alone if they are few and may wait.
+    `only_due`: do nothing if few rows have changed and no row is due yet.
     """
     prepared = prepare(scheme, name, now=now, only_due=only_due)
     return None if prepared is None else switch(prepared)
@@ -113,10 +118,10 @@ def prepare(
     now: datetime | None = None,
     only_due: bool = False,
 ) -> Prepared | None:
-    """Write the new buckets. None if somebody else switched meanwhile.
+    """Write the new buckets. Return None if another process switched the directory meanwhile.
 
-    By `now`, else by this machine's clock, is counted how long cursors of rankings are good, and
-    with `only_due` how long rows may wait.
+    `now` (default: this machine's clock) decides when cursors of replaced rankings expire and, with
+    `only_due`, which rows are due.
     """
     now = now or datetime.now(UTC)
     stored = directories.load_directory(name)
@@ -147,7 +152,7 @@ def prepare(
     if stored.content.best is not None and (best is None or best.top != stored.content.best.top):
         dead.append(stored.content.best.top)
     if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
-        dead += stored.content.dead  # nobody has cleared it yet
+        dead += stored.content.dead  # the stored directory has not been cleared yet
     content = buckets.Content(
         lines=lines,
         tail=tail,
@@ -168,7 +173,7 @@ def prepare(
 def _replaced(
     content: buckets.Content, best: buckets.Best | None, now: datetime
 ) -> tuple[buckets.Replaced, ...]:
-    """The rankings that are kept for the cursors that name them."""
+    """List the replaced rankings that are kept because cursors may name them."""
     kept = [each for each in content.replaced if each.until > now]
     if content.best is not None and (best is None or best.ranking != content.best.ranking):
         until = now + timedelta(seconds=ranking.KEPT + ranking.SKEW)
@@ -177,7 +182,7 @@ def _replaced(
 
 
 def switch(prepared: Prepared) -> Compacted | None:
-    """Make the prepared directory the thread's, unless somebody was faster. None if so."""
+    """Make the prepared directory current. Return None if another process was faster."""
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
         return Compacted(name, prepared.base, prepared.left)
@@ -211,10 +216,10 @@ def switch(prepared: Prepared) -> Compacted | None:
         stored, *written = reads.get_multi([key, *needed])
         found = "" if stored is None else stored.version
         if found == prepared.token:
-            return True  # our own commit, whose answer was lost
+            return True  # an earlier run of this body committed, and its answer was lost
         if found != prepared.base.version or None in written:
             return False
-        # Who reads them just now reads the directory again.
+        # A process that is reading the old parts notices and reads the directory again.
         old = () if stored is None else stored.parts
         gone = [bucket_rows.bucket_key(name, each) for each in old]
         gone += [bucket_rows.ranking_key(name, each) for each in expired]
@@ -222,14 +227,15 @@ def switch(prepared: Prepared) -> Compacted | None:
         return True
 
     if not transactions.transaction(body):
-        # Not all at once: our switch may have been made, and another one upon it.
+        # Delete only unreferenced ones: this switch may have succeeded and been followed by
+        # another, in which case some of the buckets are in use.
         delete_orphans(name, writer.written)
         return None
     return Compacted(name, directory)
 
 
 def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.Head | None:
-    """The first page as the directory shows it; it reads what holds that.
+    """Make the thread's first page from the directory, reading the buckets it needs.
 
     Raises:
         directories.Gone: a bucket was replaced meanwhile.
@@ -239,11 +245,12 @@ def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.
 
 
 def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
-    """Delete what was replaced and clear the flags of what was folded, `GRACE` after its switch.
+    """Delete replaced buckets and clear the flags of compacted rows, `GRACE` after the switch.
 
-    `orphans` are what `sweep` found after the switch. The flags go last: while one stands, somebody
-    who comes after a crash finds the thread, and with it all that is to be deleted.
+    `orphans` are the unreferenced buckets that `leftovers.sweep` found after the switch.
     """
+    # Flags are cleared last: as long as one is set, a later compaction finds the thread after a
+    # crash, and with it everything that is still to be deleted.
     content = folded.directory.content
     for keys in leftovers.in_parts(content.dead):
         transactions.transaction(functools.partial(leftovers.delete, folded.name, keys))
@@ -259,10 +266,13 @@ def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
 
 
 def _forget_cleared(folded: Compacted) -> None:
-    """Switch to a directory without the list of what was cleared.
+    """Switch to a directory without the list of cleared rows.
 
-    A short list goes with the next folding. That of a whole import would be read by everyone who
-    opens the thread until then. Some flags still stand, see `clear`: this writes buckets too.
+    The next compaction drops a short list. The list of a whole import is too long to send to every
+    reader until then.
+
+    Some rows must still be flagged when this is called (`clear` sees to that), because this switch
+    may write buckets too.
     """
     content = folded.directory.content
     flagged = {row.entry.id for row in deltas.flagged(folded.name)}
@@ -278,7 +288,7 @@ def _clear(part: Sequence[buckets.Clearing]) -> None:
 
 
 def _whole(name: records.ThreadName) -> list[deltas.Row]:
-    """All rows that are listed or flagged, those flagged first that no folding would find."""
+    """Read all listed or flagged rows, after flagging the ones no compaction would find."""
     while True:
         rows = deltas.listed_or_flagged(name)
         strangers = [row.entry.id for row in rows if not (row.flagged or row.shelved)]

@@ -1,9 +1,9 @@
-"""Rows that are not in their buckets, seen from outside: of which threads, how many, since when.
+"""Find the threads that are due for compaction.
 
-Owns the question whether a thread is to be folded yet. A folding writes a directory and mostly a
-bucket, however little changed, so it is worth its price when `backlog.FOLD_ROWS` rows wait, or when
-the first of them has waited for its time, which is at once where a text was taken back. Every
-process that looks comes to the same answer, whoever made the changes.
+A compaction writes a directory and usually a bucket, even for a small change. A thread is therefore
+due only when `backlog.FOLD_ROWS` rows have changed or when the earliest deadline (`fold_by`) of its
+changed rows has passed; a retracted text is due at once. Every process computes the same answer, no
+matter which process made the changes.
 """
 
 import math
@@ -17,7 +17,10 @@ from comments.store.models import comment_rows, conversion
 
 
 def due(now: datetime) -> list[records.ThreadName]:
-    """The threads that are to be folded now: a query, and one more for each that may wait."""
+    """List the threads that are due at `now`.
+
+    Costs one query, and one more for each thread whose first deadline has not passed.
+    """
     query = reads.Query(
         "Comment",
         where=(("unfolded", "=", True),),
@@ -36,7 +39,7 @@ def due(now: datetime) -> list[records.ThreadName]:
 
 
 def wait(name: records.ThreadName, now: datetime) -> float:
-    """In how many seconds a thread is to be folded; infinite where nothing waits. One read."""
+    """Return the seconds until a thread is due; infinity if no row has changed. One read."""
     return _wait(comment_rows.thread_key_name(name), now)
 
 
@@ -53,10 +56,8 @@ def _wait(thread: str, now: datetime) -> float:
 
 
 def left(times: Sequence[datetime | None], now: datetime) -> float:
-    """In how many seconds rows that are to be folded by these times are; infinite for no rows.
-
-    A row without a time is from before rows had one.
-    """
+    """Return the seconds until rows with these deadlines are due; infinity for no rows."""
+    # Rows of an older release have no deadline and are due at once.
     known = [each for each in times if each is not None]
     if len(known) < len(times) or len(times) >= backlog.FOLD_ROWS:
         return 0.0

@@ -1,7 +1,9 @@
-"""What is left over: buckets and rankings that no directory names, and such as have had their time.
+"""Collect garbage: delete unreferenced buckets and expired rankings.
 
-What must stay true: each is deleted by a transaction that reads what the directory names, or names
-for deletion, so none is deleted that a switch takes in meanwhile.
+Invariants:
+
+1. The transaction that deletes a bucket or ranking first reads which ones the directory names or
+   lists for deletion. One that a concurrent switch starts to use is therefore never deleted.
 """
 
 import functools
@@ -16,15 +18,15 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 
 T = TypeVar("T")
 
-AT_ONCE = 100  # rows or buckets in one transaction
+AT_ONCE = 100  # rows or buckets per transaction
 _OWNER = "compactor"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sweep(name: records.ThreadName) -> list[str]:
-    """What no directory names: the keys of buckets, and of rankings, which have no "-".
+    """Return the keys of unreferenced buckets and rankings. Ranking keys contain no "-".
 
-    Give them to `delete_orphans` after `GRACE`.
+    Pass them to `delete_orphans` after `GRACE`.
     """
     ancestor = comment_rows.thread_key(name)
     stored = [
@@ -37,7 +39,7 @@ def sweep(name: records.ThreadName) -> list[str]:
 
 
 def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
-    """Delete those that no directory names by now."""
+    """Delete the buckets and rankings that are still unreferenced."""
 
     def body(part: Sequence[str]) -> None:
         named = _named(name)
@@ -48,7 +50,7 @@ def delete_orphans(name: records.ThreadName, found: Sequence[str]) -> None:
 
 
 def _named(name: records.ThreadName) -> set[str]:
-    """The buckets and rankings that a thread's directory names, and those that it is to delete."""
+    """Return the keys that a thread's directory names or lists for deletion."""
     content = directories.load_directory(name).content
     named = {line.key for line in content.lines}.union(each.ranking for each in content.replaced)
     if content.best is not None:
@@ -57,11 +59,12 @@ def _named(name: records.ThreadName) -> set[str]:
 
 
 def expire(now: datetime) -> int:
-    """Delete the rankings whose cursors have expired by `now`; how many there were.
+    """Delete the rankings whose cursors have expired by `now`, and return their number.
 
-    This is for threads that nobody changes any more: the others' go with their foldings.
+    This matters for threads that no longer change; in other threads, the next compaction deletes
+    them.
     """
-    # Between two bounds: a directory that waits for nothing has null there, below all moments.
+    # The lower bound excludes null, which sorts below all times and means that nothing expires.
     query = reads.Query(
         "BucketDirectory", where=(("due", ">", _NEVER), ("due", "<=", now)), keys_only=True
     )
@@ -81,7 +84,7 @@ def _expire(thread: str, now: datetime) -> int:
     gone = [each for each in replaced if each.until <= now]
     if stored is None or not gone:
         return 0
-    # Only the moment changes, which is no reader's matter: the version stays. The next folding
+    # Keep the version: only the due time changes, and readers do not see it. The next compaction
     # shortens the list.
     stored.due = due(each for each in replaced if each.until > now)
     keys = tuple(bucket_rows.ranking_key(name, each.ranking) for each in gone)
@@ -90,12 +93,12 @@ def _expire(thread: str, now: datetime) -> int:
 
 
 def due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
-    """When the first of these rankings is to be deleted; None without any."""
+    """Return the time at which the first of these rankings expires; None if there are none."""
     return min((each.until for each in replaced), default=None)
 
 
 def in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many at once as one transaction takes."""
+    """Split items into parts that each fit in one transaction."""
     return (items[first : first + AT_ONCE] for first in range(0, len(items), AT_ONCE))
 
 

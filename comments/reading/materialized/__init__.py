@@ -1,5 +1,5 @@
-"""A thread as materialised: its bucket directory, its buckets, and the delta of changed rows.
+"""Read materialized threads: the bucket directory, the buckets and the delta of changed rows.
 
-Doors: `thread_view` (the view that a page is cut from), `buckets` (stored forms). Reads only;
-`compaction` writes.
+Entry points: `thread_view` (the view that pages are cut from), `buckets` (stored forms). This
+package only reads; `compaction` writes.
 """

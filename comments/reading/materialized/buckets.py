@@ -1,26 +1,28 @@
-"""The materialised thread: buckets, and the directory that names them (pure).
+"""Define the stored forms of buckets and directories, and the arithmetic over them (pure).
 
-Owns their stored forms and the arithmetic over them. A *bucket* is a run of the listed thread in
-reading order, each row as the bytes readers get; it is written once and never changed. The
-*directory* has a line for each bucket and a *tail*: rows that changed since, which stand beside the
-buckets until they are worth rewriting. Rows of the tail win over rows of buckets.
+A *bucket* is a run of the listed thread in reading order, each row as the JSON that readers get. It
+is written once and never changed. The *directory* has a line for each bucket and a *tail*: changed
+rows that are kept beside the buckets until rewriting a bucket is worth it. Tail rows override
+bucket rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
     directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
-    best       [ranking, top]        keys of what `ranking` draws; nil while nothing has an upvote
-    about      [title, url, by]      what the thread shows of itself, for pages that show it
+    best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
+    about      [title, url, by]      the thread's heading, and the comment that it came with
 
-`heads` make subtree sizes exact without reading buckets: for each comment above the bucket's first
-row, how many rows of the bucket stand below it, as [length of its hash, rows]. They depend on the
-bucket alone, so a line changes only with its bucket. `roots` are the discussions that begin in the
-bucket, as [hash, place]. `held` says whether the buckets hold the row too, so sizes need not look.
-`clearing` are the rows that were taken in while their flag `unfolded` stands: [id, revision,
-listed]. `dead` are buckets of directories before this one, to be deleted. `replaced` are rankings
-of directories before this one, with the moment until which cursors may name them: [ranking, until].
+- `heads` make subtree sizes exact without reading buckets. For each ancestor of the bucket's first
+  row they give the number of its descendants in the bucket: [length of the ancestor's hash, rows].
+  They depend only on the bucket, so a line changes only with its bucket.
+- `roots` are the discussions that begin in the bucket: [hash, place].
+- `held` says whether a bucket holds the row too, so sizes are known without reading the bucket.
+- `clearing` are the compacted rows whose `unfolded` flag is still set: [id, revision, listed].
+- `dead` are buckets of earlier directories that are to be deleted.
+- `replaced` are rankings of earlier directories, with the time until which cursors may name them:
+  [ranking, until].
 
-Stored bytes are for ever: golden tests hold these forms.
+Stored data outlives releases, so these forms must not change; golden tests check them.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ import msgspec
 
 from comments.domain import records, sorthash
 
-_OVERHEAD = 200  # bytes of Python around a line or a row, roughly
-_ROOT = 100  # and around a discussion
+_OVERHEAD = 200  # approximate bytes of Python objects for a line or a row
+_ROOT = 100  # and for a discussion
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -50,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One row that differs from the buckets. Without `json` readers no longer see it."""
+    """One row that differs from the buckets. An empty `json` means that it is no longer listed."""
 
     sort_hash: str
     id: str
@@ -60,12 +62,12 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def entry(self) -> Entry:
-        """The row as it is listed."""
+        """The row as an entry of the listed thread."""
         return Entry(self.sort_hash, self.id, self.revision, self.json)
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the directory knows of one bucket."""
+    """The directory's description of one bucket."""
 
     key: str
     first: str
@@ -78,19 +80,19 @@ class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def roots(self) -> tuple[tuple[str, int], ...]:
         """The discussions that begin in the bucket, with the place of each.
 
-        They stay packed until somebody asks: a page in reading order never does, and they are most
-        of a large directory.
+        They stay packed until they are needed: they are most of a large directory, and pages in
+        reading order never need them.
         """
         return _ROOTS.decode(self.packed_roots)
 
     @property
     def begins(self) -> int:
-        """At most how many discussions begin in the bucket. Unpacks nothing."""
+        """An upper bound for the number of discussions in the bucket. Unpacks nothing."""
         return min(self.count, len(memoryview(self.packed_roots)))
 
 
 class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row that the directory holds at a revision while its flag still stands."""
+    """A row that the directory holds at this revision and whose flag is still set."""
 
     id: str
     revision: int
@@ -105,14 +107,14 @@ class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ranking that no directory names any more, and until when it is kept."""
+    """A ranking that the directory no longer uses, and the time until which it is kept."""
 
     ranking: str
     until: datetime
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """What a directory says. `changed` is the newest change that it has taken in."""
+    """The content of a directory. `changed` is the time of the newest change it includes."""
 
     lines: tuple[Line, ...] = ()
     tail: tuple[Mark, ...] = ()
@@ -125,7 +127,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Bucket(msgspec.Struct, frozen=True, dict=True):
-    """A bucket that was read."""
+    """A decoded bucket."""
 
     entries: tuple[Entry, ...]
 
@@ -135,14 +137,14 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
         return [entry.sort_hash for entry in self.entries]
 
     def count(self, low: str, high: str) -> int:
-        """How many rows lie in low <= hash < high."""
+        """Count the rows with low <= hash < high."""
         return bisect.bisect_left(self.hashes, high) - bisect.bisect_left(self.hashes, low)
 
 
 class Directory(msgspec.Struct, frozen=True, dict=True):
-    """A directory that was read, with what it adds up to. `version` is its attempt's token.
+    """A directory, with sums derived from it. `version` is the token of the attempt that wrote it.
 
-    `said` is its content, or the stored form of it, which is unpacked when somebody asks.
+    `said` is the content or its stored form, which is decoded on first use.
     """
 
     version: str
@@ -150,12 +152,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def content(self) -> Content:
-        """What it says."""
+        """The decoded content."""
         return self.said if isinstance(self.said, Content) else decode_content(self.said)
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes in a process, with what is worked out about it."""
+        """Approximate memory use in bytes, including the derived values."""
         size = sum(_OVERHEAD + line.begins * _ROOT for line in self.lines)
         size += sum(_OVERHEAD + len(mark.json) for mark in self.content.tail)
         return size + _OVERHEAD * len(self.content.clearing)
@@ -167,16 +169,16 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def clearing(self) -> dict[str, Clearing]:
-        """The rows that were taken in and whose flags stand or stood, by id."""
+        """The compacted rows whose flags were set when the directory was written, by id."""
         return {each.id: each for each in self.content.clearing}
 
     @functools.cached_property
     def taken_in(self) -> dict[str, int]:
-        """The revisions at which flagged rows were taken in, by id."""
+        """The revisions at which flagged rows were compacted, by id."""
         return {each.id: each.revision for each in self.content.clearing}
 
     def holds(self, comment_id: str, revision: int) -> bool:
-        """Whether a flagged row was taken in at this revision."""
+        """Return whether a flagged row was compacted at this revision."""
         return self.taken_in.get(comment_id) == revision
 
     @functools.cached_property
@@ -186,12 +188,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def before(self) -> list[int]:
-        """How many rows of buckets come before each line, and at the end how many there are."""
+        """The number of bucket rows before each line, and at the end the number of all of them."""
         return [0, *itertools.accumulate(line.count for line in self.lines)]
 
     @functools.cached_property
     def roots(self) -> dict[str, int]:
-        """The position of each discussion's first row among all rows of buckets, in order."""
+        """The position of each discussion's first row among all bucket rows, in order."""
         return {
             root: before + place
             for line, before in zip(self.lines, self.before, strict=False)
@@ -199,7 +201,11 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         }
 
     def beyond(self, place: int) -> Mapping[str, int]:
-        """The rows of all buckets behind a line, below each comment above the next line's first."""
+        """Count descendants in all buckets after a line.
+
+        Returns:
+            A count for each ancestor of the next line's first row, by the ancestor's hash.
+        """
         return self._beyond[place]
 
     @functools.cached_property
@@ -209,21 +215,21 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
             following = self.lines[place + 1]
             for length, count in following.heads:
                 above = following.first[:length]
-                # Rows beyond the next bucket count if the next bucket ends below the same comment.
+                # Add the rows beyond the next bucket if that bucket ends below the same comment.
                 more = beyond[place + 1].get(above, 0) if following.last.startswith(above) else 0
                 beyond[place][above] = count + more
         return beyond
 
     def line_of(self, sort_hash: str) -> int:
-        """The place of the line in whose range a hash lies; -1 if there are no buckets."""
+        """Return the place of the line whose range contains a hash; -1 if there are no buckets."""
         if not self.lines:
             return -1
         return max(0, bisect.bisect_right(self.firsts, sort_hash) - 1)
 
     def below(self, sort_hash: str, bucket: Bucket | None) -> int:
-        """How many rows of buckets lie below a hash, itself left out.
+        """Count the bucket rows below a hash, without the row at the hash itself.
 
-        `bucket` is that of `line_of`; None if there are no buckets.
+        `bucket` is the one at `line_of`, or None if there are no buckets.
         """
         if bucket is None:
             return 0
@@ -232,7 +238,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         return within + self._beyond[self.line_of(sort_hash)].get(sort_hash, 0)
 
     def position(self, sort_hash: str, bucket: Bucket | None) -> int:
-        """How many rows of buckets come before a hash. `bucket` is that of `line_of`."""
+        """Count the bucket rows before a hash. `bucket` is the one at `line_of`."""
         if bucket is None:
             return 0
         place = bisect.bisect_left(bucket.hashes, sort_hash)
@@ -240,7 +246,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
 
 def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: str) -> Line:
-    """Describe a bucket. `previous` is the hash of the row before it, "" for none."""
+    """Make a bucket's line. `previous` is the hash of the row before the bucket, "" for none."""
     first = entries[0].sort_hash
     bucket = Bucket(tuple(entries))
     heads = tuple(
@@ -258,7 +264,7 @@ def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: 
 
 
 def pack_roots(roots: Sequence[tuple[str, int]]) -> msgspec.Raw:
-    """Discussions as a line holds them."""
+    """Encode discussions for a line."""
     return msgspec.Raw(msgspec.msgpack.encode(roots))
 
 
@@ -267,7 +273,7 @@ def _roots(
 ) -> Iterator[tuple[str, int]]:
     open_root = root_of(scheme, previous)
     for place, entry in enumerate(entries):
-        # Most rows are replies: their root is open, and needs no parsing.
+        # Most rows are replies to the open root, so their hash needs no parsing.
         if open_root and entry.sort_hash.startswith(open_root):
             continue
         open_root = root_of(scheme, entry.sort_hash)
@@ -275,27 +281,27 @@ def _roots(
 
 
 def root_of(scheme: sorthash.Scheme, sort_hash: str) -> str:
-    """The hash of the discussion that a hash belongs to."""
+    """Return the hash of the root above a hash, or the hash itself for a root."""
     return next(sorthash.segments(scheme, sort_hash), "")
 
 
 def encode_bucket(entries: Sequence[Entry]) -> bytes:
-    """Write a bucket."""
+    """Encode a bucket's rows in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(entries))
 
 
 def decode_bucket(stored: bytes) -> Bucket:
-    """Read a bucket."""
+    """Decode a stored bucket."""
     return Bucket(_ENTRIES.decode(zlib.decompress(stored)))
 
 
 def encode_content(content: Content) -> bytes:
-    """Write what a directory says."""
+    """Encode a directory's content in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(content))
 
 
 def decode_content(stored: bytes) -> Content:
-    """Read what a directory says."""
+    """Decode a stored directory's content."""
     return _CONTENT.decode(zlib.decompress(stored))
 
 

@@ -1,13 +1,13 @@
-"""A whole run of a thread as pieces of JSON, one for each bucket (pure).
+"""Cut a whole thread or subtree into pieces of JSON, one for each bucket (pure).
 
-Owns what a piece depends on, so that after a change only the pieces that show it are made again.
-A piece lists the rows of one bucket and those that stand among them, with their numbers of replies.
-It depends on the bucket, on the changed rows in its range, and on what stands behind it below a
-comment that it shows: nothing else. That is its *mark*, known without reading the bucket. Pieces of
-one mark are the same bytes.
+A piece lists the rows of one bucket, merged with the changed rows in its range, with the number of
+replies to each. Its *mark* is a digest of everything that the piece depends on: the bucket, the
+changed rows in its range, and the number of rows after the piece that are below a comment in it.
+The mark is known without reading the bucket. Pieces with the same mark are the same bytes, so after
+a change only the pieces that show the change are made again.
 
-Rows stand in reading order, so what is below a comment follows it: numbers of replies come from
-one walk over the piece, with what lies behind its end added to the comments above that.
+In reading order, replies follow their comment. One pass over the piece therefore counts all
+replies; the rows after the piece's end are then added to their ancestors' counts.
 """
 
 import hashlib
@@ -20,7 +20,10 @@ from comments.reading.materialized import buckets, merged_view
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of the list; with its comma, if others come before. `start` lies in its bucket."""
+    """A part of the list, starting with a comma unless it is the first part that has rows.
+
+    `start` is a hash in the range of the piece's bucket. `make` returns the JSON.
+    """
 
     mark: bytes
     start: str
@@ -30,7 +33,7 @@ class Piece(msgspec.Struct, frozen=True):
 class Whole(msgspec.Struct, frozen=True):
     """A list in pieces. `about` is the page without its comments.
 
-    `read` reads the buckets of pieces that are to be made, in one call.
+    `read` loads the buckets of the given pieces in one call.
     """
 
     about: presentation.ThreadPage
@@ -39,22 +42,22 @@ class Whole(msgspec.Struct, frozen=True):
 
     @property
     def head(self) -> bytes:
-        """What comes before the pieces."""
+        """The JSON before the pieces."""
         return b'{"comments":['
 
     @property
     def end(self) -> bytes:
-        """What comes after them."""
+        """The JSON after the pieces."""
         return b"],%b}" % self.about.end()
 
     def json(self) -> bytes:
-        """All of it."""
+        """Make the complete JSON."""
         self.read(self.pieces)
         return b"".join((self.head, *(piece.make() for piece in self.pieces), self.end))
 
 
 def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
-    """The rows with low <= hash < high, all of them."""
+    """Cut all rows with low <= hash < high into pieces."""
     about = presentation.ThreadPage(presentation.Rows((), ()), None, view.total, view.changed)
     return Whole(
         about,
@@ -66,7 +69,7 @@ def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Wh
 def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
     is_first = True
     for start, end, key, beyond in _runs(view.directory, low, high):
-        # What is cut by `high` has nothing behind it: the list ends there.
+        # Subtrees that `high` cuts have no rows after it: the list ends there.
         behind = {
             above: count + view.weight(end, sorthash.subtree_range(above)[1])
             for above, count in beyond.items()
@@ -81,7 +84,7 @@ def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
 def _runs(
     directory: buckets.Directory, low: str, high: str
 ) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
-    """The ranges of the pieces, each with its bucket's key and what lies behind its end."""
+    """Yield each piece's range, its bucket's key and the counts of descendants after its end."""
     lines = directory.lines
     if not lines:
         yield low, high, "", {}
@@ -111,7 +114,7 @@ def _maker(
 
 
 def _sizes(hashes: Sequence[str], behind: Mapping[str, int]) -> list[int]:
-    """How many rows stand below each of a run, by one walk with a stack of open ones."""
+    """Count the rows below each row of a run, in one pass with a stack of open ancestors."""
     sizes = [0] * len(hashes)
     open_: list[int] = []
     for place, sort_hash in enumerate(hashes):

@@ -1,7 +1,11 @@
-"""The rows of a thread that are not folded: as they are stored, and what they make of a view.
+"""Read the delta of a thread: its rows that changed since they were compacted.
 
-Owns the queries for them and the form in which they are read. What must stay true: a row says
-itself what a directory may hold of it, in the properties that `tree` writes with it.
+Owns the queries for these rows and the form in which they are read.
+
+Invariants:
+
+1. Each row records what a directory may hold of it, in the properties `shelved`, `rewrites` and
+   `moved`, which `tree` writes together with the row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,11 +21,13 @@ from comments.store.models import comment_rows, conversion
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One row that is not folded, as it was read.
+    """One row of the delta, as read from the store.
 
-    `shelved`: the directory once held it listed. `rewrites`: what it held then must go at once.
-    `moved`: it was held at another hash, or may have been. `due_threads`: its flag stands.
-    `fold_by`: when it is to be folded; None for at once.
+    - `shelved`: the directory has held it as listed.
+    - `rewrites`: the text that the buckets hold must be removed at once.
+    - `moved`: the buckets hold it at another hash, or may do so.
+    - `flagged`: its `unfolded` flag is set.
+    - `fold_by`: the deadline for compacting it; None means at once.
     """
 
     entry: buckets.Entry
@@ -36,18 +42,18 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def changed(content: buckets.Content, rows: Iterable[Row]) -> datetime | None:
-    """The newest change that a directory has taken in, or that is among these rows."""
+    """Return the time of the newest change in a directory or among these rows."""
     return records.newest([content.changed, *(row.changed for row in rows)])
 
 
 def merged(directory: buckets.Directory, rows: Iterable[Row]) -> list[buckets.Mark]:
-    """The rows that differ from the buckets: those of the tail, and newer ones of the delta."""
+    """List the rows that differ from the buckets: the tail's, replaced by newer delta rows."""
     marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
         entry, known = row.entry, marks.get(row.entry.id)
         if known is not None and known.revision > entry.revision:
             continue
-        # `shelved` speaks of the last directory; without one no bucket holds anything.
+        # `shelved` refers to the last directory; without a directory no bucket holds the row.
         held = row.shelved and bool(directory.version)
         if known is not None:
             held = known.held
@@ -59,7 +65,7 @@ def merged(directory: buckets.Directory, rows: Iterable[Row]) -> list[buckets.Ma
 
 
 def row_of(message: Any) -> Row:
-    """A stored comment as a row of the delta."""
+    """Convert a stored comment to a delta row."""
     record = conversion.comment_from_message(message)
     json = presentation.fragment(record)
     return Row(
@@ -76,12 +82,12 @@ def row_of(message: Any) -> Row:
 
 
 def flagged(name: records.ThreadName) -> Iterator[Row]:
-    """The rows whose flag stands."""
+    """Read the rows whose `unfolded` flag is set."""
     return map(row_of, reads.fetch(_flagged(name)))
 
 
 def listed_or_flagged(name: records.ThreadName) -> list[Row]:
-    """All rows that a reader may see or see differently than before, as of one moment."""
+    """Read all rows that are listed or flagged, as of one moment."""
     listed = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("listed", "=", True)),

@@ -1,7 +1,12 @@
-"""What folding has stored of a thread, as it is read: the directory, its parts, the buckets.
+"""Load directories and buckets from the store.
 
-Keeps nothing and writes nothing (`compactor` does). What must stay true: a directory in several
-entities is whole or is read again, and a bucket that is gone is told.
+Caches nothing and writes nothing (`compactor` writes).
+
+Invariants:
+
+1. A directory that spans several entities is returned only if all of its parts were found;
+   otherwise it is read again.
+2. A missing bucket is reported to the caller, never skipped.
 """
 
 from collections.abc import Sequence
@@ -16,11 +21,11 @@ _TRIES = 3
 
 
 class Gone(Exception):
-    """A bucket of a directory is not there any more: the directory is old."""
+    """A bucket or ranking of the directory no longer exists: the directory is outdated."""
 
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
-    """Read buckets; None for one that is gone."""
+    """Read buckets by key. The result has None for each one that is gone."""
     found = reads.read([bucket_rows.bucket_path(name, key) for key in keys])
     return [
         None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in found
@@ -28,19 +33,23 @@ def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.
 
 
 def load_directory(name: records.ThreadName) -> buckets.Directory:
-    """Read a thread's directory; an empty one if it has none."""
+    """Read a thread's directory; return an empty one with version "" if it has none."""
     return load(name)[0]
 
 
 def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.Head | None]:
-    """Read a thread's directory and its head. Unpacks of the directory nothing yet."""
+    """Read a thread's directory and its first page. The directory is not decoded yet.
+
+    Raises:
+        errors.Overloaded: the directory was switched during each of several attempts.
+    """
     for _ in range(_TRIES):
         (stored,) = reads.read([bucket_rows.directory_path(name)])
         if stored is None:
             return buckets.Directory(""), None
         parts = [each.string_value for each in stored.properties["parts"].array_value.values]
         rest = reads.read([bucket_rows.bucket_path(name, each) for each in parts]) if parts else []
-        if None not in rest:  # else it was switched between the two reads
+        if None not in rest:  # otherwise the directory was switched between the two reads
             content = b"".join(map(bucket_rows.content, (stored, *rest)))
             version = stored.properties["version"].string_value
             head = first_page.decode(stored.properties["head"].blob_value)
@@ -49,7 +58,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.Head |
 
 
 def some(most: int) -> list[records.ThreadName]:
-    """Threads that were folded, at most so many: one query, and a read for each."""
+    """List up to `most` threads that have a directory: one query and one read for each thread."""
     query = reads.Query("BucketDirectory", keys_only=True, limit=most)
     names = [message.key.path[0].name for message in reads.fetch(query)]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
@@ -57,6 +66,6 @@ def some(most: int) -> list[records.ThreadName]:
 
 
 def parts_of(name: records.ThreadName) -> tuple[str, ...]:
-    """The keys of the entities that hold the rest of a directory too large for one."""
+    """Return the keys of a directory's further parts, for one too large for a single entity."""
     stored = reads.get(bucket_rows.directory_key(name))
     return () if stored is None else tuple(stored.parts)

@@ -1,19 +1,24 @@
-"""The first page of a thread, made when the thread is folded (pure).
+"""Make and store a thread's first page when the thread is compacted (pure).
 
-Owns the stored form of a *head*: the first rows in reading order with their numbers of replies, and
-what else the first page says. It lies in the directory's entity and is written with it, so the
-first page of a thread at rest is one look-up, whatever the thread's size, and neither the directory
-nor a bucket is unpacked for it. What must stay true: a head shows what the view of its directory
-shows where nothing beside it has changed, and carries that view's tag; a reader uses it only then.
+The stored form is called *head*: the first rows in reading order with their numbers of replies, and
+the other values of the first page. It is part of the directory's entity and is written with it. If
+a thread has not changed since its compaction, its first page costs one look-up at any thread size,
+and neither the directory nor a bucket is decoded.
 
     head      the form's number, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent]
 
-`sent` is the JSON of the rows with their numbers of replies, as an answer sends them. Nothing is
-compressed: reading a few pages more takes less time than unpacking them.
+`sent` is the JSON of the rows with their numbers of replies, as a response contains it. Nothing is
+compressed: reading a few more pages of data takes less time than decompressing them.
 
-A thread whose first rows are too long has none; nor has what an older release folded, and a form
-that this release does not know counts as none. All of these are read without it.
+A thread has no head if its first rows are too long or if an older release compacted it. A head of a
+form unknown to this release counts as missing. All these threads are read without one.
+
+Invariants:
+
+1. A head shows the same page as the view of its directory without a delta, and carries that view's
+   tag.
+2. Readers use a head only while nothing has changed since the directory was written.
 """
 
 import itertools
@@ -25,13 +30,13 @@ from comments.domain import presentation, records
 from comments.domain.crypto import cursors
 from comments.reading.materialized import merged_view
 
-ROWS = 50  # as many as a page has whose reader names no limit
-BYTES = 96 * 1024  # of the rows' JSON; the directory in the same entity leaves room for them
+ROWS = 50  # the default length of a page
+BYTES = 96 * 1024  # of the rows' JSON; the directory in the same entity leaves that much room
 _FORM = b"\x02"
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
-    """The first rows, all of them if there are no more. `weight` is that of the directory."""
+    """The first rows of a thread. `weight` is the directory's."""
 
     tag: str
     total: int
@@ -42,11 +47,11 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     sent: bytes
 
     def holds(self, limit: int) -> bool:
-        """Whether it is enough for a page of this length."""
+        """Return whether the head has enough rows for a page of this length."""
         return len(self.hashes) >= min(limit, self.total)
 
     def page(self, limit: int, *, label: str, secret: str) -> presentation.ThreadPage:
-        """The first page, of a length that it `holds`; `label` is the listing's."""
+        """Make the first page of a length that the head `holds`; `label` is the listing's."""
         run = presentation.Run(self.sent)
         hashes = self.hashes[:limit]
         has_more = self.total > len(hashes)
@@ -59,7 +64,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
 
 def of(view: merged_view.View) -> Head | None:
-    """The head of a directory, from its view without a delta; None if its rows are too long."""
+    """Make a directory's head from its view without a delta. None if the rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
     if sum(len(row.json) for row in rows) > BYTES:
         return None
@@ -76,11 +81,9 @@ def of(view: merged_view.View) -> Head | None:
 
 
 def about(view: merged_view.View) -> records.ThreadHeading | None:
-    """What the directory of a view says of its thread; None where the thread has to be asked.
-
-    It has to be while the comment that the title came with is out of readers' sight and no folding
-    has followed yet: whatever that one brought is shown no more from the moment of the decision.
-    """
+    """Return the thread's heading from a view's directory; None if the thread must be read."""
+    # The thread must be read while the comment that brought the title is hidden and no compaction
+    # has followed yet: the title must disappear together with the comment.
     found = view.directory.content.about
     if found is None or not view.total:
         return None
@@ -91,12 +94,12 @@ def about(view: merged_view.View) -> records.ThreadHeading | None:
 
 
 def encode(head: Head | None) -> bytes:
-    """Write a head; nothing for none."""
+    """Encode a head in the stored form; None gives no bytes."""
     return b"" if head is None else _FORM + msgspec.msgpack.encode(head)
 
 
 def decode(stored: bytes) -> Head | None:
-    """Read a head; None where there is none of this form."""
+    """Decode a stored head; None if there is none in the current form."""
     if not stored.startswith(_FORM):
         return None
     return _HEAD.decode(memoryview(stored)[1:])

@@ -1,11 +1,13 @@
-"""A thread as readers see it now: buckets, the tail and the delta as one list (pure).
+"""Present buckets, tail and delta as one list: the thread as readers see it (pure).
 
-A view is a directory with the rows that differ from its buckets. It answers what the one ordered
-query over the listed rows would answer, and reads only the buckets it needs: rows of a range,
-sizes of subtrees, positions, discussions. Every answer is exact.
+A view is a directory plus the rows that differ from its buckets. It gives exactly the results that
+the ordered query over the listed rows would give (rows of a range, subtree sizes, positions,
+discussions) and loads only the buckets it needs.
 
-What must stay true: `marks` hold, for each row that differs, whether the buckets hold it
-(`Mark.held`); sizes rest on that and never on reading a bucket to find out.
+Invariants:
+
+1. Each mark records whether the buckets hold its row (`Mark.held`). Sizes are computed from that,
+   never by loading a bucket to find out.
 """
 
 from __future__ import annotations
@@ -24,18 +26,18 @@ import msgspec
 from comments.domain import sorthash
 from comments.reading.materialized import buckets
 
-# Reads buckets by their keys, in one call.
+# Loads buckets by their keys in one call.
 Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
 _hash_of = operator.attrgetter("sort_hash")
 
 
 def weight_of(mark: buckets.Mark) -> int:
-    """What a row that differs adds to the number of rows in the buckets: -1, 0 or 1."""
+    """Return what a mark adds to the number of bucket rows: -1, 0 or 1."""
     return bool(mark.json) - mark.held
 
 
 class View:
-    """One thread at one moment. Not for several threads at once. `changed`: its newest change."""
+    """One thread at one moment. Not thread-safe. `changed`: the time of its newest change."""
 
     def __init__(
         self,
@@ -50,16 +52,16 @@ class View:
         self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
         self._hashes = [mark.sort_hash for mark in self._marks]
-        # What the marks before each one add to the buckets' rows, and at the end all of them.
+        # What the marks before each mark add to the bucket rows, and at the end all marks.
         self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
 
     @functools.cached_property
     def tag(self) -> str:
-        """A digest of all the view shows: the directory's version and the rows that differ.
+        """A digest of the view's content: the directory's version and the rows that differ.
 
-        Views of one tag answer alike, in every process. Reads no bucket.
+        Views with the same tag give the same results in every process. Loads no bucket.
         """
         made_of = msgspec.msgpack.encode((self.directory.version, self.changed, self._states))
         return hashlib.sha256(made_of).hexdigest()[:32]
@@ -70,17 +72,17 @@ class View:
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return (self.directory.before[-1] if self._lines else 0) + self._weights[-1]
 
     @property
     def is_patched(self) -> bool:
-        """Whether a row differs from what the directory holds, its tail included."""
+        """Whether a row differs from the directory, including its tail."""
         tail = {mark.id: mark.revision for mark in self.directory.content.tail}
         return any(tail.get(mark.id) != mark.revision for mark in self._marks)
 
     def mark_of(self, comment_id: str) -> buckets.Mark | None:
-        """How a row differs from the buckets; None where it does not."""
+        """Return a row's mark; None if the row does not differ from the buckets."""
         return next((mark for mark in self._marks if mark.id == comment_id), None)
 
     @functools.cached_property
@@ -92,7 +94,7 @@ class View:
     ) -> Iterator[buckets.Entry]:
         """Yield the rows with low <= hash < high in reading order.
 
-        `limit` is how many will be taken: their buckets are read in one call.
+        `limit` is the number of rows the caller will take; their buckets are loaded in one call.
         """
         if self._lines and limit is not None:
             self._expect(low, high, limit)
@@ -103,7 +105,7 @@ class View:
     def patched(
         self, entries: Iterable[buckets.Entry], low: str, high: str
     ) -> Iterator[buckets.Entry]:
-        """Yield the rows of a range from those that the directory's stored forms hold of it."""
+        """Apply the marks to the stored rows of a range, and yield the result in order."""
         stored = (entry for entry in entries if entry.id not in self._replaced)
         first, last = self._between(low, high)
         changed = (
@@ -114,7 +116,7 @@ class View:
         return heapq.merge(stored, changed, key=_hash_of)
 
     def below(self, sort_hash: str) -> int:
-        """How many rows stand below a comment."""
+        """Count the rows below a comment."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         weight = self._weights[last] - self._weights[first]
@@ -123,21 +125,21 @@ class View:
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
 
     def weight(self, low: str, high: str) -> int:
-        """What the rows that differ add to the buckets' rows with low <= hash < high."""
+        """Return what the marks add to the number of bucket rows with low <= hash < high."""
         first, last = self._between(low, high)
         return self._weights[last] - self._weights[first]
 
     def changes(self, low: str, high: str) -> list[tuple[str, int, bool, bool]]:
-        """What differs from the buckets in a range, as it stands in the tag."""
+        """Return the marks of a range in the form that the tag is made of."""
         first, last = self._between(low, high)
         return self._states[first:last]
 
     def count(self, low: str, high: str) -> int:
-        """How many rows there are with low <= hash < high. Reads the buckets that it cuts."""
+        """Count the rows with low <= hash < high. Loads the buckets that the range cuts."""
         return self._before(high) - self._before(low) + self.weight(low, high)
 
     def _before(self, sort_hash: str) -> int:
-        """How many rows of buckets come before a hash."""
+        """Count the bucket rows before a hash."""
         place = self.directory.line_of(sort_hash)
         if place < 0:
             return 0
@@ -147,7 +149,7 @@ class View:
         return self.directory.before[place + (sort_hash > line.last)]
 
     def grown_below(self, sort_hash: str) -> int:
-        """How many rows more stand below a comment than the directory and its tail say."""
+        """Count the rows added below a comment since the directory (with its tail) was written."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         return self._growth[last] - self._growth[first]
@@ -159,7 +161,7 @@ class View:
         return [0, *itertools.accumulate(grown)]
 
     def read_discussions(self, roots: Iterable[str], limit: int) -> None:
-        """Read the buckets that the first `limit` rows of discussions can take, in one call."""
+        """Load the buckets that may hold the first `limit` rows of discussions, in one call."""
         lines, before = self.directory.lines, self.directory.before
         places: set[int] = set()
         for root in roots:
@@ -176,7 +178,10 @@ class View:
         self._need(sorted(places), sorthash.ABOVE)
 
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
-        """The range of hashes around one for which one bucket is read, and how many rows follow."""
+        """Return the range of hashes that one bucket covers, and the number of rows after it.
+
+        The bucket is the one whose range contains `sort_hash`.
+        """
         lines = self.directory.lines
         place = self.directory.line_of(sort_hash)
         low = lines[place].first if place > 0 else ""
@@ -185,24 +190,24 @@ class View:
         return low, high, self.total - until
 
     def read(self, hashes: Iterable[str]) -> None:
-        """Read the buckets that hold these hashes, in one call."""
+        """Load the buckets whose ranges contain these hashes, in one call."""
         self._need(sorted({self.directory.line_of(each) for each in hashes}), sorthash.ABOVE)
 
     def position(self, sort_hash: str) -> int:
-        """How many rows come before a hash."""
+        """Count the rows before a hash."""
         before = self.directory.position(sort_hash, self._bucket_of(sort_hash))
         return before + self._weights[bisect.bisect_left(self._hashes, sort_hash)]
 
     def roots(self, scheme: sorthash.Scheme) -> list[str]:
-        """The discussions' hashes in reading order, some of which may have lost their last row."""
+        """List the discussions' hashes in reading order. Some may have no rows any more."""
         return sorted(self.changed_roots(scheme).union(self.directory.roots))
 
     def changed_roots(self, scheme: sorthash.Scheme) -> set[str]:
-        """The hashes of discussions that have a row which differs from the buckets."""
+        """Return the hashes of the discussions that have a listed row among the marks."""
         return {buckets.root_of(scheme, mark.sort_hash) for mark in self._marks if mark.json}
 
     def size_of_root(self, root: str) -> int:
-        """How many rows a discussion has, its root among them. Reads no bucket."""
+        """Count the rows of a discussion, including its root. Loads no bucket."""
         known = self._root_order
         place = bisect.bisect_left(known, root)
         stored = 0
@@ -233,7 +238,7 @@ class View:
         return self._read[place]
 
     def _stored(self, low: str, high: str) -> Iterator[buckets.Entry]:
-        """Yield the rows of buckets in a range, reading each bucket when it is reached."""
+        """Yield the bucket rows of a range, loading each bucket when it is reached."""
         if not self._lines:
             return
         for place in range(max(0, self.directory.line_of(low)), len(self.directory.lines)):
@@ -245,9 +250,10 @@ class View:
             yield from bucket.entries[first:last]
 
     def _expect(self, low: str, high: str, limit: int) -> None:
-        """Read the buckets that the first `limit` rows of a range can take, as far as is known."""
+        """Load the buckets that may hold the first `limit` rows of a range."""
         first = self.directory.line_of(low)
-        # Where in its bucket the range begins is known once that is read: a second call at most.
+        # The range's start inside its first bucket is known only once that bucket is loaded, so
+        # this takes up to two calls.
         wanted = limit + self.directory.position(low, self._bucket(first))
         wanted += sum(weight_of(mark) < 0 for mark in self._marks)
         last = bisect.bisect_left(self.directory.before, wanted)

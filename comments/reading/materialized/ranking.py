@@ -1,25 +1,25 @@
-"""The order `best`: discussions by the votes on their first comment (pure).
+"""Rank discussions for the order `best`, by the votes on their first comment (pure).
 
-Owns the formula, the stored forms of a ranking and of its first rows, and the walk in that order.
-A *ranking* names the discussions that have an upvote, best first; all others follow in the order
-of the thread, so a discussion that is newer than the ranking comes at its end, and one that was
-retracted just has no rows. It is written once under a key of its attempt and never changed: a
-cursor names its ranking, and pages of one ranking neither skip nor repeat.
+Owns the formula, the stored forms of a ranking and of its first rows, and the iteration in that
+order. A *ranking* lists the discussions that have an upvote, best first. All others follow in
+thread order: a discussion newer than the ranking comes last, and a retracted one simply has no
+rows. A ranking is written once, under a key of its attempt, and never changed. A cursor names its
+ranking, so pages of one ranking neither skip nor repeat comments.
 
     ranking   zlib(msgpack [[hash, up, down]...])
     top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
 
-The *top* is the first rows in that order, as of one directory, with how many rows stand below
-each, so that the first page needs no bucket. `compactor` writes it anew when it takes in a change
-of a discussion that the top shows.
+The *top* holds the first rows in that order, as of one directory, with the number of rows below
+each, so the first page needs no bucket. `compactor` rewrites it when it compacts a change to a
+discussion that the top shows.
 
 The formula is the lower bound of Wilson's score interval for a share of up/(up+down) at 95 %
 (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To Sort By
-Average Rating", 2009): 1 of 1 is less certain than 90 of 100. The older discussion wins a tie. A
-score without an upvote is 0 whatever the downvotes, so such a discussion ranks as one without
-votes.
+Average Rating", 2009): 1 of 1 is less certain than 90 of 100. The older discussion wins a tie.
+Without an upvote the score is 0, no matter how many downvotes there are, so such a discussion ranks
+like one without votes.
 
-Stored bytes are for ever: golden tests hold these forms.
+Stored data outlives releases, so these forms must not change; golden tests check them.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ import msgspec
 from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
-KEPT = 3600.0  # seconds that a ranking outlives its directory, for the cursors that name it
-# More seconds, because who replaces it and who deletes it may have clocks that differ by this much.
+KEPT = 3600.0  # seconds that a ranking outlives its directory, for cursors that name it
+# Additional seconds, because the clocks of the process that replaces a ranking and of the process
+# that deletes it may differ by this much.
 SKEW = 600.0
-TOP_ROWS = 101  # a first page of 100, and whether more follow
+TOP_ROWS = 101  # a first page of 100 rows, and one more to see whether others follow
 TOP_BYTES = 256 * 1024  # of their JSON before compression
 MOST = 50_000  # discussions in a ranking: a Datastore entity takes 1 MiB
-_Z = 1.959963984540054  # the normal quantile of 97.5 %
+_Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
 class Ranked(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A discussion by its hash, with the votes on its first comment."""
+    """A discussion's hash and the votes on its first comment."""
 
     sort_hash: str
     up: int
@@ -53,25 +54,25 @@ class Ranked(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class TopRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row, and how many rows stood below it."""
+    """A row and the number of rows below it when the top was written."""
 
     entry: buckets.Entry
     below: int
 
 
 class Ranking(msgspec.Struct, frozen=True, dict=True):
-    """A ranking that was read."""
+    """A decoded ranking."""
 
     ranked: tuple[Ranked, ...] = ()
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
-        """The place of each discussion that is ranked."""
+        """The place of each ranked discussion, by its hash."""
         return {each.sort_hash: place for place, each in enumerate(self.ranked)}
 
 
 def score(up: int, down: int) -> float:
-    """How good up and down votes are: the lower bound of Wilson's interval, 0 to 1."""
+    """Score votes by the lower bound of Wilson's interval, from 0 to 1."""
     cast = up + down
     if up <= 0:
         return 0.0
@@ -81,7 +82,7 @@ def score(up: int, down: int) -> float:
 
 
 def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
-    """The ranking after changes. `votes` are those of the discussions that changed, by hash."""
+    """Return a ranking with new votes. `votes` are those of the changed discussions, by hash."""
     known = {each.sort_hash: each for each in base.ranked}
     for sort_hash, (up, down) in votes.items():
         known.pop(sort_hash, None)
@@ -99,9 +100,9 @@ def rows(
     after: str,
     limit: int,
 ) -> Iterator[tuple[buckets.Entry, int]]:
-    """Yield the rows after a hash, "" for the start, each with how many stand below it.
+    """Yield the rows after a hash ("" for the start), each with the number of rows below it.
 
-    `limit` is how many will be taken: their buckets are read together.
+    `limit` is the number of rows the caller will take; their buckets are loaded together.
     """
     if after:
         high = sorthash.subtree_range(buckets.root_of(scheme, after))[1]
@@ -120,9 +121,9 @@ def top_rows(
     *,
     limit: int,
 ) -> Iterator[tuple[buckets.Entry, int]]:
-    """Yield the first rows like `rows`, as far as they go from what `top` holds.
+    """Yield the first rows like `rows`, taking them from `top` as far as it goes.
 
-    `top` is that of the view's directory, and its ranking.
+    `top` and `ranking` must be those of the view's directory.
     """
     below = {each.entry.sort_hash: each.below for each in top}
     groups = {
@@ -136,7 +137,7 @@ def top_rows(
             continue
         entries = groups[root]
         last = entries[-1].sort_hash
-        # What changed behind the top's last row comes with the rest of its discussion.
+        # Changes after the top's last row are yielded with the rest of its discussion.
         high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
         for entry in view.patched(entries, root, high):
             known = below.get(entry.sort_hash, 0)
@@ -145,7 +146,7 @@ def top_rows(
 
 
 def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> list[TopRow]:
-    """The first rows, from a view of the directory alone."""
+    """Make the top from a view of the directory without a delta."""
     found: list[TopRow] = []
     size = 0
     for entry, below in itertools.islice(
@@ -161,7 +162,7 @@ def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> li
 def is_shown(
     scheme: sorthash.Scheme, ranking: Ranking, top: Sequence[TopRow], hashes: Iterable[str]
 ) -> bool:
-    """Whether changes at these hashes may change the top, which is of this ranking."""
+    """Return whether changes at these hashes may change the top of this ranking."""
     if len(top) < TOP_ROWS:
         return True
     shown = {buckets.root_of(scheme, _hash(row)) for row in top}
@@ -173,10 +174,8 @@ def is_shown(
 def _with_returned(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, shown: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the discussions of a top, with those among them that have come back since.
-
-    One that was held or hidden keeps its hash, which may be lower than those that the top shows.
-    """
+    """Yield the discussions of a top, merged with those that have become listed again since."""
+    # A discussion that was held or hidden keeps its hash, which may sort before those in the top.
     last = shown[-1] if shown else ""
     returned = set(_stand_before(ranking, view.changed_roots(scheme), last)).difference(shown)
     ranked = [root for root in shown if root in ranking.places]
@@ -185,36 +184,36 @@ def _with_returned(
 
 
 def _stand_before(ranking: Ranking, roots: Iterable[str], last: str) -> Iterator[str]:
-    """Those of some discussions that are not ranked and stand before one that is not, either."""
+    """Yield the unranked discussions among `roots` that precede `last`, if `last` is unranked."""
     if last in ranking.places:
         return
     yield from (root for root in roots if root not in ranking.places and root < last)
 
 
 def encode(ranking: Ranking) -> bytes:
-    """Write a ranking."""
+    """Encode a ranking in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(ranking.ranked))
 
 
 def decode(stored: bytes) -> Ranking:
-    """Read a ranking."""
+    """Decode a stored ranking."""
     return Ranking(_RANKED.decode(zlib.decompress(stored)))
 
 
 def encode_top(top: Sequence[TopRow]) -> bytes:
-    """Write a top."""
+    """Encode a top in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(top))
 
 
 def decode_top(stored: bytes) -> tuple[TopRow, ...]:
-    """Read a top."""
+    """Decode a stored top."""
     return _TOP.decode(zlib.decompress(stored))
 
 
 def _following(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, after: str
 ) -> Iterator[str]:
-    """The discussions behind the one that holds a hash: the ranked ones, then the others."""
+    """Yield the discussions after the one that contains a hash: ranked ones, then the others."""
     root = buckets.root_of(scheme, after)
     place = ranking.places.get(root)
     if not after or place is not None:

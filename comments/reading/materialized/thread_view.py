@@ -1,16 +1,17 @@
-"""The materialised thread as a view: directory, buckets and the rows beside them.
+"""Make views of materialized threads, from the directory, the buckets and the changed rows.
 
 A view costs one read for the directory and one for each bucket it needs, both kept in a bounded
-cache (`view_cache`), and a *probe*: a projection of (key, revision) over the rows that are not
-folded, which bills one read; if it finds none, that is free by one reading of the service's price
-(`emulator`'s cost meter). Of those rows, only the ones are read that neither the directory nor this
-process holds at that revision. A caller may take a probe of some `age` in seconds; 0 always probes.
+cache (`view_cache`), and a *probe*: a projection query for (key, revision) of the flagged rows. A
+probe bills one read; if it finds nothing it is free by one interpretation of the service's prices
+(see the emulator's cost meter). Of the rows found, only those are read that neither the directory
+nor this process holds at that revision. Callers may accept a probe of some `age` in seconds; 0
+always probes.
 
-What must stay true beside the invariants of `view_cache`, or a reader may see an old row: a view is
-made only of rows that stand where the directory holds them, if it holds them. `tree` says in the
-row, in the commit that moves it, that it has another hash than before.
+Invariants, in addition to those of `view_cache` (without them a reader could see an outdated row):
 
-Nothing is written here, and nobody's name, mail or vote is kept: entries are what everyone gets.
+1. A view contains only rows that have the same hash as in the directory, if the directory holds
+   them. The commit in `tree` that gives a row another hash also sets the row's `moved` flag.
+2. This module writes nothing and keeps no private data: entries hold only what all readers get.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,7 +36,7 @@ _TRIES = 3
 
 
 def tag(name: records.ThreadName) -> str | None:
-    """The tag that a view of the thread has now, if a probe is enough to know; else None."""
+    """Return the tag of the thread's current view, or None if a probe is not enough to know it."""
     try:
         return tag_before_view(name)
     finally:
@@ -43,11 +44,12 @@ def tag(name: records.ThreadName) -> str | None:
 
 
 def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
-    """The tag of the thread; where that takes a view, the probe is left to the next view.
+    """Return the thread's tag, or None and keep the probe's result for the next view.
 
-    It is that of the last view that this process made, if the probe finds what it found then in the
-    same directory. A directory too old to be used, or a change, takes a view. The caller calls
-    `forget_probe` at the end of the request: what was probed says nothing of the next one's moment.
+    The tag is known if the directory is the one of this process's last view and the probe finds
+    the same rows as then. If a row has changed or the directory is too old, a view is needed. The
+    caller must call `forget_probe` at the end of the request, because the probe's result is not
+    valid for the next one.
     """
     held = HOLDINGS.get()
     kept: Kept | None = held.cache.get(("directory", name))
@@ -65,17 +67,17 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
 
 
 def forget_probe() -> None:
-    """Drop what `tag_before_view` or `head` left to the next view, if that did not take it."""
+    """Drop the probe's result that `tag_before_view` or `head` kept, if no view has used it."""
     HOLDINGS.get().forget_probe()
 
 
 def head_or_view(
     name: records.ThreadName, limit: int, age: float = 0.0
 ) -> first_page.Head | merged_view.View:
-    """The thread's head, if it is the first page of this length now; else a view.
+    """Return the thread's head if it is current and long enough, otherwise a view.
 
     Raises:
-        NotMaterialized: ask the ordered query instead.
+        NotMaterialized: use the ordered query instead.
     """
     try:
         return head(name, limit, age) or view(name, age)
@@ -84,13 +86,13 @@ def head_or_view(
 
 
 def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.Head | None:
-    """The head of the thread's directory, if it is the first page of this length now; else None.
+    """Return the directory's head if it is current and has `limit` rows, otherwise None.
 
-    It is while no row has changed that the directory does not hold. What was probed to know that
-    is for the `view` that is taken instead, at once: see `tag_before_view`.
+    It is current while no row has changed since the directory was written. If it is not, the
+    probe's result is kept for the `view` that the caller makes next: see `tag_before_view`.
 
     Raises:
-        NotMaterialized: ask the ordered query instead.
+        NotMaterialized: use the ordered query instead.
     """
     held = HOLDINGS.get()
     kept = held.directory(name)
@@ -107,20 +109,21 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.H
 
 
 def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
-    """The thread as it is now, or was at most `age` seconds ago.
+    """Make a view of the thread as it is now or was at most `age` seconds ago.
 
     Raises:
-        NotMaterialized: ask the ordered query instead.
+        NotMaterialized: use the ordered query instead.
+        errors.Overloaded: reading the thread took longer than a directory may be used.
     """
     held = HOLDINGS.get()
     for _ in range(_TRIES):
         kept = held.directory(name)
         if not kept.directory.version:
-            # Also where an older release stored the rows: the probe does not find those.
+            # Rows stored by older releases have no flag, so a probe would not find them.
             raise NotMaterialized("the thread was never folded")
         rows = held.unfolded(name, kept, age)
         if any(row.moved for row in rows.values()):
-            # Which bucket holds such a row, and where, the next folding puts right.
+            # It is unknown which bucket holds such a row. The next compaction rebuilds them all.
             raise NotMaterialized("comments have other places than in the buckets")
         if held.clock() - kept.since < view_cache.CACHE_MAX_AGE:
             content = kept.directory.content
@@ -142,10 +145,11 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
 def using(
     name: records.ThreadName, answer: Callable[[merged_view.View], T], *, age: float = 0.0
 ) -> T:
-    """Answer from a view, and once more from a fresh one if its buckets were replaced meanwhile.
+    """Compute an answer from a view; retry with a new view if its buckets were replaced meanwhile.
 
     Raises:
-        NotMaterialized: ask the ordered query instead.
+        NotMaterialized: use the ordered query instead.
+        errors.Overloaded: the buckets were replaced during each of several attempts.
     """
     for _ in range(_TRIES):
         try:
@@ -156,7 +160,7 @@ def using(
 
 
 def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> merged_view.View:
-    """A view of listed rows that were read otherwise. `changed`: the thread's newest change."""
+    """Make a view of the given listed rows. `changed`: the time of the thread's newest change."""
     marks = [
         buckets.Mark(row.sort_hash, row.id, row.revision, presentation.fragment(row), held=False)
         for row in rows

@@ -1,22 +1,22 @@
-"""What a process keeps of the threads of a store, and reading what it does not.
+"""Cache directories, buckets, rankings, rows and probes in the process, and load missing ones.
 
-Owns one bounded cache of each process. Its keys begin with what they hold:
+Each process has one bounded cache. The first part of a key names what it holds:
 
-    directory  a thread's directory with its first page, and when it was asked for
-    bucket, top, ranking  what a directory names: never changes under its key
-    rows       the thread's rows beside the directory, as they were read last
+    directory  a thread's directory with its first page, and the time before it was read
+    bucket, top, ranking  entities that a directory names: they never change under their key
+    rows       the rows of the thread's delta, as last read
     moment     what the last view was made of, and its tag
     recent     the last probe, for sites with a `freshness`
 
 Invariants:
 
-1. A directory is used for `CACHE_MAX_AGE` at most, counted from before it was asked for, by a clock
-   that also runs while the machine sleeps. The compactor clears the flag of a row only when every
-   directory that does not hold the row is older than that.
-2. A directory is read before the probe, so the probe is never behind it. A probe counts only beside
-   the directory that it was asked with: both together are the thread as of the probe's moment.
-3. A probe is used again only if this process has committed nothing to the thread since before it
-   was asked, and only for the time that the caller gives, counted from before it was asked.
+1. A process uses a directory for at most `CACHE_MAX_AGE` seconds, counted from before it was read,
+   by a clock that also runs while the machine sleeps. The compactor clears a row's flag only after
+   every directory without that row has exceeded this age.
+2. The directory is read before the probe, so the probe is never older. A probe is valid only
+   together with the directory it was made for: both are the thread as of the probe's moment.
+3. A probe is reused only if this process has committed nothing to the thread since before the
+   probe, and only within the age that the caller accepts, counted from before the probe.
 4. Rows are used at the revision that the probe found, or at a later one.
 """
 
@@ -34,26 +34,27 @@ from comments.store import caches, commit_counts, per_process, reads
 from comments.store.models import bucket_rows, comment_rows
 
 CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
-CACHE_BYTES = 64 * 1024 * 1024  # of one process
-OVERHEAD = 200  # bytes of Python around an entry, roughly
-MOST_UNFOLDED = 500  # flagged rows that a view takes; more, and the ordered query is cheaper
-_PROBES = 10  # until rows did not change while they were read
+CACHE_BYTES = 64 * 1024 * 1024  # per process
+OVERHEAD = 200  # approximate bytes of Python objects for an entry
+MOST_UNFOLDED = 500  # flagged rows in a view; with more, the ordered query is cheaper
+_PROBES = 10  # attempts to read rows that do not change meanwhile
 
-# It counts the time that the machine sleeps; so does the one that macOS has instead.
+# CLOCK_BOOTTIME also counts while the machine sleeps. macOS lacks it, but its CLOCK_MONOTONIC does
+# the same.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class NotMaterialized(errors.FlatthreadError):
-    """The thread has no directory yet, or rows beyond it that no view is made of, or too many."""
+    """No view can be made: no directory yet, too many changed rows, or rows with a new hash."""
 
 
 def seconds() -> float:
-    """Seconds of the clock that ages are told by."""
+    """Return the seconds of the clock that measures ages."""
     return time.clock_gettime(_CLOCK)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A directory with its head, and when it was asked for."""
+    """A directory with its head, and the time before it was read."""
 
     directory: buckets.Directory
     head: first_page.Head | None
@@ -61,14 +62,17 @@ class Kept(msgspec.Struct, frozen=True):
 
     @property
     def weight(self) -> int:
-        """About how many bytes both take. A head knows it of its directory, which stays packed."""
+        """Approximate memory use in bytes.
+
+        A head stores its directory's weight, so the directory need not be decoded for this.
+        """
         if self.head is None:
             return self.directory.weight
         return self.head.weight + OVERHEAD * (1 + len(self.head.hashes)) + len(self.head.sent)
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What a view was made of, and its tag: while a probe finds the same, the tag is the same."""
+    """What a view was made of, and its tag. The tag is current while a probe finds the same."""
 
     version: str
     probed: Mapping[str, int]
@@ -76,7 +80,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Recent(msgspec.Struct, frozen=True):
-    """A probe for later requests: when it was asked, and `commit_counts.of_thread` at that time."""
+    """A probe for later requests: the time before it, and `commit_counts.of_thread` at the time."""
 
     kept: Kept
     probed: Mapping[str, int]
@@ -85,7 +89,7 @@ class Recent(msgspec.Struct, frozen=True):
 
 
 class _AtHand(threading.local):
-    """A probe that this thread has just asked, until its request is over."""
+    """The result of this thread's last probe, kept until the end of its request."""
 
     name: records.ThreadName | None = None
     kept: Kept | None = None
@@ -93,11 +97,11 @@ class _AtHand(threading.local):
 
 
 class Holdings:
-    """What a process keeps of the threads of a store.
+    """A process's cache for the threads of one store.
 
     Args:
-        clock: seconds, monotonic, counting also the time the machine sleeps.
-        most: bytes that are kept.
+        clock: returns monotonic seconds, including the time the machine sleeps.
+        most: the cache's limit in bytes.
     """
 
     def __init__(self, clock: Callable[[], float] = seconds, most: int = CACHE_BYTES) -> None:
@@ -107,36 +111,38 @@ class Holdings:
         self._lock = threading.Lock()
 
     def directory(self, name: records.ThreadName) -> Kept:
-        """The thread's directory, young enough to be used."""
+        """Return the thread's directory, from the cache unless it is too old."""
         kept: Kept | None = self.cache.get(("directory", name))
         since = self.clock()
         if kept is not None and since - kept.since < CACHE_MAX_AGE:
             return kept
         directory, head = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
-            directory = kept.directory  # with what was worked out about it
+            directory = kept.directory  # keeps its decoded content and derived values
         kept = Kept(directory, head, since)
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 
     def forget(self, name: records.ThreadName) -> None:
-        """Read the thread's directory anew: its buckets were replaced, or it is too old."""
+        """Drop the thread's directory because its buckets were replaced or it is too old."""
         self.cache.drop(("directory", name))
 
     def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
-        """Leave what was probed to the next `probe` of this thread, until `forget_probe`."""
+        """Keep a probe's result for the next `probe` in this OS thread, until `forget_probe`."""
         hand = self._at_hand
         hand.name, hand.kept, hand.probed = name, kept, probed
 
     def forget_probe(self) -> None:
-        """End of a request: what it probed says nothing of the next one's moment."""
+        """Drop the kept probe at the end of a request; it is not valid for the next one."""
         self._at_hand.probed = None
 
     def probe(self, name: records.ThreadName, kept: Kept, age: float) -> Mapping[str, int]:
-        """The revisions of the rows that the directory does not hold: now, or `age` seconds ago.
+        """Return the revisions of the rows that differ from the directory, by comment id.
+
+        They are as of now, or as of at most `age` seconds ago.
 
         Raises:
-            NotMaterialized: they are too many.
+            NotMaterialized: more than `MOST_UNFOLDED` rows are flagged.
         """
         hand = self._at_hand
         handed, hand.probed = hand.probed, None
@@ -149,7 +155,7 @@ class Holdings:
         if recent is not None and is_usable and since - recent.since < age:
             return recent.probed
         results = list(reads.ask(reads.varied(_PROBE.get(), thread)))
-        # The limit cuts results, so results are counted, and not the different rows among them.
+        # The query's limit applies to results, so count results and not distinct rows.
         if len(results) > MOST_UNFOLDED:
             raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
         probed = {
@@ -163,11 +169,9 @@ class Holdings:
         return probed
 
     def _keep_recent(self, name: records.ThreadName, recent: Recent) -> None:
-        """Keep a probe for later requests.
-
-        An exact request replaces a probe that is kept, or the next reader would see an older thread
-        than somebody has seen here. A slow one must not put an older probe in a newer one's place.
-        """
+        """Keep a probe for later requests, unless a newer one is kept already."""
+        # Requests that probe anew also replace a kept probe; otherwise the next reader would see
+        # an older thread than an earlier reader did.
         with self._lock:
             known: Recent | None = self.cache.get(("recent", name))
             if known is None or known.since <= recent.since:
@@ -176,14 +180,13 @@ class Holdings:
     def unfolded(
         self, name: records.ThreadName, kept: Kept, age: float
     ) -> Mapping[str, deltas.Row]:
-        """The rows that the directory does not hold, all as of one moment.
-
-        A row may change between the probe and its reading, and other rows before it did: with the
-        new row but without those, the thread would be one that never was. So the probe is repeated.
+        """Return the rows that differ from the directory, all as of one moment.
 
         Raises:
-            NotMaterialized: they are too many, or change faster than they are read.
+            NotMaterialized: the rows are too many, or change faster than they are read.
         """
+        # A row may change between the probe and its reading, after changes to other rows. The new
+        # row without those other changes would be a state that never existed, so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
@@ -193,7 +196,7 @@ class Holdings:
         raise NotMaterialized("the rows change faster than they are read")
 
     def _rows(self, name: records.ThreadName, probed: Mapping[str, int]) -> dict[str, deltas.Row]:
-        """Rows at their revisions or later ones, reading those that this process does not hold."""
+        """Return rows at these or later revisions, reading those that are not in the cache."""
         held: Mapping[str, deltas.Row] = self.cache.get(("rows", name)) or {}
         missing = [
             comment_id
@@ -209,10 +212,10 @@ class Holdings:
         return rows
 
     def load_buckets(self, name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-        """Buckets by key; those that are not kept are read in one call.
+        """Return buckets by key, loading the missing ones in one call.
 
         Raises:
-            directories.Gone: one was replaced meanwhile.
+            directories.Gone: a bucket was replaced meanwhile.
         """
         found: dict[str, buckets.Bucket | None] = {
             key: self.cache.get(("bucket", name, key)) for key in keys
@@ -230,10 +233,10 @@ class Holdings:
     def load_ranking(
         self, name: records.ThreadName, key: str, *, is_newest: bool
     ) -> ranking.Ranking | None:
-        """A ranking; None if it is gone. "" is the one of nothing.
+        """Return a ranking, or None if it is gone. The key "" means an empty ranking.
 
-        The newest one, which a directory in use names, is there. An older one is looked for again
-        when it was kept for `CACHE_MAX_AGE`, so that its cursors expire in every process.
+        The newest ranking always exists, because a directory in use names it. An older one is
+        checked again after `CACHE_MAX_AGE` in the cache, so its cursors expire in every process.
         """
         if not key:
             return ranking.Ranking()
@@ -250,7 +253,7 @@ class Holdings:
         return found
 
     def load_top(self, name: records.ThreadName, key: str) -> tuple[ranking.TopRow, ...]:
-        """The first rows of a ranking.
+        """Return the first rows of a ranking.
 
         Raises:
             directories.Gone: they were replaced meanwhile.
@@ -270,10 +273,11 @@ HOLDINGS = per_process.PerProcess(Holdings)
 
 
 def _probe() -> Any:
-    """The request which rows of a thread are flagged, at which revision.
+    """Prepare the query for the flagged rows of a thread and their revisions.
 
-    It is for any thread, and for one row more than a view takes.
+    The thread is filled in for each use.
     """
+    # One row more than a view takes, to notice that there are too many.
     query = reads.Query(
         "Comment",
         where=(("thread", "=", ""), ("unfolded", "=", True)),
