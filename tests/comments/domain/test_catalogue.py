@@ -25,7 +25,8 @@ def test_a_placeholder_is_filled_wherever_it_occurs() -> None:
 
 
 def test_a_text_and_its_values_are_escaped_once() -> None:
-    assert SMALL.fill("mail.terms", {"name": "<b>"}, html.escape) == "Terms &amp; &lt;b&gt;"
+    filled = SMALL.fill("mail.terms", {"name": "<b>"}, lambda value: html.escape(str(value)))
+    assert filled == "Terms &amp; &lt;b&gt;"
 
 
 @pytest.mark.parametrize(
