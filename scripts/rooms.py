@@ -17,8 +17,8 @@ PACKAGES = ("comments", "emulator", "server")
 TARGET = ROOT / "docs" / "rooms.md"
 HEAD = """# Rooms
 
-Drawn from the code by `scripts/rooms.py`; do not edit. An arrow means "imports"; arrows that follow
-from others are left out. [architecture.md](architecture.md) says what the rooms are for.
+`scripts/rooms.py` draws this page from the code; do not edit it. An arrow means "imports"; arrows
+that follow from others are left out. [architecture.md](architecture.md) explains each room.
 """
 
 

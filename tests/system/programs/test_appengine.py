@@ -114,7 +114,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
 
 
 def add_site(host: str, workspace: Any) -> None:
-    """As README.md says: the command line, pointed at the store of the deployment."""
+    """Add a site as docs/deploying.md says: by the command line, with the deployment's store."""
     subprocess.run(
         [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
         cwd=workspace,

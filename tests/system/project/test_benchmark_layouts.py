@@ -10,7 +10,14 @@ import msgspec
 import pytest
 
 from benchmarks import plots, raw_client
-from benchmarks.layouts import bucketed, comparison, flatthread, layout_tables, rivals
+from benchmarks.layouts import (
+    bucketed,
+    comparison,
+    first_page_plot,
+    flatthread,
+    layout_tables,
+    rivals,
+)
 from benchmarks.threads import conversations, loading, shapes
 from comments.jobs import repair
 from comments.reading.compaction import compactor
@@ -208,3 +215,8 @@ def test_the_document_shows_a_run_of_every_layout_and_plot() -> None:
     for name, drawn in layout_tables.drawn(run, comparison.TITLES):
         assert f"(layouts/{name})" in text
         assert (folder / "layouts" / name).read_text() == drawn
+    readme = (programs.ROOT / "README.md").read_text()
+    assert "(docs/layouts/first-page.svg)" in readme
+    committed = (folder / "layouts" / "first-page.svg").read_text()
+    assert committed == first_page_plot.draw(run.figures)
+    ET.fromstring(committed)  # noqa: S314 - our own

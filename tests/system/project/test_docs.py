@@ -1,33 +1,62 @@
-"""What the documents say is so."""
+"""What the documents say is true: commands, routes, settings, links and names."""
 
 import dataclasses
 import re
+import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import click
 import flask.testing
 import pytest
 
 from comments import config
+from comments.cli import commands as cli_commands
 from tests.support import programs
 
+DOCS = programs.ROOT / "docs"
 README = (programs.ROOT / "README.md").read_text()
-API = (programs.ROOT / "docs" / "api.md").read_text()
-SETTINGS = (programs.ROOT / "docs" / "settings.md").read_text()
+API = (DOCS / "api.md").read_text()
+SETTINGS = (DOCS / "settings.md").read_text()
+FOLDERS = ("", "docs", "emulator", "benchmarks")
+DOCUMENTS = sorted(path for folder in FOLDERS for path in (programs.ROOT / folder).glob("*.md"))
 # Of scripts/serve, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}
 
 
-def plain_blocks(text: str) -> str:
-    """What stands in fences without a language, one block after the other."""
+def shown(path: Path) -> str:
+    return str(path.relative_to(programs.ROOT))
+
+
+def shell_blocks(text: str) -> str:
+    """Return the contents of all code fences without a language, or of plain text."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-    return "".join(block for language, block in fenced if not language)
+    return "".join(block for language, block in fenced if language in {"", "text"})
 
 
 def commands(text: str) -> list[str]:
-    """The lines of the text's shell blocks, continued lines as one."""
-    return plain_blocks(text).replace("\\\n", "").splitlines()
+    """Return the lines of the text's shell blocks, with continued lines joined."""
+    return shell_blocks(text).replace("\\\n", "").splitlines()
+
+
+def flask_commands(path: Path) -> Iterator[list[str]]:
+    """Yield the words after `flask --app main` of each command in a document's shell blocks."""
+    for line in commands(path.read_text()):
+        before, found, after = line.partition("flask --app main ")
+        if found and before.strip() in {"", ".venv/bin/", "python -m"}:
+            yield shlex.split(after)
+
+
+def leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield each command below a group, with its words."""
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    for name, each in command.commands.items():
+        yield from leaves(each, *words, name)
 
 
 def table_rows(text: str) -> list[list[str]]:
@@ -47,8 +76,10 @@ def run(clone: Any, command: str, **settings: Any) -> Any:
     return programs.run(["sh", "-c", command], cwd=clone, **settings)
 
 
-def test_the_readme_shows_both_commands() -> None:
-    assert {"scripts/serve", "scripts/test"} <= set(commands(README))
+def test_the_readme_shows_how_to_run_it_and_the_guide_how_to_test_it() -> None:
+    assert commands(README)[0] == "scripts/serve"
+    assert "scripts/serve" in commands((DOCS / "deploying.md").read_text())
+    assert "scripts/test`" in (programs.ROOT / "CONTRIBUTING.md").read_text()
 
 
 def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
@@ -68,13 +99,15 @@ def test_the_readmes_serve_command_answers_on_a_fresh_clone(clone: Any) -> None:
     assert (clone / "data").is_dir()
 
 
-def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clone: Any) -> None:
+def test_the_documents_commands_for_sites_and_imports_work_one_after_the_other(clone: Any) -> None:
     shutil.copy(
         programs.ROOT / "tests" / "fixtures" / "imports" / "disqus.xml", clone / "export.xml"
     )
-    shown = [line for line in commands(README) if line.startswith(".venv/bin/flask")]
-    assert len(shown) == 3
-    added, tried, imported = (run(clone, line, DATA_DIR="readme") for line in shown)
+    (first,) = (line for line in commands(README) if line.startswith(".venv/bin/flask"))
+    importing = commands((DOCS / "importing.md").read_text())
+    lines = [line for line in importing if line.startswith(".venv/bin/flask")][:3]
+    assert lines[0] == first
+    added, tried, imported = (run(clone, line, DATA_DIR="readme") for line in lines)
     assert (added.returncode, tried.returncode, imported.returncode) == (0, 0, 0), imported.stderr
     assert "nothing was stored" in tried.stdout
     number = re.search(
@@ -82,18 +115,43 @@ def test_the_readmes_commands_for_sites_and_imports_work_one_after_the_other(clo
     )
     assert number is not None
     assert int(number[1]) > 0
-    again = run(clone, shown[2], DATA_DIR="readme")
+    again = run(clone, lines[2], DATA_DIR="readme")
     assert f"0 comments added, {number[1]} were there already" in again.stdout
 
 
-def test_every_command_the_readme_mentions_is_one(app: flask.Flask) -> None:
-    mentioned = set(re.findall(r"flask --app main ([a-z-]+(?: [a-z-]+)?)", README))
-    mentioned = {words.removesuffix(" export").removesuffix(" wordpress") for words in mentioned}
-    assert "repair" in mentioned
-    for words in mentioned:
-        told = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
-        assert told.exit_code == 0, told.output
-        assert told.output.startswith("Usage: ")
+def test_every_command_that_a_document_mentions_is_one(app: flask.Flask) -> None:
+    text = "".join(path.read_text() for path in DOCUMENTS)
+    known = {words for words, _ in leaves(app.cli)}
+    groups = {words[:1] for words in known}
+    for spelled in set(re.findall(r"flask --app main ([a-z-]+(?: [a-z-]+)?)", text)):
+        words = tuple(spelled.split())
+        assert words[:1] in known or words in known or words in groups, spelled
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=shown)
+def test_every_command_in_a_document_takes_the_options_it_is_shown_with(path: Path) -> None:
+    known = {
+        words: c for each in cli_commands.COMMANDS for words, c in leaves(each, str(each.name))
+    }
+    for given in flask_commands(path):
+        command = known.get(tuple(given[:2])) or known.get(tuple(given[:1]))
+        assert command is not None, given
+        options = {
+            name for option in command.params for name in (*option.opts, *option.secondary_opts)
+        }
+        assert {word for word in given if word.startswith("--")} <= options, given
+
+
+def test_the_document_of_the_command_line_lists_every_command() -> None:
+    text = (DOCS / "command-line.md").read_text()
+    listed = re.findall(r"^\| `([a-z-]+(?: [a-z-]+)*)[^`]*` \|", text, flags=re.MULTILINE)
+    known = {
+        " ".join(words)
+        for each in cli_commands.COMMANDS
+        for words, _ in leaves(each, str(each.name))
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == known
 
 
 def test_the_tables_of_the_api_are_the_url_map(app: flask.Flask) -> None:
@@ -109,15 +167,31 @@ def test_the_tables_of_the_api_are_the_url_map(app: flask.Flask) -> None:
     listed = re.findall(r"^\| ([A-Z]+) `(/[^`]*)` \|", API, flags=re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == served
-    shown = re.findall(r"^\| `([A-Z]+) (/[^`]*)` \|", README, flags=re.MULTILINE)
-    assert shown
-    assert set(shown) <= served
+    embedding = (DOCS / "embedding.md").read_text()
+    shortlist = re.findall(r"^\| `([A-Z]+) (/[^`]*)` \|", embedding, flags=re.MULTILINE)
+    assert shortlist
+    assert set(shortlist) <= served
 
 
-def test_every_link_between_documents_leads_somewhere() -> None:
-    for document in (*programs.ROOT.glob("*.md"), *(programs.ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
+def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s:]+)\)", document.read_text()):
+        name, _, anchor = target.partition("#")
+        path = document.parent / name if name else document
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path.read_text()), target
+
+
+def test_the_index_of_the_documents_names_all_of_them() -> None:
+    index = (DOCS / "README.md").read_text()
+    named = {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s:]+)\)", index)}
+    assert {path.name for path in DOCS.glob("*.md")} - {"README.md"} <= named
 
 
 def test_the_guide_for_contributors_names_what_exists() -> None:
@@ -146,7 +220,7 @@ def test_the_settings_are_those_of_the_program_with_their_defaults() -> None:
 
 
 def test_the_architecture_names_rooms_and_modules_that_are_there() -> None:
-    text = (programs.ROOT / "docs" / "architecture.md").read_text()
+    text = (DOCS / "architecture.md").read_text()
     named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+)`", text))
     assert len(named) > 20
     for name in named:
