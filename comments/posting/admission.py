@@ -1,33 +1,34 @@
-"""Admission: who may post now. What keeps a bot out before a comment is anything at all.
+"""Admit or refuse a post before it is stored, to keep bots out.
 
-Owns the order of what is asked of a post, and the one transaction before it, which counts it. A
-refusal stores nothing. Nothing here knows what a text says: that is for rules.
+Owns the order of the checks and the one transaction before the post, which counts it. A refused
+post stores nothing. These checks do not judge the text; the rules do. The checks:
 
-1. A field that only a bot fills in (the honeypot).
-2. A proof of work: of this site, in time, not of a form that was opened a moment ago, and used
-   once. It goes on the account of the network that asked for it, wherever it is sent from:
-   telephones change networks while people write, and a bot has no more networks than it has. Who
-   has signed in needs none: his posts are counted, and his account can be banned.
-3. A token of Turnstile, where the site asks for one: Cloudflare is asked whether it is good, within
-   a short time. Who cannot be asked has not refused: the post is held, or refused for now, as the
-   site says.
-4. How often its network posts on the site; how often its author, where we know him; the same text
-   again, from one network, or as a newcomer's from several.
+1. The honeypot: a field that only bots fill in.
+2. A proof of work, which must be for this site, in time, not for a form opened a moment ago, and
+   used only once. It is charged to the network that requested the challenge, even if the post comes
+   from another network: phones change networks while people write, and a bot gains no network by
+   it. Signed-in authors need no proof: their posts are counted and their accounts can be banned.
+3. A Turnstile token, if the site requires one. Cloudflare verifies it within a short time limit. If
+   Cloudflare cannot be reached, the post is held or refused for now, as the site's settings say.
+4. Rate limits: the number of posts of the network on the site; the number of posts of a known
+   author; repeats of a text by one network or author, or by newcomers from several networks.
 
-The transaction reads and writes two rows (`rate_limits.Journal`): the network's, which remembers
-the proofs and texts too, and the author's, or for a newcomer that of the text. Where a rule asks
-how often a text came today (`repeated`), the text's row counts that too and is one of the two for
-everybody: a guest is then counted as a newcomer, as his id is anybody's for the asking, and of who
-has signed in the network is not asked, as his account can be banned. How often a thread is posted
-to is counted where the thread's numbers are, by the post itself (`tallies`).
+The transaction reads and writes two rows (`rate_limits.Journal`): the network's row, which also
+remembers proofs and texts, and the author's row or, for a newcomer, the text's row. If a rule of
+the site uses `repeated`, the text's row also counts the text's posts of the day and is one of the
+two rows for every author. A guest then counts as a newcomer (network and text), because anybody can
+get a guest id. A signed-in author is checked without the network (author and text), because the
+account can be banned. The posts of a thread are counted by the post itself, with the thread's other
+numbers (`tree.counters`).
 
-What must stay true:
+Invariants:
 
-- A repeat under an idempotency key of what was admitted is admitted again, free of charge: both
-  rows remember it, and who would be refused is asked for in the store first.
-- Of posts that come at once exactly as many are admitted as may be: the store says who was first.
-- A store that does not answer within `PATIENCE` seconds admits nobody: 503, and nothing is stored.
-  To post without limits would help nobody, as the post needs the same store.
+1. A repeat of an admitted post under its idempotency key is admitted again and not counted. Both
+   rows remember the post, and before a post is refused the store is checked for it.
+2. Of concurrent posts, exactly as many are admitted as the limits allow, because the store orders
+   the transactions.
+3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is
+   stored. Admitting posts without limits would not help, because a post needs the same store.
 """
 
 import hashlib
@@ -55,9 +56,9 @@ _log = logging.getLogger("flatthread")
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
-TURNSTILE = "turnstile"  # the purpose under which its secret is sealed
-PATIENCE = 5.0
-# Characters. Shorter texts are said again and again by people: "Thank you very much!"
+TURNSTILE = "turnstile"  # the purpose under which the site's Turnstile secret is encrypted
+PATIENCE = 5.0  # seconds
+# Characters. People often repeat shorter texts, such as "Thank you very much!"
 SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
 _REFUSED = "turnstile-refused"
@@ -66,11 +67,10 @@ _BLANK = re.compile(r"\s+")
 
 
 class Entrant(NamedTuple):
-    """A post that wants to be stored: the id it will have, its text, and what came along.
+    """A post before admission: the id it will have, its text and the proofs sent with it.
 
-    The author's id in `text` is empty for somebody who is not known yet. `repeats` says that the
-    post has an idempotency key, so that it may be a repeat. `counts` says that a rule of the site
-    asks how often a text came.
+    The author's id in `text` is empty for a newcomer. `repeats`: the post has an idempotency key,
+    so it may be a repeat. `counts`: a rule of the site uses the number of times a text was posted.
     """
 
     post: str
@@ -83,10 +83,11 @@ class Entrant(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """What the door found out about a post.
+    """What admission found out about a post.
 
-    `repeats` is how often its text came to the site within a day, this time included, where a rule
-    of the site asks; else 0, and for a repeat. With a `doubt` it is held, and this is why.
+    `repeats` is the number of times its text was posted on the site within a day, this time
+    included. It is 0 if no rule of the site uses it, and for a repeated request. A non-empty
+    `doubt` is the reason for holding the post.
     """
 
     repeats: int = 0
@@ -94,21 +95,22 @@ class Admitted(NamedTuple):
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
-    """Make a challenge for a post, with the site's key of Turnstile where it asks that too."""
+    """Make a challenge for a post, with the site key for Turnstile if the site uses that."""
     made = proof_policy.challenge(request, proof_policy.Purpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
 
 
 def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> Admitted:
-    """Count a post that is about to be stored on a website; what is to be known when it is stored.
+    """Check and count a post that is about to be stored.
 
     Raises:
-        errors.Forbidden: it is a bot's, or its proof of work is missing, wrong, too old or used.
-        errors.Conflict: the same text was posted a while ago.
-        errors.TooMany: there were too many, the form was sent too fast, or the site's budget of
-            the day is spent and it is to be read only.
-        errors.Unchecked: Turnstile could not be asked, and the site takes nothing then.
+        errors.Forbidden: the honeypot was filled in, or the proof of work is missing, wrong,
+            expired or used.
+        errors.Conflict: the same text was posted recently.
+        errors.TooMany: a rate limit is reached, the form was sent too fast, or the site's budget
+            for the day is spent and its settings make it read-only then.
+        errors.Unchecked: Turnstile did not answer, and the site refuses posts in that case.
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
@@ -125,7 +127,7 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> A
 
 
 class _Check:
-    """One post at the door: what it is counted in, and whether it may pass."""
+    """The check of one post: the rows that count it, and whether it is admitted."""
 
     def __init__(self, entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> None:
         self._entrant, self._request, self._guard = entrant, request, guard
@@ -139,17 +141,17 @@ class _Check:
         if guard.same_texts:
             self._text = _text_digest(request.site.id, body, self._secret)
         self._proof: proof_of_work.Proof | None = None
-        # Kept until it is known that this is no repeat: one that comes late is as good as in time.
+        # Raised only once this is known not to be a repeat: late repeats are admitted too.
         self._problem: errors.FlatthreadError | None = None
         if guard.proof_of_work and not self._is_member:
             try:
                 self._proof = _proof(entrant.proof, request, guard)
             except (errors.Forbidden, errors.TooMany) as error:
                 self._problem = error
-        # What is good for one post: its digest.
+        # The digest of the proof or token, which is valid for one post only.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.Journal | None = None
-        self._around: tuple[rate_limits.Bucket, ...] = ()  # an IPv6 network's wider ones
+        self._around: tuple[rate_limits.Bucket, ...] = ()  # the wider ones of an IPv6 network
         self._author: rate_limits.Journal | None = None
         self._texts: rate_limits.Journal | None = None
 
@@ -175,7 +177,7 @@ class _Check:
             whose = f"{site}/{self._author_id}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
         if self._counts or (has_text and not self._is_known):
-            # All that rules take for one text are one row, and the marks there tell the rest apart.
+            # Texts that rules regard as equal share a row; the marks in it tell them apart.
             window = DAY if self._counts else WINDOW
             likeness = rules.likeness(self._entrant.text.body)
             self._texts = self._journal("texts", 0, f"{site}\0{likeness}", window)
@@ -185,12 +187,12 @@ class _Check:
     def _journal(
         self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
     ) -> rate_limits.Journal:
-        # Without a limit it remembers, and counts for nothing.
+        # Without a limit, the journal only remembers posts.
         limit = rate_limits.Limit(purpose, most or rate_limits.UNLIMITED, window, KEEPS)
         return rate_limits.Journal(limit, subject, self._secret)
 
     def admit(self) -> Admitted:
-        """Count it, or raise. Turnstile is asked last, and before the transaction."""
+        """Count the post or raise. Turnstile is asked after the proof, before the transaction."""
         if self._request.site.turnstile is not None:
             self._ask_turnstile(self._request.site.turnstile)
         self._choose()
@@ -208,7 +210,7 @@ class _Check:
         if self._proof is None:
             self._once = turnstile.digest(token)
         if answer is turnstile.Answer.UNKNOWN:
-            _log.warning("Turnstile could not be asked for %s", self._request.site.id)
+            _log.warning("Turnstile did not answer for site %s", self._request.site.id)
             self._doubt = _UNASKED
             if asked.refuses:
                 self._problem = errors.Unchecked(
@@ -218,13 +220,13 @@ class _Check:
                 )
 
     def _counted(self) -> int:
-        """How often its text came today, where somebody asks."""
+        """Count the post, and return its text's posts of the last day (0 if no rule needs it)."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
             self._raise_problem()
             return 0
-        # Those of one network meet at its row: within a process they take turns.
+        # Posts of one network conflict at its row, so they take turns within the process.
         line = f"admission/{journals[0].key.id()}"
         with connection.within(PATIENCE):
             return transactions.transaction(lambda: self._count(journals), line=line)
@@ -236,7 +238,7 @@ class _Check:
         self._raise_problem()
         self._refuse()
         mark = rate_limits.Mark(int(self._now.timestamp()), self._what, self._text, self._once)
-        # Of a text that is only counted nothing has to be remembered for long.
+        # If the text is only counted, the mark needs no digests that must be remembered for long.
         counted = rate_limits.Mark(mark.at, mark.what)
         is_counted = self._is_known or self._text == rate_limits.NOTHING
         transactions.apply(
@@ -253,7 +255,7 @@ class _Check:
             raise self._problem
 
     def _refuse(self) -> None:
-        """Raise if there were too many, or the like of it."""
+        """Raise if a limit is reached, or if the proof or text was used before."""
         if self._network is not None and self._network.is_spent(self._once):
             if self._proof is None:
                 raise errors.Forbidden("the token was used before", code=_REFUSED)
@@ -284,7 +286,12 @@ class _Check:
 
 
 def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> proof_of_work.Proof:
-    """What was proved with a post; raises where it does not do."""
+    """Check a post's proof of work and return its content.
+
+    Raises:
+        errors.Forbidden: the proof is missing or not valid.
+        errors.TooMany: the form was opened only a moment ago.
+    """
     purpose, now = proof_policy.Purpose.POST, request.now
     secret = request.settings.secret
     proof = proof_policy.check(solution, request.site.id, purpose, secret=secret, now=now)
@@ -299,10 +306,10 @@ def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> pro
 def _turnstile(
     asked: records.Turnstile, request: SiteRequest, post: str, token: str
 ) -> turnstile.Answer:
-    """What Turnstile says of a browser that it does not refuse.
+    """Ask Turnstile about a token; the answer is YES or UNKNOWN.
 
     Raises:
-        errors.Forbidden: there is no token, or it is not good for this site.
+        errors.Forbidden: the token is missing or not valid for this site.
     """
     site = request.site
     if not token:
@@ -312,7 +319,7 @@ def _turnstile(
             asked.secret, TURNSTILE, request.settings.secret, now=request.now
         )
     except errors.BadLink:
-        _log.error("the secret for Turnstile of %s cannot be read: set it again", site.id)
+        _log.error("The Turnstile secret of site %s cannot be decrypted; set it again", site.id)
         return turnstile.Answer.UNKNOWN
     hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
     where = turnstile.Account(asked.url or turnstile.ADDRESS, shared, hosts)
@@ -324,7 +331,7 @@ def _turnstile(
 
 
 def _text_digest(site: str, body: str, secret: str) -> bytes:
-    """What two texts have in common that differ in blanks and capitals; nothing for short ones."""
+    """Return a digest that ignores blanks and letter case; `NOTHING` for short texts."""
     plain = _BLANK.sub(" ", body).strip().casefold()
     if len(plain) < SHORTEST_TEXT:
         return rate_limits.NOTHING

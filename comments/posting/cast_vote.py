@@ -1,12 +1,12 @@
-"""What people do with votes: cast one, take it back, see their own; and how the row gets to know.
+"""Cast votes, withdraw them, list a voter's own votes, and count votes into the comment's row.
 
-Owns the way from a caller to one transaction, see `votes`, and the transaction that counts. Who
-votes is whoever the caller is known as: the author's id for who has posted, and for who has not a
-new one, which the answer gives him a token for. New ones cost nothing, so what a script can do
-with many is bounded by its network (`networks`), in the store and so for all processes together.
+Owns the transaction that casts a vote (see `tree.votes`) and the one that counts. The voter id is
+the caller's author id; first-time callers get a new id and, in the response, a token for it. New
+ids are free, so the number of voters per network is limited (`client_networks`). The limit is kept
+in the store and therefore holds for all processes together.
 
-Counting is left to `scheduler`: this process is told when a vote is the first since the last count,
-and what it forgets is found by `waiting`.
+`scheduler` does the counting. The first vote after a count adds the comment to this process's
+backlog; votes that a stopped process leaves uncounted are found by `waiting`.
 """
 
 import dataclasses
@@ -26,27 +26,27 @@ from comments.sites.site_request import SiteRequest
 from comments.store import transactions
 from comments.tree import changes, values, votes
 
-MOST_OWN = 1000  # votes in one answer
-_AT_ONCE = 1000  # comments that one look finds
+MOST_OWN = 1000  # votes in one response
+_AT_ONCE = 1000  # comments that one call of `waiting` returns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnVotes:
-    """A voter's votes on comments of a thread, by comment; `cursor` continues them."""
+    """A voter's votes in a thread, by comment id. `cursor` continues the list."""
 
     votes: dict[str, int]
     cursor: str | None
 
 
 def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
-    """An id for somebody without a token; the same for a repeat of what came along.
-
-    It is made of the proof of work where the site asks for one. Else it is made of the idempotency
-    key, and of the network too: the same key from elsewhere must not lead to somebody's id.
+    """Return a voter id for a caller without a token. A repeat of the request gets the same id.
 
     Raises:
-        errors.Forbidden: the proof is missing or not good, see `proof_policy.check`.
+        errors.Forbidden: the proof is missing or not valid, see `proof_policy.check`.
     """
+    # If the site requires a proof of work, the id is derived from the proof; otherwise from the
+    # idempotency key and the network. The network is included because the same key sent from
+    # another network must not lead to somebody else's id.
     proved = proof_policy.person(proof, request, proof_policy.Purpose.VOTE)
     if proved is not None:
         return proved
@@ -59,7 +59,7 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
 
 
 def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
-    """Have a voter, by his id, vote on a comment of a site; `votes.NONE` takes the vote back.
+    """Cast the vote of a voter id on a comment; `votes.NONE` withdraws the vote.
 
     Raises:
         errors.NotFound, errors.Conflict, errors.Forbidden, errors.TooMany: see `votes.cast`.
@@ -77,12 +77,13 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
 
     def body() -> None:
         cast = votes.cast(ballot, limit=settings.voters_per_network, now=now)
-        # Also of a run whose answer was lost: the next one finds the vote there.
+        # Collect the results of all runs: after a commit whose answer was lost, the next run finds
+        # its vote already stored and is not the first any more.
         firsts.append(cast.is_first)
         if cast.writes.keys:
             transactions.apply(cast.writes)
 
-    # Those of one network meet at its row, and a voter always comes from one.
+    # Votes from one network conflict at its row, so they take turns within the process.
     transactions.transaction(body, line=f"votes/{places[len(around) - 1].network}")
     if any(firsts):
         backlog.voted(records.VotedComment(comment_id))
@@ -103,11 +104,11 @@ def _place(
 def own(
     name: records.ThreadName, voter_id: str, *, limit: int, cursor: str | None, secret: str
 ) -> OwnVotes:
-    """A voter's votes on comments of a thread.
+    """List a voter's votes on comments of a thread.
 
     Raises:
-        errors.BadInput: a limit outside 1 .. `MOST_OWN`.
-        errors.BadCursor: a cursor of another listing or voter, or none of ours.
+        errors.BadInput: the limit is outside 1 .. `MOST_OWN`.
+        errors.BadCursor: the cursor belongs to another listing or voter, or is not valid.
     """
     if not 1 <= limit <= MOST_OWN:
         raise errors.BadInput("limit", f"is not 1 to {MOST_OWN}")
@@ -123,21 +124,21 @@ def own(
 
 
 def count(comment_id: str, *, now: datetime) -> None:
-    """Have a comment's row say how many vote for and against it, if it may not.
+    """Count a comment's votes into its row, if some are uncounted.
 
-    Votes on a comment that was retracted, or is gone, are deleted instead.
+    Votes on a retracted or missing comment are deleted instead.
     """
     _until_done(lambda: _count(comment_id, now) if votes.waits(comment_id) else _DONE)
 
 
 def mend(comment_id: str, *, now: datetime) -> None:
-    """Count the votes on a comment anew, whether or not some wait to be counted."""
+    """Recount the votes on a comment, even if none are uncounted."""
     _until_done(lambda: _count(comment_id, now))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
-    """What one transaction did: a change of the comment's row, or some of what has to be done."""
+    """The result of one transaction: a change of the comment's row, or a part of the deletions."""
 
     is_last: bool
     change: values.Change | None = None
@@ -168,19 +169,19 @@ def _count(comment_id: str, now: datetime) -> _Step:
 
 
 def _forget(comment_id: str) -> _Step:
-    """Delete votes: as many as one transaction takes, and in the last one that they are due."""
+    """Delete as many votes as one transaction takes; the last transaction clears the due mark."""
     forgotten = votes.forgotten(comment_id)
     transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
     return _Step(is_last=not forgotten.keys)
 
 
 def waiting(now: datetime) -> Sequence[records.VotedComment]:
-    """Comments whose votes nobody has counted in time; a bounded number of them."""
+    """Return comments whose votes are overdue for counting, up to a fixed number."""
     return [records.VotedComment(comment_id) for comment_id in votes.due(now, _AT_ONCE)]
 
 
 def expire(now: datetime) -> int:
-    """Forget the networks that were remembered long enough; how many."""
+    """Delete the networks whose retention period is over, and return their number."""
     number = 0
     while found := votes.expired(now):
         transactions.transaction(functools.partial(_forget_networks, found, now))

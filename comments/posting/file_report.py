@@ -1,17 +1,19 @@
-"""Readers report comments; enough of them have one held for a moderator.
+"""Report a comment, and hold it for a moderator after enough reports.
 
-Owns how often a network may report, and when reports hold: where so many people reported what a
-moderator has not approved since, as the site says (`rulebook`). An author counts once, and a
-network does. The answer is the same whatever comes of it, so that nobody learns whether he was the
-last one it took.
+Owns the rate limit of reports per network and the decision to hold a comment: when as many people
+as the site's settings require (`rulebook`) have reported it since a moderator last approved it. An
+author counts once, and so does a network.
 
-A report is anonymous unless it comes from a signed-in account: anybody can get a guest's token.
+A report is anonymous unless it comes from a signed-in account, because anybody can get a guest's
+token.
 
 Invariants:
 
-1. All anonymous reports of a comment from one area (`client_networks.area`) count once.
-2. Anonymous reports never hold a comment that a moderator approved in its present text, or whose
-   author is trusted (`_is_trusted`). Only reports of accounts count towards the limit there.
+1. The response does not depend on the effect of the report, so reporters cannot learn whether
+   theirs was the one that held the comment.
+2. All anonymous reports of a comment from one area (`client_networks.area`) count once.
+3. Anonymous reports never hold a comment that a moderator approved in its present text, or whose
+   author is trusted (`_is_trusted`). For these, only reports of accounts count towards the limit.
    Moderators see the others in the list of reported comments.
 """
 
@@ -36,16 +38,18 @@ _RULE = "reports"
 
 
 def newcomer(proof: str, request: SiteRequest) -> str:
-    """The author id of somebody without a token who proves work; "" where no proof is asked for.
+    """Return an author id for a caller without a token, derived from their proof of work.
+
+    Returns "" if the site requires no proof.
 
     Raises:
-        errors.Forbidden: the proof is missing or not good, see `proof_policy.check`.
+        errors.Forbidden: the proof is missing or not valid, see `proof_policy.check`.
     """
     return proof_policy.person(proof, request, proof_policy.Purpose.REPORT) or ""
 
 
 def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, author: str) -> None:
-    """Report a comment. `author` is empty for somebody without a token or proof.
+    """Report a comment. `author` is empty for a caller without a token or proof.
 
     Raises:
         errors.NotFound: readers see no such comment on the site.
@@ -70,14 +74,14 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         )
         if stored is None or stored.site != site or not _is_seen(stored, author):
             if audit_log.is_done(act):
-                return None  # it was held by an earlier run, whose answer was lost
+                return None  # an earlier run held it, and its answer was lost
             raise errors.NotFound("comment", comment_id)
         bucket.fill(taken, now=now)
         if bucket.is_empty:
             raise errors.TooMany("too many reports from here", retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
             transactions.apply(bucket.take())
-            return None  # its author's own report tells nobody anything
+            return None  # its author reports a comment that only they still see as approved
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
@@ -94,14 +98,17 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
 
 
 def _is_seen(comment: comment_rows.Comment, reader: str) -> bool:
-    """Whether a comment is shown to a reader, as far as they can tell."""
+    """Return whether a comment looks published to a reader.
+
+    Authors see their own shadowed comments as published.
+    """
     is_own = bool(reader) and comment.author_id == reader
     status = Status(comment.status)
     return (presentation.seeming(status) if is_own else status) is Status.APPROVED
 
 
 def _said(author: str, network: str) -> list[str]:
-    """Return what a reporter is recognised by."""
+    """Return the identifiers by which a reporter is recognized."""
     said = [f"network {network}", *([f"author {author}"] if author else [])]
     if not author.startswith(author_ids.ACCOUNT):
         said.append(f"area {client_networks.area(network)}")
@@ -119,7 +126,7 @@ def _is_enough(
 
 
 def _is_vetted(row: moderation_rows.Report, comment: comment_rows.Comment) -> bool:
-    """Whether a moderator approved the comment, and its text is still what they saw."""
+    """Return whether a moderator approved the comment in its present text."""
     edited: datetime | None = comment.edited
     by_moderator = comment.judged if comment.rule == records.BY_MODERATOR else None
     last = records.newest([row.cleared, by_moderator])
@@ -127,9 +134,9 @@ def _is_vetted(row: moderation_rows.Report, comment: comment_rows.Comment) -> bo
 
 
 def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
-    """Whether the author has `TRUSTED` other approved comments on the site.
+    """Return whether the author has at least `TRUSTED` other approved comments on the site.
 
-    A guest must also have come before today (UTC), so that a burst of comments earns no trust.
+    A guest's id must also be from before today (UTC), so a burst of comments earns no trust.
     """
     if not comment.author_id or author_ids.age(comment.author_id, None, now) == 0:
         return False
@@ -138,7 +145,7 @@ def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
 
 
 def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.Change:
-    """Hold a comment, in the transaction of the report that was one too many."""
+    """Hold a comment, in the transaction of the report that reaches the limit."""
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
     ruling = Ruling(Status.PENDING, _RULE, why)
     change = status_changes.judge(

@@ -1,12 +1,14 @@
-"""A new comment: the whole order of a post, from what a reader sent to what is stored.
+"""Store a new comment, from the reader's input to the commit.
 
-`post` prepares the text, admits the post, has it screened and placed, and counts it. Everything is
-cleaned, checked and rendered *before* the transaction, so that bad input costs no number and a
-transaction holds nothing slow.
+`post` prepares the text, admits the post, has it screened and placed, and counts it. The text is
+cleaned, checked and rendered *before* the transaction, so bad input uses up no comment number and
+the transaction does nothing slow.
 
-Whoever repeats a post with the same idempotency key gets the same comment, so the key is part of
-the comment's id together with who speaks; another author's key leads elsewhere, never to a
-comment of somebody else.
+Invariants:
+
+1. A repeated post with the same idempotency key returns the same comment.
+2. The comment's id is derived from the author and the idempotency key together, so a key never
+   leads to another author's comment.
 """
 
 import dataclasses
@@ -39,11 +41,11 @@ RESUMES = timedelta(hours=1)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Submission:
-    """A comment as a reader sends it. `parent` is the answered comment's id.
+    """A comment as sent by a reader. `parent` is the id of the comment it replies to.
 
-    `title`, `url` and `categories` are what the author says of the thread (`naming`). `key` is the
-    idempotency key. `since` is when the author's account was made, where he has one. `proof`,
-    `turnstile` and `trap` are for `admission`.
+    `title`, `url` and `categories` describe the thread (`naming`). `key` is the idempotency key.
+    `since` is the creation time of the author's account, if there is one. `proof`, `turnstile` and
+    `trap` are for `admission`.
     """
 
     thread: str
@@ -62,9 +64,9 @@ class Submission:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
-    """A comment that is stored, and whether this call stored it.
+    """A stored comment. `created`: this call stored it, it is not a repeat.
 
-    `is_authors` says that the caller may be given the author's token: see `post`.
+    `is_authors`: the caller may be given the author's token, see `post`.
     """
 
     comment: records.Comment
@@ -73,14 +75,14 @@ class Posted:
 
 
 def post(sent: Submission, request: SiteRequest) -> Posted:
-    """Store a comment once, however often it is sent.
+    """Store a comment once, no matter how often it is sent.
 
     A newcomer's repeat under the same idempotency key proves that the caller is the author only
-    within `RESUMES`, or from the network that posted: later, anyone who found the key in a log
-    could take the author's token with it.
+    within `RESUMES`, or from the network of the first post. Later, anyone who found the key in a
+    log could get the author's token with it.
 
     Raises:
-        errors.BadInput: naming the field.
+        errors.BadInput: a field is not valid; the error names it.
         errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see `admission.admit`,
             `screening.of_post` and `placement.append`.
         errors.NotFound, errors.KeyReused: see `placement.append`.
@@ -117,9 +119,9 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
 
 
 def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, screening.Text]:
-    """The comment as it will be stored, and what rules will know of it. Stores nothing.
+    """Make the comment to be stored, and the text for the rules. Stores nothing.
 
-    Nothing is read either, but for a repeat of what may have been posted under the old secret.
+    Reads the store only to find a comment that was first posted under an older secret.
     """
     site, now, current = request.site, request.now, request.settings.secret
     author, brought, text = _cleaned(sent, site)
@@ -128,16 +130,17 @@ def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, scr
     digest, secret = _digest(current, name, author, sent.key)
     made = keyed_hashes.text(digest)
     said = (author.name, author.website, author.email, sent.parent or "", text.body)
-    # Keyed: the rest of it is public, so a plain hash would tell a guess of the address right.
+    # Keyed, because all parts but the e-mail address are public: a plain hash would confirm a
+    # guessed address.
     fingerprint = keyed_hashes.keyed(secret, "post", *said)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
-        # What stands for the network of a newcomer's post that may be repeated.
+        # Recognizes the network in a later repeat of a newcomer's post.
         origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
-        # What a ban may take the network from. An account is banned by itself.
+        # Lets a later ban include the network. Accounts are banned by their id.
         came_from = caller_marks.kept(site.id, network, current, now=now)
-    # Whoever repeats a newcomer's first post gets the id again that this made.
+    # A repeat of a newcomer's first post gets the same author id.
     guest = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
     stored = msgspec.structs.replace(
         author,
@@ -151,7 +154,7 @@ def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, scr
         author=stored,
         text=text,
         fingerprint=fingerprint,
-        # The form of older releases, so that a repeat across an upgrade is recognised.
+        # The form of older releases, to recognize a repeat across an upgrade.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
         brought=naming.encode(brought),
@@ -170,8 +173,8 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
         transactions.apply(*change.writes)
         return change
 
-    # Many answer one comment, or start discussions on one page, at once: let them take turns.
-    # The latter meet at the thread's row, so that it is no use to spread them over its shards.
+    # Concurrent replies to one comment take turns, and so do concurrent roots of one thread. Roots
+    # conflict at the thread's row, so spreading them over counter shards would not help.
     if draft.reply_to is None:
         line = f"{name.site}/{name.id}"
         change = transactions.transaction(lambda: body(sharding.FIRST), line=line)
@@ -187,9 +190,9 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
 def _cleaned(
     sent: Submission, site: records.Site
 ) -> tuple[records.Author, naming.Brought, values.Text]:
-    """What is sent as it is stored: who says it, what it says of the thread, and the text."""
+    """Clean what was sent: the author, the thread's description and the text."""
     author, name = sent.author, sent.author.name
-    # Staff may be called what they are: the mark beside the name says so too.
+    # Staff may use names such as the site's: their comments carry a mark beside the name.
     called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
     author = msgspec.structs.replace(
         author,
@@ -201,7 +204,7 @@ def _cleaned(
     title = cleaning.clean_title(sent.title)
     url = thread_ids.page_url(sent.url, sent.thread, site) if sent.url else ""
     named = categories.canonical_set(sent.categories) if sent.categories else ()
-    # Only the site's own: whoever writes first could make up any others.
+    # Only the site's own categories; otherwise the first author could invent others.
     known = tuple(each for each in named if each in site.categories)
     text = values.Text(body, rendering.render_markdown(body), rendering.RENDERER)
     return author, naming.Brought(title, url, known), text
@@ -210,14 +213,14 @@ def _cleaned(
 def _digest(
     secret: str, name: records.ThreadName, author: records.Author, key: str | None
 ) -> tuple[bytes, str]:
-    """What the comment's id is made of, and the secret that it and its author's are made with.
+    """Return the digest that makes the comment's id, and the secret for it and the author's id.
 
-    It is random, or the same for every repeat of a request.
+    With an idempotency key, the digest is the same for every repeat; otherwise it is random.
     """
     if key is None:
         return secrets.token_bytes(32), secret
-    # A guest without a capability is told apart by what he says of himself. Two of the same name
-    # and mail who also send the same key and the same text cannot be told from one who repeats.
+    # A guest without a token is identified by the name, website and address they enter. Two guests
+    # with the same values, key and text cannot be told from one guest who repeats a request.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
     current, *before = (
         (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
@@ -231,9 +234,9 @@ def _is_there(comment_id: str) -> bool:
 
 
 def _marked(text: screening.Text, book: rulebook.Book, request: SiteRequest) -> screening.Text:
-    """The text with what bans know its author by again.
+    """Return the text with the caller marks by which bans recognize its author.
 
-    Reads an account only where a mailbox is banned.
+    Reads the author's account only if the site has banned a mailbox.
     """
     author, addresses, secret = text.author, [text.author.email], request.settings.secret
     is_member = author.id.startswith(author_ids.ACCOUNT)

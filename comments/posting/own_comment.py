@@ -1,7 +1,7 @@
-"""What authors do with their own comments: edit and retract.
+"""Edit and retract one's own comment.
 
-A comment belongs to whoever has its `author.id`. For guests that is the capability that their first
-post earned. The text is cleaned and rendered before the transaction, as for a new comment.
+A comment belongs to the caller with its `author.id`; a guest proves that with the token from their
+first post. The text is cleaned and rendered before the transaction, as for a new comment.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from comments.tree import changes, values, votes
 _NOBODY = classifier_verdicts.Sender()
 
 
-def edit(  # noqa: PLR0913 - who changes which comment, and from where
+def edit(  # noqa: PLR0913 - the comment, the change and the caller
     comment_id: str,
     *,
     author_id: str,
@@ -33,16 +33,16 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
 ) -> records.Comment:
     """Replace the text of one's own comment while the edit window is open.
 
-    The site's policy, rules and advisers see the new text too: it may be held again. `site` is the
-    one that the author may write on, None where that is not asked.
+    The site's policy, rules and classifiers screen the new text too, so it may be held again.
+    `site` is the only site that the caller may write on; None means any.
 
     Raises:
-        errors.BadInput: the body is refused.
+        errors.BadInput: the body is not valid.
         errors.NotFound: there is no such comment on the site, or it was retracted.
-        errors.Forbidden: it is somebody else's, or too old; its author is banned, or a rule of the
-            site refuses the text.
-        errors.Conflict: the discussion is read-only, or a moderator took the comment away.
-        errors.RevisionMismatch: it is no longer at `revision`.
+        errors.Forbidden: the comment is somebody else's or too old, its author is banned, or a rule
+            of the site refuses the text.
+        errors.Conflict: the discussion is read-only, or a moderator removed the comment.
+        errors.RevisionMismatch: the text is no longer that of `revision`.
     """
     cleaned = cleaning.clean_body(body)
     text = values.Text(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
@@ -54,7 +54,7 @@ def edit(  # noqa: PLR0913 - who changes which comment, and from where
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
             raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
-        # A repeat of an edit that was applied finds its own work; the revision moved with it.
+        # A repeat of an applied edit finds its own text, at a higher revision.
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
@@ -79,20 +79,20 @@ def retract(
     now: datetime,
     site: str | None = None,
 ) -> records.Comment:
-    """Take one's own comment back: its content and author are erased for good.
+    """Retract one's own comment: erase its content and author permanently.
 
     `site` is as for `edit`.
 
     Raises:
         errors.NotFound: there is no such comment on the site.
-        errors.Forbidden: it is somebody else's.
-        errors.RevisionMismatch: it is no longer at `revision`.
+        errors.Forbidden: the comment is somebody else's.
+        errors.RevisionMismatch: the text is no longer that of `revision`.
     """
 
     def check(comment: records.Comment) -> None:
         _check_site(comment, site)
         if comment.status is records.Status.RETRACTED:
-            return  # nothing left to protect; the author's id was erased with the rest
+            return  # nothing is left to protect; the author's id was erased with the rest
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 
@@ -111,9 +111,10 @@ def retract(
 
 
 def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Book]:
-    """The thread of a comment, and how its site is moderated, read before the transaction.
+    """Return a comment's thread and its site's rulebook, read before the transaction.
 
-    An edit must not wait for the thread's roots. What is not there is found missing later.
+    Reading the thread in the transaction would make edits conflict with new roots. If the comment
+    does not exist, the transaction finds that.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
@@ -130,7 +131,7 @@ def _erased(change: values.Change) -> records.Comment:
 
 
 def _check_site(comment: records.Comment, site: str | None) -> None:
-    # An account writes under one id on many sites; each of its tokens is of one of them.
+    # An account has one author id on many sites, but each of its tokens is for one site only.
     if site is not None and comment.site != site:
         raise errors.NotFound("comment", comment.id)
 
@@ -141,6 +142,6 @@ def _check_owner(comment: records.Comment, author_id: str) -> None:
 
 
 def _check_revision(comment: records.Comment, revision: int | None) -> None:
-    # Votes raise the revision too, and take nothing away from what the caller saw of the text.
+    # Votes increase the revision too, but they do not change the text that the caller saw.
     if revision is not None and not comment.has_text_of(revision):
         raise errors.RevisionMismatch(revision, comment.revision)

@@ -1,10 +1,9 @@
-"""Previews: a text as it would be stored, for writers who want to see it first.
+"""Preview a comment: render a text as it would be stored.
 
-A preview stores nothing and reads nothing, but it takes as much processor time as a post, and no
-proof of work. So each process limits how many it makes for one network within a minute. The limit
-is not shared between processes, because what it protects is the process's own time, and a write to
-the store for each preview would cost more than the preview. Previews also count towards the site's
-budget of the day.
+A preview stores and reads nothing, but it takes as much processor time as a post and requires no
+proof of work. Each process therefore limits the previews per network and minute. The limit is not
+shared between processes: it protects the process's own time, and a write to the store for each
+preview would cost more than the preview. Previews also count towards the site's daily budget.
 """
 
 import threading
@@ -19,11 +18,11 @@ from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
 _MINUTE = 60.0
-MOST_NETWORKS = 50_000  # counted in one minute, in about 8 MB; all others share one count
+MOST_NETWORKS = 50_000  # counted per minute, in about 8 MB; further ones share one count
 
 
 class Pace:
-    """How many previews each network got in this minute."""
+    """The number of previews of each network in the current minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -32,7 +31,7 @@ class Pace:
         self._made: dict[str, int] = {}
 
     def wait(self, network: str, most: int) -> int:
-        """Count one more, or return the seconds until there may be more; 0 if it was counted."""
+        """Count a preview and return 0, or return the seconds until another is allowed."""
         wider = ((network, 1), *client_networks.around(network))
         with self._lock:
             now = self._clock()
@@ -60,8 +59,8 @@ def render(body: str, request: SiteRequest) -> str:
     """Return the HTML that a comment of this body would be stored with.
 
     Raises:
-        errors.BadInput: the body is refused, as a post of it would be.
-        errors.TooMany: the network got too many previews, or the site's budget is spent.
+        errors.BadInput: the body is not valid; posting it would fail too.
+        errors.TooMany: the network had too many previews, or the site's budget is spent.
     """
     site, now, most = request.site, request.now, request.settings.previews_per_network
     budgets.check_previews(site, now=now)

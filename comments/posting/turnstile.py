@@ -1,15 +1,17 @@
-"""Turnstile: whether Cloudflare's check believes the browser that somebody posts from.
+"""Verify Turnstile tokens, by which Cloudflare vouches for the browser that sends a post.
 
-Owns the one question there is, `siteverify`, and what counts as a yes. It is asked while a reader
-waits, so it has a short time and no second attempt.
+Owns the request to `siteverify` and the interpretation of its response. The reader waits for it, so
+the time limit is short and there is no retry.
 
-What must stay true:
+Invariants:
 
-- A token is good for one post: Cloudflare takes each once. A repeat of the same post is known to it
-  by the post's id.
-- It was given on a page of the site, for a comment: `hostname` and `action` say so, or it is none.
-- Nothing of the reader is sent but the token: not his address, which Cloudflare can do without.
-- Who cannot be asked has not said no: what follows then is the site's to say (`Answer.UNKNOWN`).
+1. A token is valid for one post, because Cloudflare accepts each token once. Cloudflare recognizes
+   a repeat of the same post by an idempotency key made from the post's id.
+2. A token is accepted only if `hostname` and `action` in the response show that it was issued on a
+   page of the site, for a comment.
+3. Only the token is sent to Cloudflare and nothing else about the reader. The IP address is
+   optional and left out.
+4. A failed request is not a refusal (`Answer.UNKNOWN`); the site's settings decide what follows.
 """
 
 import enum
@@ -34,13 +36,13 @@ _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Flatthread",
 }
-# What is wrong with a token. Anything else is wrong with us, or with the service.
+# Error codes that concern the token. All others mean a fault of this server or of the service.
 _TOKENS_FAULT = {"missing-input-response", "invalid-input-response", "timeout-or-duplicate"}
 _OK, _SERVER_FAULT = 200, 500
 
 
 class Answer(enum.Enum):
-    """Whether a post may come from this browser."""
+    """Turnstile's answer about a token: valid, not valid, or unknown."""
 
     YES = enum.auto()
     NO = enum.auto()
@@ -48,7 +50,7 @@ class Answer(enum.Enum):
 
 
 class Account(NamedTuple):
-    """Where it is asked, with which secret, and for pages of which hosts."""
+    """The address to ask, the site's secret key, and the host names of the site's pages."""
 
     url: str
     secret: str
@@ -63,7 +65,7 @@ class _Said(msgspec.Struct, frozen=True):
 
 
 def verify(client: safe_http.Client, account: Account, token: str, post: str) -> Answer:
-    """Ask whether a token is good for a post, whose id `post` is. Never within a transaction."""
+    """Verify a token for the post with the id `post`. Do not call this in a transaction."""
     form = {
         "secret": account.secret,
         "response": token,
@@ -84,7 +86,7 @@ def verify(client: safe_http.Client, account: Account, token: str, post: str) ->
 
 
 def digest(token: str) -> bytes:
-    """What a token that was used is known by here."""
+    """Return the digest by which a used token is recognized."""
     return hashlib.sha256(token.encode()).digest()[:8]
 
 

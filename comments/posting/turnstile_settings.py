@@ -1,7 +1,7 @@
-"""Turnstiles: whether a site asks Turnstile about those who post, and with which keys.
+"""Change a site's Turnstile settings.
 
-Owns how its owner's words become what is stored with the site: the secret key is sealed, and stays
-what it was where none is given. What Turnstile is asked, and when, is the admission's.
+Turns the owner's input into the stored form: the secret key is stored encrypted, and an empty input
+keeps the stored key. `admission` decides when Turnstile is asked.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ _LONGEST = 200
 
 
 class Given(NamedTuple):
-    """What an owner gives. An empty key, secret or address is the one there is."""
+    """The owner's input. An empty key, secret or address keeps the stored one."""
 
     key: str
     secret: str
@@ -35,11 +35,11 @@ def set_up(
     now: datetime,
     noted: site_settings.Noted | None = None,
 ) -> records.Site:
-    """Take posts of a site with a token of Turnstile only.
+    """Require a Turnstile token for posts on a site.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: a key is missing or malformed, or the address is not good.
+        errors.BadInput: a key is missing or malformed, or the address cannot be used.
     """
     for name, text in (("key", given.key), ("secret", given.secret)):
         if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
@@ -68,7 +68,7 @@ def set_up(
 
 
 def renew(site: str, secret: str) -> bool:
-    """Seal the secret key of a site's Turnstile under the current `SECRET`; whether it was not.
+    """Encrypt a site's Turnstile secret under the current `SECRET`. Return whether that was needed.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -86,7 +86,7 @@ def renew(site: str, secret: str) -> bool:
 
 
 def remove(site: str, *, noted: site_settings.Noted | None = None) -> records.Site:
-    """Take posts of a site without a token.
+    """Stop requiring a Turnstile token for posts on a site.
 
     Raises:
         errors.NotFound: there is no such site.
