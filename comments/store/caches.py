@@ -1,15 +1,16 @@
-"""The one cache of this project: values by key in this process, bounded in size and in age.
+"""A cache: values by key in this process, bounded in size and in age.
 
-Owns nothing of what it holds. Values must never change once they are in: put another one instead.
+The values belong to the caller. A value must never change once it is in the cache: put a new one
+instead.
 
 Invariants:
 
-1. The sizes of all values, as their callers state them, add up to `most` at most. The least
-   recently used values leave first.
+1. The sizes of all values, as stated by their callers, add up to at most `most`. The least recently
+   used values are evicted first.
 2. A value older than `seconds` is never returned.
-3. A value that was read before a `drop` of any key is not put in after it, if the caller passes the
-   `drops` that it noted before reading. A process therefore never keeps a copy from before its own
-   change.
+3. If the caller notes `drops` before it reads a value and passes it to `keep`, the value is not
+   stored if any key was dropped in between. A process therefore never keeps a copy from before its
+   own change.
 4. Every method is safe for many threads: it holds the lock for a few dictionary steps.
 """
 
@@ -27,7 +28,7 @@ class Cache(Generic[K, V]):
     """Values by key.
 
     Args:
-        most: the sum of all sizes, in whatever unit the callers use.
+        most: the maximum sum of all sizes, in any unit that the callers agree on.
         seconds: how long a value may be used; None for as long as it fits.
     """
 
@@ -50,9 +51,9 @@ class Cache(Generic[K, V]):
         return self._drops
 
     def get(self, key: K, *, within: float | None = None) -> V | None:
-        """Return the value of a key; None if there is none that is young enough.
+        """Return the value of a key; None if there is no value or it is too old.
 
-        `within` asks for a younger one than the cache does: put in so many seconds ago at most.
+        `within` is a maximum age in seconds for this call, instead of the cache's own.
         """
         with self._lock:
             found = self._kept.get(key)
@@ -65,10 +66,10 @@ class Cache(Generic[K, V]):
             return found[0]
 
     def keep(self, key: K, value: V, size: int = 1, *, drops: int | None = None) -> None:
-        """Put in a value, unless it is larger than the cache.
+        """Store a value, unless it is larger than the cache.
 
-        `drops` is that of the cache before the value was read: if a key was dropped since, the
-        value may be from before the change that dropped it, and is not put in.
+        `drops` is the cache's `drops` before the value was read. If a key was dropped since, the
+        value may be from before the change that dropped it, and is not stored.
         """
         with self._lock:
             if drops not in {None, self._drops}:

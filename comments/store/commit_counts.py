@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from comments.store import per_process
 
-_SLOTS = 4096  # threads that share one only make each other's answers be asked for again
+_SLOTS = 4096  # threads that share a slot only invalidate each other's answers
 
 
 class CommitCounts:
@@ -22,8 +22,9 @@ class CommitCounts:
         self._counts = [0] * _SLOTS
 
     def note(self, threads: Iterable[str]) -> None:
-        """Note a commit that may have been applied to these threads."""
-        # Two at once must not become one: a reader may have noted the count between them.
+        """Count a commit that may have been applied to these threads."""
+        # Without the lock, two concurrent increments could become one, and a reader may have noted
+        # the count between them.
         with self._lock:
             for thread in threads:
                 self._counts[_slot(thread)] += 1

@@ -1,11 +1,11 @@
-"""A connection to a database, which the current thread is in, and how long it may ask.
+"""Connections to a database: the current thread's store, time-outs, retries and deadlines.
 
-Owns the calls to the store with their time-outs, retries and deadlines, the lines in which threads
-of one process wait for a row, and the guard of NDB's own calls.
+Owns the calls to the store, the row locks with which threads of one process take turns, and the
+check that refuses NDB's own calls.
 
-Reads are part of the thread's transaction, if it is in one. A transaction begins with its first
-read, which saves a call if that is a look-up. If the answer to it is lost, nobody knows the
-transaction's id to end it: its locks stand until the store lets go of them by itself.
+Reads are part of the current thread's transaction, if there is one. A transaction begins with its
+first read, which saves a call if that read is a lookup. If the answer to that read is lost, nobody
+knows the transaction's id and nobody can end it: its locks are held until the store expires it.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 T = TypeVar("T")
 
-# What a second try may mend. Bodies are safe to run twice, so "perhaps applied" belongs here too.
+# Errors that a retry may cure. Bodies are safe to run twice, so "perhaps applied" is one of them.
 TRANSIENT = (
     api.Aborted,
     api.ServiceUnavailable,
@@ -42,7 +42,7 @@ TRANSIENT = (
     api.DeadlineExceeded,
     api.ResourceExhausted,
     api.Cancelled,
-    # What was to be inserted is there: the body runs again, and looks.
+    # The entity to insert exists already: the body runs again and finds it.
     api.AlreadyExists,
 )
 _FIRST_PAUSE = 0.005
@@ -53,16 +53,16 @@ _Key = entity_types.Key.pb()
 _LookupRequest = rpc_types.LookupRequest.pb()
 _Begin = rpc_types.BeginTransactionRequest.pb()
 _Options = rpc_types.TransactionOptions.pb()
-_MOST_KEYS = 1000  # of one lookup (the service's limit)
+_MOST_KEYS = 1000  # in one lookup (the service's limit)
 _WHOLE = int(query_types.EntityResult.ResultType.FULL)
 
 
 class Transaction:
-    """A transaction that may not have begun yet, and what it is to write. `transactions` ends it.
+    """A transaction that may not have begun yet, and its writes. `transactions` ends it.
 
     Args:
         is_read_only: whether it reads one moment and writes nothing.
-        previous: the id of the attempt before this one, whose age it keeps; or nothing.
+        previous: the id of the previous attempt, whose age this one keeps; empty for the first.
     """
 
     def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
@@ -75,12 +75,12 @@ class Transaction:
         else:
             self.options.read_write.previous_transaction = previous
         self.mutations: list[Any] = []
-        # What is called when it is over, committed or not.
+        # Called when the transaction is over, committed or not.
         self.afterwards: list[Callable[[], None]] = []
 
 
 class _State(threading.local):
-    """What the current thread is inside of."""
+    """The current thread's store, deadline, transaction and usage."""
 
     store: "Store | None" = None
     end: float | None = None
@@ -94,10 +94,10 @@ state = _State()
 
 
 class _Lines:
-    """Where the threads of one process wait for a row that many of them want to write.
+    """Row locks: threads of one process take turns at a row that many of them want to write.
 
-    Transactions that meet abort one another, and the losers come back to meet again: standing in
-    line saves that work. There is one lock per name for as long as somebody holds or awaits it.
+    Transactions that conflict abort one another and conflict again when they retry; taking turns
+    avoids that work. A lock exists only while a thread holds it or waits for it.
     """
 
     def __init__(self) -> None:
@@ -106,9 +106,10 @@ class _Lines:
 
     @contextlib.contextmanager
     def wait(self, name: str, *, seconds: float) -> Iterator[None]:
-        """Take the line of `name`; without a name, or after `seconds`, go on without.
+        """Take the lock of `name`; without a name, or after `seconds`, go on without it.
 
-        Going on without the lock is safe: the line saves work, the transaction is what is right.
+        Going on without the lock is safe: it only saves work. The transaction guarantees
+        correctness.
         """
         if not name:
             yield
@@ -166,7 +167,7 @@ class Store:
 
     @contextlib.contextmanager
     def context(self) -> Iterator["Context"]:
-        """Enter the store for one request or command of the current thread; inside, it goes on."""
+        """Enter the store for one request or command. Nested calls of the thread reuse it."""
         if state.store is self:
             yield ndb.get_context()
             return
@@ -178,17 +179,17 @@ class Store:
                 state.store = None
 
     def request_fields(self) -> dict[str, str]:
-        """The project and database fields every request names."""
+        """Return the project and database fields that every request carries."""
         return {"project_id": self.project, "database_id": self.database}
 
     def partition(self) -> Any:
-        """The PartitionId of every key in this store."""
+        """Return the PartitionId of every key in this store."""
         return _Partition(
             project_id=self.project, database_id=self.database, namespace_id=self.namespace
         )
 
     def run_query(self, request: Any) -> Any:
-        """One RunQuery call with time-out and retries."""
+        """Make one RunQuery call, with a time-out and retries."""
         self._join(request)
         answer = patiently(lambda: self._run_query(request, timeout=timeout(self)), self)
         batch = answer.batch
@@ -199,14 +200,14 @@ class Store:
         return answer
 
     def key(self, *path: tuple[str, str]) -> Any:
-        """The key of an entity by its path of kinds and names."""
+        """Build an entity's key from its path of kinds and names."""
         key = _Key(partition_id=self._partition)
         for kind, name in path:
             key.path.add(kind=kind, name=name)
         return key
 
     def lookup(self, keys: Sequence[Any]) -> Iterator[Any]:
-        """Yield the entities that are there under these keys, in any order."""
+        """Yield the entities that exist under these keys, in any order."""
         opened, left = state.transaction, list(keys)
         while left:
             request = _LookupRequest(**self.request_fields(), keys=left[:_MOST_KEYS])
@@ -227,13 +228,13 @@ class Store:
         return answer
 
     def aggregate(self, request: Any) -> Any:
-        """One RunAggregationQuery call with time-out and retries."""
+        """Make one RunAggregationQuery call, with a time-out and retries."""
         self._join(request)
         state.reads += 1
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def _join(self, request: Any) -> None:
-        """Make a query part of the thread's transaction, and begin that first if need be."""
+        """Make a query part of the thread's transaction, which begins first if necessary."""
         opened = state.transaction
         if opened is None:
             return
@@ -243,7 +244,7 @@ class Store:
         request.read_options.transaction = opened.id
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
-        """Wait in this process's line for `name`."""
+        """Take this process's row lock `name`, waiting until the deadline at most."""
         left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
         return self._lines.wait(name, seconds=left)
 
@@ -257,7 +258,7 @@ def _call(channel: grpc.Channel, name: str) -> Any:
 
 
 def carried(step: Callable[[P], T]) -> Callable[[P], T]:
-    """The step, for other threads to take in the current store."""
+    """Wrap `step` so that other threads run it in the current store."""
     store = current()
 
     def run(argument: P) -> T:
@@ -268,26 +269,26 @@ def carried(step: Callable[[P], T]) -> Callable[[P], T]:
 
 
 def spent() -> tuple[int, int]:
-    """What this thread has read and written since it was asked last, as the service bills it."""
+    """Return the reads and writes of this thread since the last call, as the service bills them."""
     found = state.reads, state.writes
     state.reads = state.writes = 0
     return found
 
 
 def current() -> Store:
-    """The store that this thread is in."""
+    """Return the current thread's store."""
     if state.store is None:
         raise RuntimeError("enter `with store.context():` first")
     return state.store
 
 
 def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
-    """Bound everything inside by a deadline; an outer one stays."""
+    """Bound everything inside by a deadline. An outer deadline takes precedence."""
     return _Within(seconds)
 
 
 class _Within:
-    """Not a generator: every call to the store comes by here."""
+    """A class and not a generator, for speed: every call to the store passes through here."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -303,16 +304,16 @@ class _Within:
 
 
 def timeout(store: Store) -> float:
-    """Seconds the next RPC may take."""
+    """Return how many seconds the next RPC may take."""
     if state.end is None:
         return store.rpc_timeout
     return max(0.001, min(store.rpc_timeout, state.end - time.monotonic()))
 
 
 def patiently(attempt: Callable[[], T], store: Store) -> T:
-    """Try until it works, something permanent happens, or the deadline comes.
+    """Retry until the attempt succeeds, fails permanently, or the deadline passes.
 
-    Inside a transaction there is one try: what failed there has to start again from its begin.
+    Inside a transaction there is one attempt: after a failure the transaction has to start again.
     """
     with within(store.deadline):
         for tries in itertools.count():
@@ -329,7 +330,7 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
 
 
 def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
-    """An error as this package tells errors apart, whoever raised it."""
+    """Convert an error to the API exception by which this package tells errors apart."""
     if isinstance(error, api.GoogleAPICallError):
         return error
     translated: api.GoogleAPICallError = api.from_grpc_error(error)
@@ -337,7 +338,7 @@ def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallE
 
 
 def _pause(tries: int, error: Exception) -> None:
-    """Sleep a random while that grows, or give up where the deadline would pass."""
+    """Sleep for a random, growing pause, or give up if the deadline would pass."""
     pause = random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries))  # noqa: S311
     if state.end is not None and time.monotonic() + pause >= state.end:
         raise errors.Overloaded("the store did not answer in time") from error
@@ -345,13 +346,13 @@ def _pause(tries: int, error: Exception) -> None:
 
 
 def _refuse_inside() -> None:
-    """Raise if NDB calls inside a transaction, which would not be part of it."""
+    """Raise if NDB makes a call inside a transaction: the call would not be part of it."""
     if state.transaction is not None:
         raise errors.UnownedWrite("inside a transaction everything goes through datastore")
 
 
 def _refuse_unowned(request: Any) -> None:
-    """Raise if a commit that NDB makes holds an owned kind."""
+    """Raise if a commit made by NDB contains an owned kind."""
     for mutation in rpc_types.CommitRequest.pb(request).mutations:
         operation = mutation.WhichOneof("operation")
         value = getattr(mutation, operation)

@@ -1,11 +1,13 @@
-"""Who may read the data folder: the user that the service runs as, and perhaps a group.
+"""Permissions of the data folder: private to the service's user and, optionally, one group.
 
-Owns the permissions of everything below it: 0700 and 0600, or with `DATA_GROUP` 0750 and 0640 of
-that group, for backups. A new file is private from its first byte (the umask); what an older
-release or somebody else left readable is restricted at every start.
+Files have mode 0600 and folders 0700; with `DATA_GROUP`, for backups, 0640 and 0750 with that
+group. The umask makes a new file private from its first byte. Files that an older release or
+another program left readable are restricted at every start.
 
-What must stay true: nothing is opened here, see `emulator.storage.file_permissions`, and no link is
-followed.
+Invariants:
+
+1. This module opens no file, see `emulator.storage.file_permissions`.
+2. It follows no symbolic link.
 """
 
 import grp
@@ -16,23 +18,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _FILE, _FOLDER = 0o600, 0o700
-_GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # new files of a folder take its group
+_GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # setgid: new files inherit the folder's group
 _UMASK, _GROUP_UMASK = 0o077, 0o027
-_OURS = ("flatthread.db", "secret", "first-owner", "address")  # what names of our files begin with
+# how the names of our own files begin
+_OURS = ("flatthread.db", "secret", "first-owner", "address")
 
 _log = logging.getLogger("flatthread")
 
 
 def begin(group: str = "") -> None:
-    """Have this process make private files from now on."""
+    """Make every file that this process creates from now on private."""
     os.umask(_GROUP_UMASK if group else _UMASK)
 
 
 def protect(folder: Path, group: str = "") -> list[Path]:
-    """Restrict a data folder and what is in it; the paths where that was refused.
+    """Restrict a data folder and its contents. Return the paths that could not be restricted.
 
-    A folder that serves other purposes too keeps its permissions, and so do files in it that are
-    not ours: the log says so.
+    A folder that is used for other things too keeps its permissions, and so do files in it that the
+    service did not create. The log says so.
     """
     gid = grp.getgrnam(group).gr_gid if group else -1
     shared = _is_shared(folder)
@@ -67,14 +70,14 @@ def _ours(folder: Path) -> Iterator[Path]:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether a folder is plainly not the service's alone: a home, a root, a working directory."""
+    """Whether others plainly use the folder too: a home, root, working or sticky directory."""
     found = folder.resolve()
     is_sticky = bool(found.stat().st_mode & stat.S_ISVTX)
     return is_sticky or found in {Path.home().resolve(), Path.cwd().resolve(), Path(found.anchor)}
 
 
 def _restricted(path: Path, gid: int) -> bool:
-    """Whether a file or folder has its permissions now."""
+    """Restrict a file or folder; return whether it has the intended permissions now."""
     try:
         found = path.lstat()
         wanted = _wanted(found.st_mode, has_group=gid >= 0)
@@ -84,7 +87,7 @@ def _restricted(path: Path, gid: int) -> bool:
             os.chown(path, -1, gid, follow_symlinks=False)
         if stat.S_IMODE(found.st_mode) != wanted:
             path.chmod(wanted)
-    except FileNotFoundError:  # another process has removed it
+    except FileNotFoundError:  # removed by another process
         return True
     except OSError:
         return False
@@ -92,7 +95,7 @@ def _restricted(path: Path, gid: int) -> bool:
 
 
 def _wanted(mode: int, *, has_group: bool) -> int | None:
-    """The permissions that a file or folder is to have; None for links and everything else."""
+    """Return the intended mode of a file or folder; None for links and everything else."""
     if stat.S_ISDIR(mode):
         return _GROUP_FOLDER if has_group else _FOLDER
     if stat.S_ISREG(mode):

@@ -1,10 +1,10 @@
-"""Who may write what: each kind has one owner, who hands out what is to be written."""
+"""Ownership of kinds: each kind has one module that builds its writes."""
 
 import dataclasses
 
 from google.cloud import ndb
 
-# Which module may write a kind. Every kind that is not here is written by whoever owns its module.
+# The module that may write each kind. Other kinds are written by the module that handles them.
 OWNERS = {
     "Comment": "tree",
     "Vote": "votes",
@@ -45,11 +45,11 @@ OWNERS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Writes:
-    """What an owner wants put and deleted in the current transaction.
+    """What an owner wants to put and delete in the current transaction.
 
-    `insert` is what must not be there yet: if it is, nothing is stored and the body runs again,
-    which can tell that by `may_have_run` and look. `transactions.apply` refuses what belongs to
-    another owner.
+    `insert` holds entities that must not exist yet. If one exists, nothing is stored and the body
+    runs again; it learns that from `may_have_run` and looks the entity up. `transactions.apply`
+    refuses entities of other owners.
     """
 
     owner: str
@@ -59,5 +59,5 @@ class Writes:
 
     @property
     def keys(self) -> tuple[ndb.Key, ...]:
-        """The keys of all entities touched."""
+        """Return the keys of all entities written or deleted."""
         return (*(entity.key for entity in (*self.insert, *self.put)), *self.delete)

@@ -1,22 +1,22 @@
 """Reads: entities by key, queries and counts, in the current transaction if there is one.
 
-A store answers a query in batches, ends a batch where it likes (after 300 results, often sooner),
-and outside a transaction reads each batch as of a later moment. Rows that change between two
-batches then come twice or not at all.
+A store answers a query in batches and ends a batch where it likes (after 300 results, often
+sooner). Outside a transaction it reads each batch as of a later moment: a row that changes between
+two batches may come twice or not at all.
 
 Invariants:
 
-1. What `fetch` and `ask` yield is the state of one moment, however many batches it takes.
-2. An answer of one batch costs one call. This is nearly every answer, and every probe of a page
-   view that finds few rows.
+1. `fetch` and `ask` yield the state of one moment, however many batches it takes.
+2. An answer of one batch costs one call. Nearly every answer fits in one batch, including the probe
+   of a page view that finds few rows.
 3. A longer answer is read again from its start in a read-only transaction. That bills the first
-   batch twice, so a query with a limit above `_ONE_BATCH` whole entities starts in a transaction,
-   and a caller without a limit that expects as many uses `at_one_moment`. Going on from the first
-   batch at its `read_time` would bill nothing twice, but the embedded engine keeps no history to
-   read (`main.py`); a transaction is right on every store.
-4. `walk` alone streams batches of different moments. It is for walks over very many entities
-   whose consumer treats each one separately and reads it again before changing it.
-5. `count` is one call, so one moment. `get_multi`, `read` and `lookup` may take several calls: a
+   batch twice. A query with a limit above `_ONE_BATCH` whole entities therefore starts in a
+   transaction, and a caller that expects as many without a limit uses `at_one_moment`. Continuing
+   after the first batch at its `read_time` would bill nothing twice, but the embedded engine keeps
+   no history to read (`main.py`); a transaction is right on every store.
+4. Only `walk` streams batches of different moments. It is for scans over very many entities whose
+   consumer treats each entity separately and reads it again before changing it.
+5. `count` is one call and so one moment. `get_multi`, `read` and `lookup` may take several calls: a
    caller that needs one moment compares revisions or uses `at_one_moment`.
 """
 
@@ -34,19 +34,19 @@ from comments.store.wire import codec, queries
 Query = queries.Query
 Path = tuple[tuple[str, str], ...]  # kinds and names from the root to an entity
 Entity = entity_types.Entity.pb()
-_ONE_BATCH = 300  # results that a batch holds at most
+_ONE_BATCH = 300  # maximum results in a batch
 LONGEST = 240.0  # seconds for an answer of many batches; the service ends transactions at 270
 _RunQueryRequest = rpc_types.RunQueryRequest.pb()
 _AggregationRequest = rpc_types.RunAggregationQueryRequest.pb()
 
 
 def get(key: ndb.Key) -> Any:
-    """Read one entity, or None."""
+    """Read one entity; None if it does not exist."""
     return get_multi([key])[0]
 
 
 def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
-    """Read entities by key in one call; None where there is none."""
+    """Read entities by key in one call; None for each that does not exist."""
     return [
         None if stored is None else codec.row(key, stored)
         for key, stored in zip(keys, read(keys), strict=True)
@@ -54,7 +54,7 @@ def get_multi(keys: Sequence[ndb.Key]) -> list[Any]:
 
 
 def prepared(query: Query) -> Any:
-    """The request of a query for `ask`. It may be kept: making it takes as long as asking it."""
+    """Build a query's request for `ask`. Callers may keep it: building takes as long as asking."""
     store = connection.current()
     partition = store.partition()
     return _RunQueryRequest(
@@ -63,9 +63,9 @@ def prepared(query: Query) -> Any:
 
 
 def varied(request: Any, value: str) -> Any:
-    """A prepared request with another string in the first of its several conditions.
+    """Copy a prepared request with another string value in the first of its several conditions.
 
-    It takes a tenth of the time that `prepared` takes.
+    This takes a tenth of the time of `prepared`.
     """
     made = _RunQueryRequest()
     made.CopyFrom(request)
@@ -77,7 +77,7 @@ def varied(request: Any, value: str) -> Any:
 def fetch(query: Query) -> Iterator[Any]:
     """Yield the entities of a query as protobuf messages, in its order, all as of one moment.
 
-    Inside a transaction the query is part of it. Outside, all of the answer is in memory at once:
+    Inside a transaction the query is part of it. Outside, the whole answer is in memory at once:
     use `walk` for a query that may match hundreds of thousands of entities.
 
     Raises:
@@ -87,10 +87,10 @@ def fetch(query: Query) -> Iterator[Any]:
 
 
 def ask(request: Any) -> Iterator[Any]:
-    """Yield the entities of a prepared query, see `fetch`. The request stays as it is."""
+    """Yield the entities of a prepared query, see `fetch`. The request is not modified."""
     is_long, store = _is_long(request.query), connection.current()
     if connection.state.transaction is not None:
-        # The store writes the transaction's id into it.
+        # Copy it, because the store writes the transaction's id into it.
         yield from queries.results(copy.deepcopy(request), store.run_query)
         return
     if not is_long:
@@ -99,17 +99,17 @@ def ask(request: Any) -> Iterator[Any]:
             for result in batch.entity_results:
                 yield result.entity
             return
-    # The rest would be of a later moment than this batch: start again. Collect all of it before
-    # the transaction ends, because the caller may write, or ask no further, between two entities.
+    # The next batch would be of a later moment: start again. Collect all results before the
+    # transaction ends, because the caller may write, or stop, between two entities.
     with connection.within(LONGEST):
         found = transactions.snapshot(lambda: list(ask(request)))
     yield from found
 
 
 def _is_long(query: Any) -> bool:
-    """Whether a query asks for so many whole entities that its first batch is dear to read twice.
+    """Whether a query asks for so many whole entities that reading its first batch twice is costly.
 
-    Keys and projections are billed as one read for a batch.
+    Keys and projections are billed as one read per batch.
     """
     return query.limit.value > _ONE_BATCH and not query.projection
 
@@ -117,7 +117,7 @@ def _is_long(query: Any) -> bool:
 def walk(query: Query) -> Iterator[Any]:
     """Yield the entities of a query as protobuf messages, each batch as of its own moment.
 
-    An entity that changes during the walk may come twice or, if the change moves it in the query's
+    An entity that changes during the scan may come twice or, if the change moves it in the query's
     order, not at all. Inside a transaction this is `fetch`.
     """
     if connection.state.transaction is not None:
@@ -126,15 +126,15 @@ def walk(query: Query) -> Iterator[Any]:
 
 
 def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
-    """Yield the entities of a kind that have these names, as protobuf messages, in any order."""
+    """Yield the entities of a kind with these key names, as protobuf messages, in any order."""
     store = connection.current()
     return store.lookup([store.key((kind, name)) for name in names])
 
 
 def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
-    """Read entities by key as protobuf messages; None where there is none.
+    """Read entities by key as protobuf messages; None for each that does not exist.
 
-    A path will do for a key: NDB takes longer to make one than to be asked for its path.
+    A path serves as a key too, because building an NDB key is slow.
     """
     store = connection.current()
     paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]
@@ -147,7 +147,7 @@ def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
 
 
 def count(query: Query) -> int:
-    """How many entities a query matches, without reading them."""
+    """Count the entities that a query matches, without reading them."""
     store = connection.current()
     partition = store.partition()
     request = _AggregationRequest(**store.request_fields(), partition_id=partition)

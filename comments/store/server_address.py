@@ -1,9 +1,8 @@
-"""Where the server of a data folder answers, as the server itself noted it there.
+"""The address of the running server, noted in its data folder.
 
-Owns the file `address` in the data folder: a line with the URL on this machine and, where the
-server has one, a line with its public URL. Commands read it to print links that lead to the running
-server. A server that was killed leaves its note behind, so a noted address counts only while
-something answers there.
+Owns the file `address` in the data folder: one line with the local URL and, if the server has one,
+one line with its public URL. Commands read it to print links to the running server. A killed server
+leaves the file behind, so an address counts only while something answers there.
 """
 
 import contextlib
@@ -13,23 +12,23 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 _NAME = "address"
-_PATIENCE = 2.0  # seconds for a server of this machine to answer
+_PATIENCE = 2.0  # seconds for a local server to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:
     """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`.
 
-    People reach it at `public`, if that is given: it may refuse to be called by other names.
+    `public` is the URL under which people reach it; the server may refuse other host names.
     """
     own = folder / f"{_NAME}.{os.getpid()}"
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(f"{url}\n{public}\n")
-    # A rename appears whole or not at all, so nobody reads half an address.
+    # A rename is atomic, so no process reads half an address.
     own.replace(folder / _NAME)
 
 
 def find(folder: Path) -> str:
-    """Return the noted address, the public one if there is one; "" if no server answers there."""
+    """Return the noted address, preferably the public one; empty if no server answers there."""
     with contextlib.suppress(OSError, ValueError):
         url, *public = (folder / _NAME).read_text(encoding="ascii").split()
         return [url, *public][-1] if _answers(url) else ""

@@ -1,7 +1,7 @@
-"""Transactions: bodies that run until they commit once, and what they write.
+"""Transactions: run a body until it commits once, and collect its writes.
 
-NDB runs transactions too, in a call more and in ten times the processor time; its models stay, its
-transactions are not used.
+NDB has transactions too, but they take one call more and ten times the processor time. The project
+uses NDB's models and not its transactions.
 """
 
 import contextlib
@@ -30,13 +30,13 @@ _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
     """Run `body` in a read-write transaction until it commits once; return what it returned.
 
-    `body` may run several times, also after a commit of its own that was applied: it looks first
-    and recognises its own work. `line` names a row that many write at once: within one process
-    those transactions then take turns instead of aborting one another.
+    `body` may run several times, even after a commit of its own was applied: it first looks for
+    its own work and recognizes it. `line` names a row that many transactions write at once: within
+    one process those transactions then take turns instead of aborting one another.
 
-    Each attempt names the one before it. Of transactions that wait for each other the store gives
-    up the youngest, by its first attempt: so whoever came first is through in the end, however many
-    come after it.
+    Each attempt names the previous one. When transactions wait for each other, the store aborts
+    the youngest, by its first attempt. A transaction therefore commits in the end, however many
+    others start after it.
 
     Raises:
         errors.Overloaded: it did not commit before the deadline. It may have been applied.
@@ -88,14 +88,14 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
         raise
     finally:
         connection.state.transaction = None
-        # Also after a failure: the commit may have been applied.
+        # Even after a failure: the commit may have been applied.
         for each in opened.afterwards:
             each()
     return result
 
 
 def commit(opened: connection.Transaction) -> None:
-    """End a transaction and write. What neither read nor wrote makes no call."""
+    """Commit a transaction. One that neither read nor wrote makes no call."""
     store = connection.current()
     request = _Commit(**store.request_fields(), mode=_TRANSACTIONAL, mutations=opened.mutations)
     if opened.id:
@@ -108,7 +108,7 @@ def commit(opened: connection.Transaction) -> None:
 
 
 def _roll_back(opened: connection.Transaction) -> None:
-    """End a transaction and write nothing. It ends by itself if this is not answered."""
+    """Roll a transaction back. If the call fails, the transaction expires by itself."""
     if opened.id:
         store = connection.current()
         request = _Rollback(**store.request_fields(), transaction=opened.id)
@@ -118,7 +118,7 @@ def _roll_back(opened: connection.Transaction) -> None:
 
 
 def afterwards(call: Callable[[], None]) -> None:
-    """Call this when the current attempt of the transaction is over, committed or not."""
+    """Run `call` when the current attempt of the transaction is over, committed or not."""
     opened = connection.state.transaction
     if opened is None:
         raise RuntimeError("afterwards belongs inside datastore.transaction")
@@ -131,7 +131,7 @@ def may_have_run() -> bool:
 
 
 def apply(*changes: Writes) -> None:
-    """Put and delete what owners asked for, when the current transaction commits.
+    """Add the owners' puts and deletes to the current transaction's commit.
 
     Raises:
         errors.UnownedWrite: an entity is of a kind that belongs to another owner.
@@ -155,12 +155,12 @@ def apply(*changes: Writes) -> None:
             *(_Mutation(delete=store.key(*_owned(each.owner, key))) for key in each.delete),
         ]
     if threads:
-        # What was asked before the commit must not be used again after it.
+        # An answer from before the commit must not be reused after it.
         opened.afterwards.append(lambda: commit_counts.note(threads))
 
 
 def _owned(owner: str, key: ndb.Key) -> Any:
-    """The path of a key that this owner may write."""
+    """Return the path of a key that this owner may write."""
     path = key.pairs()
     kind = path[-1][0]  # `key.kind()` copies the whole path
     if OWNERS.get(kind, owner) != owner:

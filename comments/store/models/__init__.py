@@ -1,10 +1,9 @@
-"""The stored kinds, and how a stored row becomes a record.
+"""The stored kinds, their keys, and how a stored row becomes a record.
 
-Owns property names, key shapes and what is indexed. A module for each group of kinds; `conversion`
-turns rows into records.
-Property names, key names and the meaning of stored text are for ever: golden tests hold them.
-Only what a query filters or orders by is indexed, because each indexed property costs a row.
-
+Owns property names, key shapes and what is indexed, in one module for each group of kinds;
+`conversion` turns rows into records. Property names, key names and the meaning of stored text never
+change: golden tests check them. Only properties that a query filters or orders by are indexed,
+because each indexed property costs an index row.
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
     BucketDirectory, Bucket, Ranking
@@ -13,17 +12,17 @@ Only what a query filters or orders by is indexed, because each indexed property
               key: what the list is about
     FollowerMark, FollowerSegment
               keys below the list's: generation and id; generation, attempt and number.
-              A generation is ten digits, so that the order of names is that of numbers
+              A generation has ten digits, so names sort by generation
     Subscriber, Subscription
-              keys: digest of an address; kind and digest of what it is about, below it
+              keys: digest of an address; kind and digest of its subject, below the subscriber
     RateBucket
               key: purpose and slot
     Counter   key: "thread/{thread's key name}#{shard}", or "site/{site id}#0"
     Standing  key: "{site id}/{author's id}"
     Category  key: "{site id}/{category}"
-    Day       key: "{site id}/{category, or nothing}/{date}"
+    Day       key: "{site id}/{category, or empty}/{date}"
     Appearance
-              key: "{site id}/{category, or nothing}/{date, or nothing}/{author's id}"
+              key: "{site id}/{category, or empty}/{date, or empty}/{author's id}"
     Event     key: "{comment id}.{revision}"
     Message   key: "{event id}/{channel}/{recipient}"
     Usage     key: "{site id, or *}/{date}"
@@ -32,7 +31,7 @@ Only what a query filters or orders by is indexed, because each indexed property
     VotesDue  key: comment id
     SiteHooks key: site id
     Account   key: 128 random bits, base32, lower case
-    Identity  key: "{provider}:{who, there}", see accounts/identities.py
+    Identity  key: "{provider}:{subject}", see accounts/identities.py
     Session   key: digest of its token, below its account's
     Ticket    key: digest of its token
     SiteKeys  key: site id

@@ -1,7 +1,7 @@
-"""People who sign in: their accounts, what leads to one, their sessions, one-time tickets.
+"""People who sign in: accounts, their identities, sessions and one-time links; kinds and keys.
 
-And who may say that somebody is who he says: keys of sites, and providers. Kinds and keys; written
-by `accounts` only, and drawn there.
+Also the sources that may vouch for a person: site keys and OpenID Connect providers. Only
+`accounts` writes these kinds, and describes them.
 """
 
 from datetime import UTC
@@ -12,11 +12,11 @@ from comments.store.models import schema
 
 
 class Account(schema.Kind):
-    """Somebody. `address` and `totp` are sealed, `password` is a hash, empty for none.
+    """A person who signs in. `address` and `totp` are encrypted; `password` is a hash, or empty.
 
-    `grants` are roles, each as "{role} {site}"; who has one is `staff`. `identities` are the key
-    names of what leads here. `epoch` is random: whoever changes it ends all sessions and tokens.
-    `reset` is the mark of the one reset link that works; empty for none.
+    `grants` are roles, each as "{role} {site}"; an account with any role is `staff`. `identities`
+    are the key names of the Identity rows of this account. `epoch` is random: changing it ends all
+    sessions and tokens. `reset` is the mark of the only reset link that works; empty for none.
     """
 
     name = schema.TextProperty(required=True)
@@ -34,13 +34,13 @@ class Account(schema.Kind):
 
 
 class Identity(schema.Kind):
-    """What leads to an account: a name, an address, somebody at a provider. Never two accounts."""
+    """A name, address or provider's user that leads to an account, and never to two."""
 
     account = schema.TextProperty(required=True)
 
 
 class Session(schema.Kind):
-    """One browser in which somebody is signed in. `epoch` is the account's of then."""
+    """One browser in which an account is signed in. `epoch` is the account's at sign-in."""
 
     epoch = schema.TextProperty(required=True)
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -48,7 +48,7 @@ class Session(schema.Kind):
 
 
 class Ticket(schema.Kind):
-    """What may be done once by whoever holds its token. `used` says by which attempt it was."""
+    """A one-time link: its token allows one action. `used` is the attempt that used it."""
 
     purpose = schema.TextProperty(required=True)
     content = schema.TextProperty(default="")
@@ -57,42 +57,37 @@ class Ticket(schema.Kind):
 
 
 class SiteKeys(schema.Kind):
-    """The keys with which a site signs who its readers are, as JSON."""
+    """The keys with which a site signs its readers' identities, as JSON."""
 
     keys = schema.TextProperty(default="[]")
 
 
 class Providers(schema.Kind):
-    """The OpenID Connect providers that this service knows, as JSON."""
+    """The OpenID Connect providers of this service, as JSON."""
 
     providers = schema.TextProperty(default="[]")
 
 
 def providers_key() -> ndb.Key:
-    """The key of the one row of providers."""
+    """Return the key of the only Providers row."""
     return ndb.Key(Providers, "service")
 
 
 def site_keys_key(site: str) -> ndb.Key:
-    """The key of a site's keys."""
     return ndb.Key(SiteKeys, site)
 
 
 def account_key(account: str) -> ndb.Key:
-    """The key of an account."""
     return ndb.Key(Account, account)
 
 
 def identity_key(name: str) -> ndb.Key:
-    """The key of what leads to an account."""
     return ndb.Key(Identity, name)
 
 
 def session_key(account: str, name: str) -> ndb.Key:
-    """The key of a session, below its account's."""
     return ndb.Key(Session, name, parent=account_key(account))
 
 
 def ticket_key(name: str) -> ndb.Key:
-    """The key of a ticket."""
     return ndb.Key(Ticket, name)

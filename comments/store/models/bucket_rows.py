@@ -1,4 +1,4 @@
-"""What a folded thread is read from: its directory, buckets and rankings, and their keys."""
+"""The kinds that a compacted thread is read from: directory, buckets, rankings; and their keys."""
 
 from datetime import UTC
 from typing import Any
@@ -11,11 +11,12 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
 class BucketDirectory(schema.Kind):
-    """The directory of a thread's buckets. Written by `compactor` only, drawn in `buckets`.
+    """The directory of a thread's buckets. Only `compactor` writes it; `buckets` describes it.
 
-    `version` is the token of the attempt that wrote it. A directory too large for one entity goes
-    on in Bucket entities, `parts`. `head` is the thread's first page, drawn in `heads`; rows of
-    older releases have none. `due` is when the first of the rankings that it replaced may go.
+    `version` is the token of the attempt that wrote it. A directory too large for one entity
+    continues in Bucket entities, `parts`. `head` is the thread's first page, described in
+    `first_page`; rows of older releases have none. `due` is when the first of the rankings that it
+    replaced may be deleted.
     """
 
     version = schema.TextProperty(required=True)
@@ -26,43 +27,42 @@ class BucketDirectory(schema.Kind):
 
 
 class Bucket(schema.Kind):
-    """A run of a thread as readers get it, written once. Drawn in `buckets`."""
+    """A run of a thread's comments as readers get them, written once. `buckets` describes it."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 class Ranking(schema.Kind):
-    """Discussions by their votes, written once. Drawn in `ranking`."""
+    """Discussions ordered by their votes, written once. `ranking` describes it."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """The key of a ranking; `key` is its attempt."""
+    """Return the key of a ranking; `key` is its attempt."""
     return ndb.Key(Ranking, key, parent=thread_key(name))
 
 
 def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
-    """The path of a thread's directory, for those who read it without NDB."""
+    """Return the path of a thread's directory, for callers that read it without NDB."""
     return ("Thread", thread_key_name(name)), ("BucketDirectory", "current")
 
 
 def directory_key(name: records.ThreadName) -> ndb.Key:
-    """The key of a thread's directory."""
     return ndb.Key(BucketDirectory, "current", parent=thread_key(name))
 
 
 def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
-    """The path of a bucket; `key` is its attempt and number."""
+    """Return the path of a bucket; `key` is its attempt and number."""
     return ("Thread", thread_key_name(name)), ("Bucket", key)
 
 
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """The key of a bucket."""
+    """Return the key of a bucket; `key` is its attempt and number."""
     return ndb.Key(Bucket, key, parent=thread_key(name))
 
 
 def content(message: Any) -> bytes:
-    """The content of a directory or a bucket that was read as a message."""
+    """Return the content of a directory or a bucket that was read as a message."""
     stored: bytes = message.properties["content"].blob_value
     return stored

@@ -1,4 +1,4 @@
-"""Sites, threads and comments: the kinds that a discussion consists of, and their keys."""
+"""Sites, threads and comments: the kinds that make up a discussion, and their keys."""
 
 import hashlib
 from datetime import UTC
@@ -9,13 +9,13 @@ from comments.domain import records
 from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
-# Key names hold 1,500 bytes (Datastore's limit); the thread's name is also in every index row of
-# its comments, so long ids become a digest well before that.
+# A key name holds at most 1,500 bytes (Datastore's limit). The thread's name is also in every index
+# row of its comments, so a long id becomes a digest well before that.
 _LONGEST_PLAIN_ID = 500
 
 
 class Site(schema.Kind):
-    """One website and the scheme its hashes are written in."""
+    """One website, and the scheme of its sort hashes."""
 
     origins = schema.TextProperty(repeated=True)
     digits = schema.TextProperty(required=True)
@@ -33,13 +33,13 @@ class Site(schema.Kind):
 
 
 class Thread(schema.Kind):
-    """A discussion. `child_count` is the counter its roots are numbered from.
+    """A discussion. `child_count` is the counter that numbers its roots.
 
-    `shards` is over how many Counter rows its counters are spread. `filed` is how often its
-    `categories` were changed. `policy` goes before the site's; empty for that one. `title`, `url`
-    and `categories` are what readers get. `named_by` is the comment that brought them and
-    `named_at` when that was created; "" while no approved comment did, None in rows of releases
-    that did not store it (`naming`). `own` lists the fields that a moderator set.
+    `shards` is the number of Counter rows that hold its counters. `filed` counts the changes of its
+    `categories`. `policy` overrides the site's; it is empty where the site's applies. Readers get
+    `title`, `url` and `categories`. `named_by` is the comment that set them and `named_at` the time
+    of its creation; `named_by` is "" while no approved comment set them, and None in rows of
+    releases that did not store it (`naming`). `own` lists the fields that a moderator set.
     """
 
     site = schema.StringProperty(required=True)
@@ -59,18 +59,27 @@ class Thread(schema.Kind):
 
 
 class Comment(schema.Kind):
-    """One comment. `thread` is its Thread's key name. Written by `tree` only.
+    """One comment. `thread` is its Thread's key name. Only `tree` writes it.
 
-    `categories` are those it is counted in: its thread's, but while a change of them goes on.
-    `text_revision` is the revision its text came with, where votes have raised it since; else it
-    is not there. Of the votes `up` and `down`, `cast_up` and `cast_down` are Vote entities; the
-    others were imported. `rule` and `why` say how it came to its status, `stood` what it was
-    before, and `judged` when that was decided. `fold_by` is when a folding is to have taken in a
-    row that is `unfolded`; None for others. `came_from` is the mark of a guest's network,
-    sealed, for bans (`caller_marks`). `origin` stands for the network of a newcomer's post
-    that may be repeated: a keyed hash that also covers the comment (`posting`). `brought` is
-    what it said of its thread, as JSON [title, url, categories]; None in rows of releases that did
-    not store it.
+    Tree and compaction: `categories` are those it is counted in, which are its thread's except
+    while a change of them is in progress. `unfolded` flags a change that no directory has taken in
+    yet, and `fold_by` is when compaction has to take it in; None for rows without the flag.
+    `shelved`: the directory held it as listed when the flag was last cleared. `rewrites`: a bucket
+    may hold something that this change took away. `moved`: buckets may hold it at another hash.
+
+    Text: `text_revision` is the revision of its text, if votes have raised `revision` since; else
+    None. `brought` is what it said of its thread, as JSON [title, url, categories]; None in rows of
+    releases that did not store it.
+
+    Votes: of `up` and `down`, `cast_up` and `cast_down` are Vote entities; the others were
+    imported.
+
+    Moderation: `rule` and `why` are the reason for its status, `stood` is the status before that,
+    and `judged` the time of the decision.
+
+    Author: `came_from` is the mark of a guest's network, encrypted, for bans (`caller_marks`).
+    `origin` is set for the post of a new guest that may be repeated: a keyed hash of the network
+    and the comment's id (`posting`).
     """
 
     site = schema.StringProperty(required=True)
@@ -122,22 +131,23 @@ class Comment(schema.Kind):
 
 
 def site_key(site: str) -> ndb.Key:
-    """The key of a site."""
     return ndb.Key(Site, site)
 
 
 def thread_key(name: records.ThreadName) -> ndb.Key:
-    """The key of a thread."""
     return ndb.Key(Thread, thread_key_name(name))
 
 
 def thread_key_of(key_name: str) -> ndb.Key:
-    """The key of the thread that comments name by this key name."""
+    """Return the key of a thread by its key name, which is a comment's property `thread`."""
     return ndb.Key(Thread, key_name)
 
 
 def thread_key_name(name: records.ThreadName) -> str:
-    """The key name of a thread. Site ids hold neither "/" nor "#", so no two threads share one."""
+    """Return the key name of a thread.
+
+    Site ids contain neither "/" nor "#", so no two threads share a key name.
+    """
     encoded = name.id.encode()
     if len(encoded) > _LONGEST_PLAIN_ID:
         return f"{name.site}#{hashlib.sha256(encoded).hexdigest()}"
@@ -145,15 +155,14 @@ def thread_key_name(name: records.ThreadName) -> str:
 
 
 def comment_key(comment_id: str) -> ndb.Key:
-    """The key of a comment."""
     return ndb.Key(Comment, comment_id)
 
 
 def comment_id(digest: bytes) -> str:
-    """Write the first 128 bits of a digest, or of randomness, as a comment id (26 characters)."""
+    """Encode the first 128 bits of a digest or random bytes as a comment id (26 characters)."""
     return keyed_hashes.text(digest)
 
 
 def is_comment_id(text: str) -> bool:
-    """Whether `text` has the shape of a comment id; anything else cannot be one."""
+    """Whether `text` has the form of a comment id. Any other text cannot be one."""
     return len(text) == 26 and all("a" <= c <= "z" or "2" <= c <= "7" for c in text)  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Stored rows as records: of NDB, and of the generated protobuf classes. Times are in UTC."""
+"""Stored rows as records, from NDB's models and from protobuf messages. Times are in UTC."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def comment_state(row: Comment) -> counting.State:
-    """A stored comment as far as counters know it."""
+    """Return what the counters need of a stored comment."""
     return counting.State(
         site=row.site,
         thread=row.thread,
@@ -27,7 +27,7 @@ def comment_state(row: Comment) -> counting.State:
 
 
 def state_from_message(entity: Any) -> counting.State:
-    """A comment as counters know it, straight from its protobuf message."""
+    """Return what the counters need of a comment, straight from its protobuf message."""
     values = entity.properties
     return counting.State(
         site=values["site"].string_value,
@@ -43,18 +43,17 @@ def state_from_message(entity: Any) -> counting.State:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """The texts of a repeated property of a message."""
+    """Return the texts of a repeated property of a message."""
     return tuple(each.string_value for each in value.array_value.values)
 
 
 def parent_id(row: Comment) -> str | None:
-    """The id of a comment's parent in the tree; None for a root."""
+    """Return the id of a comment's parent in the tree; None for a root."""
     parent: str | None = row.parent
     return parent
 
 
 def site_record(row: Site) -> records.Site:
-    """A stored site as a record."""
     return records.Site(
         id=row.key.id(),
         origins=tuple(row.origins),
@@ -73,7 +72,6 @@ def site_record(row: Site) -> records.Site:
 
 
 def thread_record(row: Thread) -> records.Thread:
-    """A stored thread as a record."""
     return records.Thread(
         name=records.ThreadName(row.site, row.thread),
         title=row.title,
@@ -89,7 +87,6 @@ def thread_record(row: Thread) -> records.Thread:
 
 
 def comment_record(row: Comment) -> records.Comment:
-    """A stored comment as a record."""
     edited: datetime | None = row.edited
     changed: datetime | None = row.changed
     return records.Comment(
@@ -123,7 +120,7 @@ def comment_record(row: Comment) -> records.Comment:
 
 
 def case_record(row: Comment) -> records.Case:
-    """A stored comment as its moderators see it."""
+    """Convert a stored comment to what moderators see of it."""
     return records.Case(
         comment=comment_record(row),
         rule=row.rule or "",
@@ -135,7 +132,7 @@ def case_record(row: Comment) -> records.Case:
 
 
 def comment_from_message(entity: Any) -> records.Comment:
-    """A comment as a record, straight from its protobuf message (the bulk read path)."""
+    """Convert a comment's protobuf message to a record (the bulk read path)."""
     values = entity.properties
     edited, changed = values["edited"], values["changed"]
     return records.Comment(
@@ -173,7 +170,7 @@ def comment_from_message(entity: Any) -> records.Comment:
 
 
 def case_from_message(entity: Any) -> records.Case:
-    """A comment as its moderators see it, straight from its protobuf message."""
+    """Convert a comment's protobuf message to what moderators see of it."""
     values = entity.properties
     stood = values["stood"].string_value
     return records.Case(
@@ -187,24 +184,24 @@ def case_from_message(entity: Any) -> records.Case:
 
 
 def plain(moment: datetime) -> datetime:
-    """The moment without the nanoseconds class that NDB reads it as, which is no JSON value."""
+    """Convert NDB's datetime with nanoseconds, which JSON cannot encode, to a plain one."""
     return datetime.combine(moment.date(), moment.time(), UTC)
 
 
 def plain_or_none(moment: datetime | None) -> datetime | None:
-    """The moment as `plain` makes it; None for none."""
+    """Apply `plain` to a moment; None for None."""
     return None if moment is None else plain(moment)
 
 
 def projected_time(value: Any) -> datetime | None:
-    """A moment as projections hold it, where it is microseconds; None for none."""
+    """Return a moment from a projection, which holds microseconds; None if there is none."""
     if value.WhichOneof("value_type") != "integer_value":
         return None
     return _EPOCH + timedelta(microseconds=value.integer_value)
 
 
 def stored_time(message: Any, name: str) -> datetime | None:
-    """A moment of an entity as a message; None for none, and where it was stored without it."""
+    """Return a moment of an entity's message; None if it is null or the property is missing."""
     return _time_or_none(message.properties[name]) if name in message.properties else None
 
 

@@ -1,7 +1,7 @@
-"""Counters, and the rows of authors and days that are counted in: kinds, keys, rows, numbers.
+"""Counters, and the rows that count per author, category and day: kinds, keys and numbers.
 
-`numbers` of a row is a JSON object, names to numbers, whoever counted them: the transaction of a
-change, an event, or a recount.
+`numbers` of a row is a JSON object from names to numbers, whether a change's transaction, an event
+or a recount counted them.
 """
 
 import hashlib
@@ -20,12 +20,11 @@ Numbers = dict[str, int]
 
 
 class Counter(schema.Kind):
-    """One shard of the numbers of a scope. Written by `tallies` only.
+    """One shard of the numbers of a scope. Only `counters` writes it.
 
-    `numbers` is a JSON object, names to numbers. `shards` tells readers how many there are;
-    it stands in the first, as `mended` does, how often a recount added to it. `site` is whose
-    thread it counts, empty for the site's own numbers. `lately` is how many posts it took since
-    `began`, where there is a limit.
+    `shards`, in the first shard only, tells readers how many there are; so does `mended`, how often
+    a recount added to it. `site` is the site of the thread that it counts, empty for the site's own
+    numbers. `lately` is how many posts this shard took since `began`, if there is a limit.
     """
 
     scope = schema.StringProperty(required=True)
@@ -38,9 +37,9 @@ class Counter(schema.Kind):
 
 
 class Usage(schema.Kind):
-    """What a website used on a day. Written by `usage` only, and drawn there.
+    """What a website used on a day. Only `usage` writes and describes it.
 
-    `mark` is that of the last one who added to it.
+    `mark` identifies the last flush that added to it.
     """
 
     reads = schema.IntegerProperty(indexed=False, default=0)
@@ -52,17 +51,18 @@ class Usage(schema.Kind):
 
 
 class Participation(schema.Kind):
-    """An author in a thread. Written by `tallies` only. `author` is `author_name`."""
+    """An author in a thread. Only `counters` writes it. `author` is an `author_name`."""
 
     author = schema.StringProperty(required=True)
     numbers = schema.TextProperty(default="")
 
 
 class Standing(schema.Kind):
-    """An author on a website. Written by `tallies` only. `score` is that of `numbers`.
+    """An author on a website. Only `counters` writes it. `score` is that of `numbers`.
 
-    `takes_part` while he has an approved comment there. `alias` orders those of one score, as the
-    id would, which no cursor may show. `comment` is one of his, to tell his name by.
+    `takes_part` is true while the author has an approved comment there. `alias` orders authors of
+    the same score in place of the author's id, which no cursor may show. `comment` is one of their
+    comments, from which their name is read.
     """
 
     site = schema.StringProperty(required=True)
@@ -74,15 +74,15 @@ class Standing(schema.Kind):
 
 
 class Category(schema.Kind):
-    """The numbers of a category of a website. Written by `tallies` only."""
+    """The numbers of a category of a website. Only `counters` writes it."""
 
     numbers = schema.TextProperty(default="")
 
 
 class Day(schema.Kind):
-    """The numbers of a day on a website or in a category of it. Written by `tallies` only.
+    """The numbers of a day on a website, or in one of its categories. Only `counters` writes it.
 
-    `entry` is "{site id}/{date}/{category, or nothing}": the order of a report over categories.
+    `entry` is "{site id}/{date}/{category, or empty}": the order of a report over categories.
     """
 
     entry = schema.StringProperty(required=True)
@@ -90,9 +90,9 @@ class Day(schema.Kind):
 
 
 class Appearance(schema.Kind):
-    """An author with approved comments in a category or on a day. Written by `tallies` only.
+    """An author with approved comments in a category or on a day. Only `counters` writes it.
 
-    `author` is `author_name`; `day` a date, or empty for ever.
+    `author` is an `author_name`; `day` is a date, or empty for all time.
     """
 
     author = schema.StringProperty(required=True)
@@ -101,32 +101,32 @@ class Appearance(schema.Kind):
 
 
 def author_name(site: str, author: str) -> str:
-    """An author of a website as one text. Site ids hold no "/"."""
+    """Return an author of a website as one text. Site ids contain no "/"."""
     return f"{site}/{author}"
 
 
 def usage_key(site: str, day: str) -> ndb.Key:
-    """The key of what a website used on a day."""
+    """Return the key of a website's usage on a day."""
     return ndb.Key(Usage, f"{site}/{day}")
 
 
 def site_counter_key(site: str) -> ndb.Key:
-    """The key of a website's counters."""
+    """Return the key of a website's counter."""
     return ndb.Key(Counter, f"site/{site}#0")
 
 
 def standing_key(site: str, author: str) -> ndb.Key:
-    """The key of the row of an author on a website."""
+    """Return the key of an author's row on a website."""
     return ndb.Key(Standing, author_name(site, author))
 
 
 def standing_alias(site: str, author: str) -> str:
-    """What stands for an author of a website where his id must not be seen."""
+    """Return an author's alias on a website, for where their id must not be seen."""
     return hashlib.sha256(author_name(site, author).encode()).hexdigest()[:32]
 
 
 def statistics_key(scope: counting.Scope) -> ndb.Key:
-    """The key of the row of a category, of a day, or of an author there."""
+    """Return the key of the row of a category, of a day, or of an author in one."""
     if scope.author:
         parts = (scope.place, scope.category, scope.day, scope.author)
         return ndb.Key(Appearance, "/".join(parts))
@@ -136,12 +136,15 @@ def statistics_key(scope: counting.Scope) -> ndb.Key:
 
 
 def day_entry(scope: counting.Scope) -> str:
-    """A day's place in a report over all categories of a website."""
+    """Return a day's position in a report over all categories of a website."""
     return f"{scope.place}/{scope.day}/{scope.category}"
 
 
 def statistics_scope(kind: str, name: str) -> counting.Scope:
-    """What a row of those kinds counts, by its key's name. Site ids and categories hold no "/"."""
+    """Return the scope of a Category, Day or Appearance row, by its key name.
+
+    Site ids and categories contain no "/".
+    """
     if kind == "Category":
         return counting.category_scope(*name.split("/", 1))
     if kind == "Day":
@@ -154,22 +157,22 @@ def statistics_scope(kind: str, name: str) -> counting.Scope:
 
 
 def thread_counter_name(thread: str, shard: int) -> str:
-    """The key name of a shard of a thread's counters, by the thread's; without NDB, for many."""
+    """Return the key name of a shard of a thread's counters, by the thread's key name."""
     return f"thread/{thread}#{shard}"
 
 
 def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
-    """The key of a shard of a thread's counters."""
+    """Return the key of a shard of a thread's counters."""
     return thread_counter_key_of(thread_key_name(name), shard)
 
 
 def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
-    """The same, by the thread's key name."""
+    """Return the key of a shard of a thread's counters, by the thread's key name."""
     return ndb.Key(Counter, thread_counter_name(thread, shard))
 
 
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
-    """The key of the row of an author in a thread."""
+    """Return the key of an author's row in a thread."""
     return ndb.Key(Participation, author, parent=thread_key(name))
 
 
@@ -177,22 +180,20 @@ _Row = Counter | Participation | Standing | Category | Day | Appearance
 
 
 def numbers_of(row: _Row | None) -> Numbers:
-    """The numbers of a row, or none."""
+    """Return the numbers of a row; empty if there is no row."""
     return {} if row is None else decoded(row.numbers)
 
 
 def encoded(numbers: Mapping[str, int]) -> str:
-    """Numbers as they are stored."""
     return msgspec.json.encode(numbers, order="sorted").decode()
 
 
 def decoded(text: str) -> Numbers:
-    """Numbers as they are counted."""
     return msgspec.json.decode(text, type=Numbers) if text else {}
 
 
 def thread_counter(name: records.ThreadName, shard: int) -> Counter:
-    """A shard of a thread that has no numbers yet."""
+    """Make a shard of a thread's counters without numbers."""
     key = thread_counter_key(name, shard)
     scope = f"thread/{thread_key_name(name)}"
     return Counter(key=key, scope=scope, site=name.site)
@@ -201,25 +202,23 @@ def thread_counter(name: records.ThreadName, shard: int) -> Counter:
 def participation(
     key: ndb.Key, site: str, author: str, numbers: Mapping[str, int]
 ) -> Participation:
-    """The row of an author in a thread."""
     row = Participation(key=key, author=author_name(site, author))
     row.numbers = encoded(numbers)
     return row
 
 
 def with_numbers(row: Counter, numbers: Mapping[str, int]) -> Counter:
-    """The row with other numbers."""
     row.numbers = encoded(numbers)
     return row
 
 
 def names(sums: Mapping[counting.Key, int]) -> Numbers:
-    """What is added to one scope, by the name of the number alone."""
+    """Key the sums of one scope by the name of the number alone."""
     return {key.name: number for key, number in sums.items()}
 
 
 def scope_key(scope: counting.Scope) -> ndb.Key:
-    """The key of the row of a scope that is counted from events."""
+    """Return the key of the row of a scope that is counted from events."""
     if scope.kind == "site":
         return site_counter_key(scope.place)
     if scope.kind == "author":
@@ -228,14 +227,14 @@ def scope_key(scope: counting.Scope) -> ndb.Key:
 
 
 def author_row(scope: counting.Scope, numbers: Numbers, comment: str) -> ndb.Model:
-    """The row of an author on a website, in a category or on a day."""
+    """Make the row of an author on a website, in a category or on a day."""
     if scope.kind == "author":
         return standing(scope.place, scope.author, numbers, comment)
     return statistics(scope, numbers)
 
 
 def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
-    """The row of a category, of a day, or of an author there."""
+    """Make the row of a category, of a day, or of an author in one."""
     key, text = statistics_key(scope), encoded(numbers)
     if scope.author:
         author = author_name(scope.place, scope.author)
@@ -246,12 +245,12 @@ def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
 
 
 def site_counter(site: str) -> Counter:
-    """The Counter of a website that has no numbers yet."""
+    """Make a website's Counter without numbers."""
     return Counter(key=site_counter_key(site), scope=f"site/{site}")
 
 
 def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> Standing:
-    """The row of an author on a website, and a comment of his."""
+    """Make an author's row on a website. `comment` is one of their comments."""
     return Standing(
         key=standing_key(site, author),
         site=site,

@@ -1,4 +1,4 @@
-"""What waits to be done or told, and how often something may be asked: kinds and keys."""
+"""Events, messages, jobs, webhooks and rate limits: kinds and keys."""
 
 from datetime import UTC
 
@@ -8,7 +8,7 @@ from comments.store.models import schema
 
 
 class RateBucket(schema.Kind):
-    """How often something happened lately. Written by `limits` only, and drawn there."""
+    """How often something happened lately. Only `rate_limits` writes and describes it."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = schema.IntegerProperty(indexed=False, default=0)
@@ -17,7 +17,7 @@ class RateBucket(schema.Kind):
 
 
 class Event(schema.Kind):
-    """Something that happened to a comment. Written by `outbox` only, and drawn there."""
+    """Something that happened to a comment. Only `outbox` writes and describes it."""
 
     kind = schema.TextProperty(required=True)
     changes = schema.TextProperty(required=True)
@@ -32,7 +32,7 @@ class Event(schema.Kind):
 
 
 class Message(schema.Kind):
-    """Something to be told to somebody outside. Written by `messages` only, and drawn there."""
+    """A message to a recipient outside. Only `message_queue` writes and describes it."""
 
     queue = schema.StringProperty(required=True)
     content = schema.TextProperty(required=True)
@@ -45,37 +45,36 @@ class Message(schema.Kind):
 
 
 class Job(schema.Kind):
-    """How far a long work came. `position` is where it goes on, in its own terms."""
+    """The progress of a long job. `position` is where it continues, in the job's own form."""
 
     position = schema.TextProperty(required=True)
 
 
 def rate_bucket_key(name: str) -> ndb.Key:
-    """The key of a bucket: its purpose and slot."""
+    """Return the key of a bucket by its purpose and slot."""
     return ndb.Key(RateBucket, name)
 
 
 def job_key(name: str) -> ndb.Key:
-    """The key of a work that goes on when it was interrupted."""
+    """Return the key of a job that continues after an interruption."""
     return ndb.Key(Job, name)
 
 
 def event_key(event: str) -> ndb.Key:
-    """The key of an event: the comment's id and the revision it came to."""
+    """Return the key of an event: the comment's id and the revision it reached."""
     return ndb.Key(Event, event)
 
 
 class SiteHooks(schema.Kind):
-    """Where a site's owner wants to be told. Only `webhook_endpoints` writes and describes it."""
+    """The webhooks of a site. Only `webhook_endpoints` writes and describes it."""
 
     hooks = schema.TextProperty(required=True)
 
 
 def site_hooks_key(site: str) -> ndb.Key:
-    """The key of a site's hooks."""
     return ndb.Key(SiteHooks, site)
 
 
 def message_key(message: str) -> ndb.Key:
-    """The key of a message: the event's id and whom it is for."""
+    """Return the key of a message: the event's id, the channel and the recipient."""
     return ndb.Key(Message, message)

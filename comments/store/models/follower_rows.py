@@ -1,4 +1,4 @@
-"""Large lists of ids, and who is told of what by mail: their kinds and keys."""
+"""Large lists of ids, and mail subscriptions: kinds and keys."""
 
 from datetime import UTC
 
@@ -11,9 +11,9 @@ _GENERATION = 10  # digits
 
 
 class FollowerList(schema.Kind):
-    """Where a large list of ids stands. Written by `follower_compaction` only, drawn in `id_sets`.
+    """The head of a large list of ids. Only `follower_compaction` writes it; see `id_sets`.
 
-    Marks of generations up to `folded` are in the segments that `content` names; new ones are
+    The segments that `content` names include the marks of generations up to `folded`. New marks are
     written for `generation`. `version` is the token of the attempt that wrote the content.
     """
 
@@ -24,10 +24,10 @@ class FollowerList(schema.Kind):
 
 
 class FollowerMark(schema.Kind):
-    """One id that joined a list or left it. Written by `follower_lists` only.
+    """One id that joined a list or left it. Only `follower_lists` writes it.
 
-    `entry` is generation, sign and list, so that one query without entities gives the ids that
-    joined in a generation, in order. `asks` marks ask for a folding.
+    `entry` is generation, sign and list, so one keys-only query returns, in order, the ids that
+    joined in a generation. A mark with `asks` requests a compaction.
     """
 
     entry = schema.StringProperty(required=True)
@@ -35,43 +35,42 @@ class FollowerMark(schema.Kind):
 
 
 class FollowerSegment(schema.Kind):
-    """A part of a list, written once by `follower_compaction`. Drawn in `id_sets`."""
+    """A part of a list, written once by `follower_compaction`. `id_sets` describes it."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 def follower_list_key(name: records.ListName) -> ndb.Key:
-    """The key of a list."""
     return ndb.Key(FollowerList, name.text)
 
 
 def follower_mark_key(name: records.ListName, generation: int, follower: str) -> ndb.Key:
-    """The key of the mark of an id in a generation. Without an id: before all of them."""
+    """Return the key of an id's mark in a generation. The empty id sorts before all others."""
     return ndb.Key(FollowerMark, f"{generation:010d}{follower}", parent=follower_list_key(name))
 
 
 def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
-    """What all marks of a list, a generation and a sign share."""
+    """Return the entry that all marks of a list, a generation and a sign share."""
     return f"{generation:010d}{'+' if follows else '-'}{name.text}"
 
 
 def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
-    """The key of a part of a list; `key` is generation, attempt and number."""
+    """Return the key of a segment of a list; `key` is generation, attempt and number."""
     return ndb.Key(FollowerSegment, key, parent=follower_list_key(name))
 
 
 def generation_of(key: str) -> int:
-    """The generation that the name of a mark's or a segment's key begins with."""
+    """Return the generation with which the key name of a mark or a segment begins."""
     return int(key[:_GENERATION])
 
 
 def follower_of(key: str) -> str:
-    """The id that the name of a mark's key ends with."""
+    """Return the id with which the key name of a mark ends."""
     return key[_GENERATION:]
 
 
 class Subscriber(schema.Kind):
-    """A confirmed mail address, sealed. Written by `subscriptions` only, and drawn there."""
+    """A confirmed e-mail address, encrypted. Only `subscriptions` writes and describes it."""
 
     address = schema.TextProperty(required=True)
     since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -80,7 +79,7 @@ class Subscriber(schema.Kind):
 
 
 class Subscription(schema.Kind):
-    """One thing that a subscriber is told of. Written by `subscriptions` only, and drawn there."""
+    """One subscription of a subscriber. Only `subscriptions` writes and describes it."""
 
     site = schema.TextProperty(required=True)
     owner = schema.StringProperty()
@@ -89,10 +88,8 @@ class Subscription(schema.Kind):
 
 
 def subscriber_key(subscriber: str) -> ndb.Key:
-    """The key of a subscriber."""
     return ndb.Key(Subscriber, subscriber)
 
 
 def subscription_key(subscriber: str, name: str) -> ndb.Key:
-    """The key of what a subscriber is told of."""
     return ndb.Key(Subscription, name, parent=subscriber_key(subscriber))

@@ -1,4 +1,4 @@
-"""What moderators decided, and what follows from it later: kinds and keys."""
+"""Moderators' decisions and settings, reports, and classifier answers: kinds and keys."""
 
 from datetime import UTC
 
@@ -10,7 +10,7 @@ from comments.store.models.conversion import plain
 
 
 class AuditEntry(schema.Kind):
-    """Something that was decided. Written by `audit_log` only, and drawn there."""
+    """One decision. Only `audit_log` writes and describes it."""
 
     site = schema.StringProperty(required=True)
     subject = schema.StringProperty(required=True)
@@ -25,24 +25,23 @@ class AuditEntry(schema.Kind):
 
 
 class Rulebook(schema.Kind):
-    """How a site is moderated. Written by `rulebook` only, and drawn there."""
+    """A site's moderation settings. Only `rulebook` writes and describes it."""
 
     content = schema.TextProperty(required=True)
 
 
 class ErasureDue(schema.Kind):
-    """Says that a comment was refused, and since when. Written by `retention_marks` only."""
+    """Marks a comment as refused, and since when. Only `retention_marks` writes it."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 def audit_key(entry: str) -> ndb.Key:
-    """The key of an entry of the audit log."""
     return ndb.Key(AuditEntry, entry)
 
 
 class Report(schema.Kind):
-    """Who reported a comment. Written by `reports` only, and drawn there."""
+    """The reports of a comment. Only `reports` writes and describes it."""
 
     site = schema.StringProperty(required=True)
     people = schema.TextProperty(repeated=True)
@@ -55,33 +54,28 @@ class Report(schema.Kind):
 
 
 class Advice(schema.Kind):
-    """What advisers outside said of a comment. Written by `advice` only, and drawn there."""
+    """Classifiers' answers about a comment. Only `classifier_answers` writes and describes it."""
 
     said = schema.TextProperty(required=True)
 
 
 def advice_key(comment_id: str) -> ndb.Key:
-    """The key of what was said of a comment."""
     return ndb.Key(Advice, comment_id)
 
 
 def report_key(comment_id: str) -> ndb.Key:
-    """The key of the reports of a comment."""
     return ndb.Key(Report, comment_id)
 
 
 def rulebook_key(site: str) -> ndb.Key:
-    """The key of how a site is moderated."""
     return ndb.Key(Rulebook, site)
 
 
 def erasure_key(comment_id: str) -> ndb.Key:
-    """The key of what says that a refused comment is to be erased."""
     return ndb.Key(ErasureDue, comment_id)
 
 
 def audit_record(row: AuditEntry) -> records.Audit:
-    """A stored entry of the audit log as a record."""
     return records.Audit(
         id=row.key.id(),
         site=row.site,

@@ -1,7 +1,7 @@
-"""What our kinds are declared with: NDB's model and properties, with the declaration readable.
+"""NDB's model and property classes, with readable declarations.
 
-NDB keeps what a property was declared as in private attributes. These classes also keep it in
-public ones, and every kind by its name, so that `wire.codec` can convert rows without NDB.
+NDB keeps a property's declaration in private attributes. These classes also keep it in public ones,
+and register every kind by its name, so `wire.codec` can convert rows without NDB.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +10,7 @@ from google.cloud import ndb
 
 
 class Declared(NamedTuple):
-    """What a property was declared as."""
+    """The declaration of a property."""
 
     is_indexed: bool
     is_required: bool
@@ -19,7 +19,7 @@ class Declared(NamedTuple):
 
 
 class _Declaring:
-    """Beside a property of NDB: keeps what it is declared as."""
+    """Mixin for NDB's properties: keeps the declaration."""
 
     _INDEXED = True  # NDB's own default for the type
 
@@ -62,14 +62,14 @@ else:
         _INDEXED = False
 
     class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
-        """A moment, to the microsecond."""
+        """A moment, with a precision of a microsecond."""
 
 
 class Kind(ndb.Model):
-    """A stored kind. Its name is the class's and is for ever."""
+    """A stored kind. It is stored under the name of its class, which must never change."""
 
     def __init_subclass__(cls) -> None:
-        """Know the kind by its name."""
+        """Register the kind by its name."""
         super().__init_subclass__()
         KINDS[cls.__name__] = cls
 

@@ -1,4 +1,4 @@
-"""Votes, which comments have some to count, and how many a network has: kinds and keys."""
+"""Votes, the comments with uncounted votes, and the voters per network: kinds and keys."""
 
 from datetime import UTC
 from typing import Any
@@ -10,7 +10,7 @@ from comments.store.models.comment_rows import comment_key
 
 
 class Vote(schema.Kind):
-    """One voter's vote on one comment. Written by `votes` only, and drawn there."""
+    """One voter's vote on one comment. Only `votes` writes and describes it."""
 
     value = schema.IntegerProperty(indexed=False, required=True)
     side = schema.StringProperty(required=True)
@@ -19,34 +19,33 @@ class Vote(schema.Kind):
 
 
 class VotesDue(schema.Kind):
-    """Says that a comment has votes its row does not count. Written by `votes` only."""
+    """Marks a comment with votes that its row does not count yet. Only `votes` writes it."""
 
     thread = schema.StringProperty(required=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 class VoterNetwork(schema.Kind):
-    """The voters of one network on one comment. Written by `votes` only, and drawn there."""
+    """The voters of one network on one comment. Only `votes` writes and describes it."""
 
     voters = schema.TextProperty(repeated=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 def vote_key(comment_id: str, voter: str) -> ndb.Key:
-    """The key of a voter's vote on a comment."""
     return ndb.Key(Vote, voter, parent=comment_key(comment_id))
 
 
 def key_of(message: Any) -> ndb.Key:
-    """The key of an entity that was read as a message, at the end of its path."""
+    """Return the NDB key of an entity that was read as a message."""
     return ndb.Key(*(part for each in message.key.path for part in (each.kind, each.name)))
 
 
 def votes_due_key(comment_id: str) -> ndb.Key:
-    """The key of what says that votes on a comment are to be counted."""
+    """Return the key of the mark that votes on a comment have to be counted."""
     return ndb.Key(VotesDue, comment_id)
 
 
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
-    """The key of the voters of a network, which `digest` stands for, on a comment."""
+    """Return the key of the voters on a comment of a network; `digest` identifies the network."""
     return ndb.Key(VoterNetwork, digest, parent=comment_key(comment_id))

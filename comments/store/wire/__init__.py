@@ -1,9 +1,9 @@
-"""Rows, queries and commits as protobuf messages, and NDB's client on our channel.
+"""Rows, queries and commits as protobuf messages, and NDB's client on our own channel.
 
-Doors: `codec` (rows to messages and back), `queries`, `ndb_client`.
+Entry points: `codec` (rows to messages and back), `queries`, `ndb_client`.
 
-NDB declares the kinds (`store/models/schema`), makes rows and looks single entities up. It is left
-out where it costs too much: its queries take ten times the processor time of these messages for
-each row, its transactions two thirds of the time of a post, and its retries sleep for seconds. No
-private attribute of NDB is used.
+NDB declares the kinds (`store/models/schema`), makes rows and looks up single entities. The hot
+paths do without it: its queries take ten times the processor time per row, its transactions took
+two thirds of the time of a post, and its retries sleep for seconds. The code uses no private
+attribute of NDB.
 """

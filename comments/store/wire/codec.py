@@ -1,11 +1,12 @@
-"""Rows as messages: our kinds to protobuf and back as NDB would, in a fraction of its time.
+"""Conversion of rows to protobuf and back, as NDB does it, in a fraction of its time.
 
-Owns the one conversion between NDB's models and what travels. A property is sent as NDB sends it
-(a test compares the bytes), so rows that either wrote are read by both. It knows the properties
-our kinds have; a kind with another one is refused when it is first converted, never half stored.
+Owns the one conversion between NDB's models and the wire format. It encodes a property as NDB does
+(a test compares the bytes), so each reads rows that the other wrote. It supports the property types
+that the kinds use; a kind with any other type is refused at its first conversion, before anything
+is stored.
 
-What NDB does on the way, and this too: a required property without a value is refused, one that
-is not stored has its default, and stored properties that a kind no longer has are left out.
+Like NDB, it refuses a required property without a value, returns the default for a property that is
+not stored, and skips stored properties that the kind no longer has.
 """
 
 import functools
@@ -25,7 +26,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class _Form(NamedTuple):
-    """How a type of property travels: filled into a Value, and read from one."""
+    """How a type of property is encoded: filled into a Value, and read from one."""
 
     fill: Callable[[Any, Any], None]
     read: Callable[[Any], Any]
@@ -54,7 +55,7 @@ def _fill_time(value: Any, given: datetime) -> None:
     seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
     value.timestamp_value.seconds = seconds
     value.timestamp_value.nanos = micros * 1000
-    value.timestamp_value.SetInParent()  # 1970 is a time too
+    value.timestamp_value.SetInParent()  # 1970 is a time too, and would be left out
 
 
 def _read_time(value: Any) -> datetime:
@@ -73,7 +74,7 @@ _FORMS: dict[type[Any], _Form] = {
 
 
 def message(row: ndb.Model, key: Any) -> Any:
-    """The entity of a row, under its key as a message.
+    """Encode a row as an entity, under its key as a message.
 
     Raises:
         ValueError: a required property has no value.
@@ -105,7 +106,7 @@ def _fill(value: Any, form: _Form, given: Any, *, is_indexed: bool) -> None:
 
 
 def row(key: ndb.Key, stored: Any) -> ndb.Model:
-    """The row of a stored entity, under NDB's key.
+    """Decode a stored entity as a row, under NDB's key.
 
     Raises:
         TypeError: the kind has a property of an unknown type.
@@ -120,7 +121,8 @@ def row(key: ndb.Key, stored: Any) -> ndb.Model:
             values[name] = [column.form.read(each) for each in value.array_value.values]
             continue
         found = None if value.HasField("null_value") else column.form.read(value)
-        # NDB gives a default itself, and checks each value that it is given: half of the time.
+        # NDB sets the default itself, and checks each value that is passed, which takes half of the
+        # time.
         if found is None or found != column.declared.default:
             values[name] = found
     row: ndb.Model = model(key=key, **values)

@@ -1,7 +1,7 @@
-"""NDB's client as this project runs it: our channel, a time-out on every call, commits checked.
+"""NDB's client as this project runs it: our channel, time-outs on every call, checked commits.
 
-Owns what NDB sees of the outside. NDB's own client opens a channel of its own and calls without
-time-outs; this one uses the channel it is given and asks `Rules` before each call.
+NDB's own client opens a second channel and calls without time-outs. This one uses the channel that
+it is given and applies `Rules` before each call.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked before a call: how many seconds it may take, whether it or a commit may go."""
+    """Rules for each call: its time-out in seconds, and checks that raise to forbid the call."""
 
     timeout: Callable[[], float]
     check_call: Callable[[], None]
@@ -26,7 +26,7 @@ class Rules:
 
 
 class Client(ndb.Client):
-    """NDB's client around our stub. NDB's own constructor would open a second channel."""
+    """NDB's client with our stub. NDB's own constructor would open a second channel."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Client(ndb.Client):
 
 
 class _Stub:
-    """The calls NDB makes, each with a time-out; commits pass the guard."""
+    """The calls that NDB makes, each with a time-out. Commits are checked first."""
 
     def __init__(self, channel: grpc.Channel, rules: Rules) -> None:
         def method(name: str) -> Any:
@@ -77,9 +77,9 @@ class _Method:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rollback:
-    """Rollback without an error: NDB would raise it instead of the one that led here.
+    """A rollback that never raises: NDB would raise its error instead of the original one.
 
-    A transaction whose rollback was not answered ends by itself.
+    A transaction whose rollback was not answered expires by itself.
     """
 
     rules: Rules
@@ -94,7 +94,7 @@ class _Rollback:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Answered:
-    """A call that is over, as far as NDB looks at one."""
+    """A finished call, with the methods that NDB uses."""
 
     answer: Any
 

@@ -1,8 +1,8 @@
 """Queries as values, and as the protobuf messages that ask them (pure).
 
-Owns the one shape of query the backend asks: a kind, conditions that all hold, orders, a limit; and
-how a query that comes in batches goes on.
-Each has to be served by an index of index.yaml; the engine and the service refuse the rest.
+Owns the one form of query that the backend uses (a kind, conditions that must all hold, orders, a
+limit) and how to continue a query that is answered in batches. Each query needs an index of
+index.yaml; the engine and the service refuse all others.
 """
 
 import copy
@@ -28,9 +28,9 @@ _OPERATORS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Query:
-    """One query of a kind: filters `(property, operator, value)`, orders (`-name` descends).
+    """One query of a kind: filters `(property, operator, value)` and orders (`-name` descends).
 
-    `__key__` filters take the name of a key without a parent, or an NDB key. `ancestor` is one.
+    A `__key__` filter takes an NDB key, or the name of a key without a parent. `ancestor` is a key.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Query:
 
 
 def message(query: Query, partition: Any) -> Any:
-    """The query as a `google.datastore.v1.Query`; `partition` is the PartitionId of its keys."""
+    """Return the query as a `google.datastore.v1.Query`; `partition` is its keys' PartitionId."""
     built = _Query()
     built.kind.add(name=query.kind)
     filters = [_filter(partition, query.kind, *condition) for condition in query.where]
@@ -71,9 +71,9 @@ def message(query: Query, partition: Any) -> Any:
 
 
 def results(request: Any, run: Callable[[Any], Any]) -> Iterator[Any]:
-    """Yield the entities of a RunQueryRequest, which `run` sends, batch after batch as they come.
+    """Yield the entities of a RunQueryRequest, batch after batch. `run` sends a request.
 
-    The request stays as it is.
+    The request is not modified.
     """
     while True:
         batch = run(request).batch
