@@ -50,7 +50,7 @@ def protect(folder: Path, group: str = "") -> list[Path]:
     if refused:
         _log.warning(
             "The permissions of %s%s cannot be restricted: other users of this machine may be able "
-            "to read comments and addresses. Give the data folder to the user that runs this.",
+            "to read comments and addresses. Make the service's user the owner of the folder.",
             refused[0],
             f" and {len(refused) - 1} more files" if len(refused) > 1 else "",
         )

@@ -1,19 +1,20 @@
-"""Comments as stored: the only room that writes them or changes a tree's shape.
+"""Comments as stored: the only package that writes them or changes the shape of a tree.
 
-Doors: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes` (what
-moderators do), `bulk_append` (imports), `job_writes` (flags, mended places, categories),
-`ordered_query` (the thread as one query), `votes`. `counters` keeps the numbers, `threads` what a
-thread shows of itself. Each verb runs inside a transaction, decides, and returns a `values.Change`
-whose writes the caller applies in that transaction. Each is safe to run again after its own commit.
+Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `status_changes`
+(moderators' decisions), `bulk_append` (imports), `job_writes` (flags, repaired places, categories),
+`ordered_query` (the thread as one query), `votes`. `counters` keeps the numbers, `threads` the
+title, address and categories of a thread. Each operation runs inside a transaction, decides, and
+returns a `values.Change`; the caller applies its writes in that transaction. Each is safe to run
+again after its own commit.
 
 Invariants (`repair` checks them):
 
 1. A comment's hash is its parent's hash plus the segment of its number; a root's is the segment.
-2. Numbers come from the parent's child counter (a root's from the thread's) and are never reused;
-   counter, number and comment are stored by one commit: no gap, no orphan.
-3. A comment is listed when it is approved or when something listed stands below it.
-4. Nothing that was retracted comes back; what was refused comes back by a moderator only, while its
-   text is kept.
+2. Numbers come from the parent's child counter (a root's from the thread's) and are never reused.
+   One commit stores counter, number and comment, so there are no gaps and no orphans.
+3. A comment is listed if it is approved or if a listed comment is below it.
+4. A retracted comment never comes back. A refused comment comes back only by a moderator's
+   decision, and only while its text is kept.
 
-A reply writes its parent and not its thread, so replies to different parents do not meet.
+A reply writes its parent and not its thread, so replies to different parents do not conflict.
 """

@@ -1,4 +1,4 @@
-"""Comments of another system's export, placed behind what is there."""
+"""Place the comments of another system's export behind the existing ones."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,11 +34,11 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     state: records.ThreadState,
     now: datetime,
 ) -> Imported:
-    """Place comments of another system's export behind what is there, in the order given.
+    """Place comments of another system's export behind the existing ones, in the given order.
 
-    Answered comments come before their replies, in `nodes` or in the store. Those that are
-    present already are left as they are. Replies may stand below retracted or held comments,
-    which are then listed as tombstones.
+    An answered comment must come before its replies, in `nodes` or in the store. Comments that
+    exist already are not changed. Replies may be below retracted or held comments, which are then
+    listed as tombstones.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
@@ -67,7 +67,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
 
 
 class _Batch:
-    """The rows an imported batch touches, by id, and which of them changed (in order)."""
+    """The rows that an imported batch touches, by id, and which of them changed (in order)."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class _Batch:
         self.rows: dict[str, comment_rows.Comment] = {row.key.id(): row for row in rows if row}
         self.changed: dict[str, None] = {}
         self.added: set[str] = set()
-        # Of comments that were there: how they stood before this batch.
+        # The states of existing comments before this batch.
         self._before = {key: conversion.comment_state(row) for key, row in self.rows.items()}
 
     def add(self, node: records.ImportedComment, brought: str) -> None:
-        """Place one node that is not there yet."""
+        """Place one node that is not stored yet."""
         answered = None if node.reply_to is None else self._row(node.reply_to)
         parent = answered
         if answered is not None and answered.level >= self.scheme.levels - 1:
@@ -151,7 +151,7 @@ class _Batch:
             parent = self._above(parent)
 
     def named(self) -> tuple[ndb.Model, ...]:
-        """Name a thread that nothing names by the oldest comment that was added; what to put."""
+        """Name an unnamed thread after the oldest comment added; return the rows to put."""
         if self.thread.named_by:
             return ()
         came = [
@@ -160,17 +160,17 @@ class _Batch:
         return naming.first(self.thread, came, [self.rows[row_id] for row_id in self.changed])
 
     def changes(self) -> list[Counted]:
-        """Each changed row before and after, for the counters and the event."""
+        """Return each changed row before and after, for the counters and the event."""
         return [
             Counted(self._before.get(row_id), conversion.comment_state(self.rows[row_id]))
             for row_id in self.changed
         ]
 
     def event(self, part: slice) -> str:
-        """The id of the event that tells of some of the changes: that of the first comment.
+        """Return the id of the event for a part of the changes: that of the part's first comment.
 
-        It is a new one, so no other event has its id: what was there is changed by a new comment
-        that stands before it, and is not counted otherwise than before.
+        That comment is always a new one, so no other event has its id. An existing comment changes
+        only after a new comment earlier in the batch, and it adds nothing to the counters.
         """
         first = list(self.changed)[part.start]
         return outbox.event_id(first, self.rows[first].revision)

@@ -1,4 +1,4 @@
-"""Changes of a comment that stands: its text, its votes, its end."""
+"""Changes of an existing comment: edit, retract, count votes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,14 +21,14 @@ def edit(
     check: Callable[[records.Comment], records.Ruling | None],
     detail: str = "",
 ) -> Change:
-    """Replace a comment's text. `check` sees the stored comment first and raises if it may not be.
+    """Replace a comment's text, unless `check` raises.
 
-    It says what becomes of the comment with that text; None where it stays what it is. `detail` is
-    what the event of the change says beside it.
+    `check` gets the stored comment. It returns the ruling on the new text, or None to keep the
+    status. `detail` is stored with the event of the change.
 
     Raises:
         errors.NotFound: there is no such comment, or it was retracted.
-        errors.Conflict: a moderator took it away.
+        errors.Conflict: a moderator rejected or hid the comment.
     """
     row = existing(comment_id)
     ruling = check(conversion.comment_record(row))
@@ -43,7 +43,7 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
-            # Whoever said that the old text may be shown would else release what this one is for.
+            # Otherwise a classifier that approves the old text would release the new one.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.Kind.EDITED, [(before, row)], now=now, detail=detail)
@@ -52,10 +52,10 @@ def edit(
 
 
 def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:
-    """Erase a comment's content and its author. Its place, its number and its replies stay.
+    """Erase a comment's content and author. Its place, number and replies stay.
 
-    While something listed stands below it, it stays listed as a tombstone; with the last of those
-    the tombstones above it go too. Retracting again changes nothing.
+    While a listed comment is below it, it stays listed as a tombstone. When the last listed comment
+    below is gone, the tombstones above it are unlisted too. Retracting again changes nothing.
 
     Raises:
         errors.NotFound: there is no such comment.
@@ -74,10 +74,10 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
 
 
 def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Change:
-    """Write how many votes for and against a comment are cast, beside those that were imported.
+    """Store how many votes were cast for and against a comment, in addition to imported ones.
 
-    Readers see it like every change; nothing is taken away, so no bucket has to go for it. A
-    retracted comment has no votes any more.
+    Readers see the change like any other. It takes nothing away, so no bucket has to be rewritten.
+    A retracted comment has no votes.
 
     Raises:
         errors.NotFound: there is no such comment.

@@ -1,4 +1,4 @@
-"""What the verbs share: rows as they are made, placed and marked, and what a change writes."""
+"""What the operations on comments share: loading rows, flagging them, and building a change."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,14 +14,14 @@ from comments.tree.threads import naming
 from comments.tree.values import Change
 
 OWNER = "tree"
-# By when a row is to be folded: a moment that is over by any clock, for what takes something away,
-# and so long after any other change.
+# Deadlines for compaction. A change that takes something away is due at once: its deadline is in
+# the past by any clock. Any other change is due after `FOLD_AFTER`.
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
 
 def existing(comment_id: str) -> comment_rows.Comment:
-    """The row of a comment.
+    """Read the row of a comment.
 
     Raises:
         errors.NotFound: there is no such comment.
@@ -34,10 +34,10 @@ def existing(comment_id: str) -> comment_rows.Comment:
 
 
 def parent_row(row: comment_rows.Comment) -> comment_rows.Comment | None:
-    """The row above one, None for a root.
+    """Read the row of a comment's parent; None for a root.
 
     Raises:
-        errors.Conflict: it is not there; `repair` mends such a thread.
+        errors.Conflict: the parent is missing; `repair` mends such a thread.
     """
     parent_id = conversion.parent_id(row)
     if parent_id is None:
@@ -50,10 +50,11 @@ def parent_row(row: comment_rows.Comment) -> comment_rows.Comment | None:
 
 
 def touch(row: comment_rows.Comment, *, was_listed: bool) -> None:
-    """Mark a change readers can see. `was_listed`: they saw the row before it."""
+    """Record a change that readers can see. `was_listed`: whether they saw the row before it."""
     row.revision += 1
-    row.text_revision = None  # this one
-    # What readers neither saw nor see is nothing to fold: ten thousand held comments cost nobody.
+    row.text_revision = None  # the text is of this revision
+    # Readers never saw this row and do not see it now, so there is nothing to compact: ten thousand
+    # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved
     # A bucket may hold what this change took away.
     row.rewrites = row.unfolded
@@ -63,12 +64,12 @@ def touch(row: comment_rows.Comment, *, was_listed: bool) -> None:
 
 
 def at_once(row: comment_rows.Comment) -> datetime | None:
-    """By when a row that cannot wait is to be folded: a moment that is over. None if it is."""
+    """Return the compaction deadline "at once"; None for a row that is not flagged."""
     return AT_ONCE if row.unfolded else None
 
 
 def changed_at(row: comment_rows.Comment) -> datetime | None:
-    """When readers last got to see another state of the row. Never back, whose clock it may be."""
+    """Return when readers last saw the row change. Never goes back, even if clocks differ."""
     written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
     return records.newest(written)
 
@@ -80,13 +81,13 @@ def changed_rows(
     now: datetime,
     detail: str = "",
 ) -> Change:
-    """The change of the first row and of those that changed with it, each with its state before.
+    """Build the change of the first row and of those that changed with it, each with its old state.
 
-    `detail` is what its event says beside that.
+    `detail` is stored with the event of the change.
     """
     row = changed[0][1]
     name = records.ThreadName(row.site, row.thread_id)
-    # First: a comment that names its thread is counted under the categories that it brings.
+    # Name the thread first: the naming comment is counted under the categories that it brings.
     named = naming.follow(name, changed)
     counted = [Counted(before, conversion.comment_state(after)) for before, after in changed]
     event = outbox.event_id(row.key.id(), row.revision)

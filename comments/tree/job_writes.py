@@ -1,4 +1,4 @@
-"""What jobs write into comments: flags for folding, mended places, categories."""
+"""What jobs write into comments: compaction flags, repaired places, categories."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,8 +18,8 @@ from comments.tree.values import Place, Recategorized
 def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
     """Clear the flags of comments that a directory holds, for `compactor`.
 
-    `seen` says at which revision it holds each, and whether listed. A comment that changed since
-    keeps its flag.
+    `seen` maps each id to the revision that the directory holds, and whether it holds it as listed.
+    A comment that has changed since keeps its flag.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in seen])
     cleared = []
@@ -34,7 +34,7 @@ def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
 
 
 def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
-    """Set the flags of comments that were stored without one and that readers see."""
+    """Flag listed comments that are not flagged, such as those of a release without the flag."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
@@ -44,10 +44,10 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
 
 
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:
-    """Erase the addresses and marks of networks of comments, and what tells a guess right.
+    """Erase comments' addresses and network marks, and the fingerprints that would confirm a guess.
 
-    Readers see nothing of it, so no revision changes. Whoever repeats such a post under its key is
-    told that the key was used.
+    Readers see no change, so the revision stays. A repeat of such a post with the same idempotency
+    key is refused as a reused key.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     known = [row for row in rows if row is not None and (row.author_email or row.came_from)]
@@ -59,7 +59,7 @@ def without_addresses(ids: Sequence[str]) -> ownership.Writes:
 
 
 def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[ownership.Writes, ...]:
-    """Write rebuilt places and counters, for `repair`. Rows that changed meanwhile are left."""
+    """Write rebuilt places and counters, for `repair`. Skip rows that have changed meanwhile."""
     rows = reads.get_multi([comment_rows.comment_key(place.id) for place in places])
     mended: list[ndb.Model] = []
     counted: list[Counted] = []
@@ -68,12 +68,12 @@ def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[ownership
         if not unchanged or row.thread != comment_rows.thread_key_name(name):
             continue
         before = conversion.comment_state(row)
-        # Buckets may hold it at the hash it had, or at any other before it was damaged.
+        # Buckets may hold the row at its previous hash, or at one from before the damage.
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level
         row.sort_hash, row.slug, row.listed = place.sort_hash, place.slug, place.listed
-        # Numbers are never reused, so a counter is raised and never lowered.
+        # Numbers are never reused, so a counter is only ever raised.
         row.child_count = max(row.child_count, place.child_count)
         touch(row, was_listed=was_listed)
         mended.append(row)
@@ -91,9 +91,9 @@ def mend_thread(name: records.ThreadName, child_count: int) -> ownership.Writes:
 
 
 def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime) -> Recategorized:
-    """Count comments under the categories that their thread has now, for `recategorize`.
+    """Count comments under the current categories of their thread, for the job `recategorize`.
 
-    Readers see nothing of it: no revision, and nothing to fold.
+    Readers see no change: the revision stays and no compaction is needed.
     """
     thread, *rows = reads.get_multi(
         [

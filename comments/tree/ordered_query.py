@@ -1,15 +1,15 @@
-"""The floor: what readers see, from the comments themselves.
+"""The ordered query: a thread as readers see it, read from the comments themselves.
 
-Owns the one ordered query over the listed comments of a thread, or a range of it. It is what every
-materialised answer must equal, and what serves where nothing is materialised. Nothing is written,
-whatever is asked for, and a thread nobody wrote in is an empty page.
+Owns the one ordered query over the listed comments of a thread, or a range of it. Every
+materialized answer must equal its result, and it serves threads that are not materialized. It never
+writes; a thread without comments is an empty page.
 
-Cursors are positions, not counts: a page continues strictly after the last comment of the page
-before, so comments that come, go or change meanwhile are neither skipped nor repeated. A cursor
-is signed and names its listing; one of another thread, order or parent is refused.
+Cursors are positions, not counts: a page continues strictly after the last comment of the previous
+page, so comments that appear, disappear or change meanwhile are neither skipped nor repeated. A
+cursor is signed and names its listing; a cursor of another thread, order or parent is refused.
 
-Every answer is the state of one moment: what takes several reads takes them in one read-only
-transaction (`transactions.at_one_moment`), rows and the numbers beside them alike.
+Every answer is the state of one moment: if it takes several reads, of rows or of their numbers,
+they share one read-only transaction (`transactions.at_one_moment`).
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ ROOTS = "root"
 
 
 class Order(enum.StrEnum):
-    """How a listing runs: the discussion, or flat by time."""
+    """The order of a listing: the discussion, or flat by time."""
 
     THREAD = "thread"
     OLDEST = "oldest"
@@ -44,7 +44,7 @@ _BY = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Listing:
-    """Which rows, in which order. `low` and `high` bound the hash; `level` is None for all."""
+    """Which rows, in which order. `low` and `high` bound the hash; `level` None means all."""
 
     name: records.ThreadName
     order: Order = Order.THREAD
@@ -55,13 +55,13 @@ class _Listing:
 
     @property
     def label(self) -> str:
-        """What a cursor of this listing is bound to."""
+        """Return the label that binds a cursor to this listing."""
         return cursors.label(comment_rows.thread_key_name(self.name), self.order, self.parent)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """Rows of a listing that make a page, and what comes behind them; not counted yet."""
+    """The rows of a page, and the rows after them. Numbers are not counted yet."""
 
     listing: _Listing
     rows: list[records.Comment]
@@ -69,7 +69,7 @@ class Run:
     cursor: str | None
 
     def counted(self) -> records.OrderedPage:
-        """The page, its numbers counted in the store: a query for each that the rows do not say."""
+        """Return the page, counting in the store each number that the rows do not show."""
         return records.OrderedPage(
             comments=tuple(self.rows),
             replies=_replies(self.listing, self.rows, self.beyond),
@@ -88,7 +88,7 @@ def page(
     cursor: str | None,
     secret: str,
 ) -> records.OrderedPage:
-    """A page of a thread, as `run` reads it."""
+    """Read a page of a thread, see `run`."""
 
     def read() -> records.OrderedPage:
         found = run(name, order=order, parent=parent, limit=limit, cursor=cursor, secret=secret)
@@ -106,12 +106,12 @@ def run(
     cursor: str | None,
     secret: str,
 ) -> Run:
-    """Read a page's rows. `parent` narrows it to the roots (`ROOTS`) or one comment's children.
+    """Read a page's rows. `parent` selects the roots (`ROOTS`) or one comment's children.
 
     Raises:
-        errors.BadInput: a limit outside 1 .. `MAX_LIMIT`, a parent with a flat order, or one of
-            another thread.
-        errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`, or a parent was given with a flat
+            order or is in another thread.
+        errors.BadCursor: the cursor is of another listing, or not signed by this service.
         errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not Order.THREAD:
@@ -127,11 +127,11 @@ def run(
 
 
 def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> records.OrderedPage:
-    """A page of everything below one comment, in reading order.
+    """Read a page of everything below one comment, in reading order.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadInput, errors.BadCursor: see `page`.
+        errors.BadInput, errors.BadCursor: see `run`.
     """
 
     def read() -> records.OrderedPage:
@@ -148,13 +148,13 @@ def replies(comment_id: str, *, limit: int, cursor: str | None, secret: str) -> 
 def around(
     name: records.ThreadName, comment_id: str, *, limit: int, secret: str
 ) -> records.OrderedPage:
-    """The page of the thread that starts with the root a comment stands under.
+    """Read the page of the thread that starts with the root above a comment.
 
     If the comment is further down than `limit`, the page starts with the comment itself.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadInput: it is one of another thread.
+        errors.BadInput: it is in another thread.
     """
     check_limit(limit)
 
@@ -171,7 +171,7 @@ def around(
 
 
 def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ...]]:
-    """A listed comment and its ancestors, root first.
+    """Read a listed comment and its ancestors, root first.
 
     Raises:
         errors.NotFound: there is no such listed comment.
@@ -193,19 +193,19 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
 
 
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
-    """The whole discussion by one ordered query: the floor, and the oracle of every other way."""
+    """Read the whole discussion by one query. Tests compare every other way of reading with it."""
     return tuple(_rows(_Listing(name), None))
 
 
 def stretch(
     name: records.ThreadName, low: str, high: str, *, limit: int
 ) -> tuple[records.Comment, ...]:
-    """The first listed rows with low <= hash < high."""
+    """Read the first listed rows with low <= hash < high."""
     return tuple(_rows(_Listing(name, low=low, high=high), limit))
 
 
 def changed(name: records.ThreadName) -> datetime | None:
-    """When readers last got to see another state of a thread, None for never."""
+    """Return when readers last saw the thread change; None for never."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
@@ -218,7 +218,7 @@ def changed(name: records.ThreadName) -> datetime | None:
 
 
 def totals(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """How many comments readers see in each thread."""
+    """Count the comments that readers see in each thread."""
     return [_count(_Listing(records.ThreadName(site, thread_id))) for thread_id in thread_ids]
 
 
@@ -237,13 +237,13 @@ def _run(
 
 
 def check_limit(limit: int) -> None:
-    """Refuse a limit outside 1 .. `MAX_LIMIT`."""
+    """Raise BadInput for a limit outside 1 .. `MAX_LIMIT`."""
     if not 1 <= limit <= MAX_LIMIT:
         raise errors.BadInput("limit", f"is from 1 to {MAX_LIMIT}")
 
 
 def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> Run:
-    """The first `limit` rows, with a cursor if there are more."""
+    """Take the first `limit` rows, with a cursor if there are more."""
     shown, beyond = rows[:limit], rows[limit:]
     return Run(listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None)
 
@@ -251,10 +251,10 @@ def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str
 def _rows(
     listing: _Listing, limit: int | None, *, after: tuple[object, ...] | None = None
 ) -> list[records.Comment]:
-    """The rows of a listing strictly after a position.
+    """Read the rows of a listing strictly after a position.
 
-    Two orders need two ranges (Datastore has no row comparison): the rest of the same moment,
-    then everything beyond it.
+    The flat orders need two ranges, because Datastore cannot compare pairs: first the rest of the
+    same moment, then everything after it.
     """
     if listing.order is Order.THREAD:
         low = listing.low if after is None else str(after[0])
@@ -306,9 +306,9 @@ def _count(listing: _Listing) -> int:
 def _replies(
     listing: _Listing, shown: list[records.Comment], beyond: list[records.Comment]
 ) -> tuple[int, ...]:
-    """How many listed comments stand below each one shown.
+    """Count the listed comments below each one shown.
 
-    A page in reading order holds whole subtrees except those that its end cuts: the last
+    A page in reading order contains whole subtrees, except for those that its end cuts: the last
     comment's and its ancestors'. Only those are counted in the store.
     """
     if listing.order is Order.THREAD and listing.level is None:
@@ -322,7 +322,7 @@ def _replies(
 
 
 def _within(rows: list[records.Comment]) -> dict[str, int]:
-    """Sizes of the subtrees in a run of reading order, by one walk with a stack of open ones."""
+    """Compute subtree sizes in a run of reading order, in one pass with a stack of subtrees."""
     sizes: dict[str, int] = {}
     open_: list[records.Comment] = []
     for row in rows:
@@ -337,15 +337,15 @@ def _within(rows: list[records.Comment]) -> dict[str, int]:
 
 def _below(name: records.ThreadName, row: records.Comment) -> int:
     low, high = sorthash.subtree_range(row.sort_hash)
-    # The range starts with the row itself, which does not stand below itself.
+    # The range starts with the row itself, which is not below itself.
     return _count(_Listing(name, low=low, high=high)) - 1
 
 
 def listed(comment_id: str) -> records.Comment:
-    """A listed comment.
+    """Read a listed comment.
 
     Raises:
-        errors.NotFound: there is none of that id.
+        errors.NotFound: there is no listed comment with this id.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None or not row.listed:
@@ -354,11 +354,11 @@ def listed(comment_id: str) -> records.Comment:
 
 
 def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
-    """A listed comment of a thread. `field` is what the caller named it in.
+    """Read a listed comment of a thread. `field` is the parameter that named it.
 
     Raises:
-        errors.NotFound: there is none of that id.
-        errors.BadInput: it is one of another thread.
+        errors.NotFound: there is no listed comment with this id.
+        errors.BadInput: it is in another thread.
     """
     row = listed(comment_id)
     if (row.site, row.thread) != (name.site, name.id):

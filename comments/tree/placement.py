@@ -1,4 +1,4 @@
-"""A new comment: its place, or the place it got when the same request came before."""
+"""Place a new comment, or find the place that an earlier run of the same request gave it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -15,22 +15,24 @@ from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import naming
 from comments.tree.values import Change, Draft
 
-_SHADOW = "shadow"  # the rule of a reply to a comment in the shadow; stored as text
+_SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 
 
 def append(scheme: sorthash.Scheme, draft: Draft, turn: sharding.Turn = sharding.FIRST) -> Change:
-    """Place a new comment, or recognise that it was placed already.
+    """Place a new comment, or recognize that it was placed already.
 
-    `turn` says in which shard of the thread's counters it is counted.
+    `turn` chooses the shard of the thread's counters in which the comment is counted.
 
     Raises:
-        errors.NotFound: the answered comment is not there, not in this thread, or not public.
-        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent
-            holds as many children as the scheme can number.
+        errors.NotFound: the answered comment does not exist, is in another thread, or is not
+            public.
+        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent has
+            as many children as the scheme can number.
         errors.KeyReused: the id is taken by a comment with other content.
-        errors.TooMany: the thread was posted to too often lately.
+        errors.TooMany: the thread received too many posts lately.
     """
-    # Only then: it is inserted, so that one which is there already is met without being read.
+    # Look first only if an earlier run may have been applied. Otherwise the insert fails if the
+    # comment exists, so an ordinary post saves the read.
     if transactions.may_have_run():
         earlier = _earlier(draft)
         if earlier is not None:
@@ -80,7 +82,7 @@ def _placed(
 
 
 def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.Thread:
-    """A thread nobody has written in."""
+    """Make a thread without comments."""
     return comment_rows.Thread(
         key=comment_rows.thread_key(name),
         site=name.site,
@@ -97,7 +99,7 @@ def new_row(
     ruling: records.Ruling,
     source: str | None = None,
 ) -> comment_rows.Comment:
-    """The row of a comment that has no place yet."""
+    """Make the row of a comment that has no place yet."""
     status = ruling.status
     row = comment_rows.Comment(
         key=comment_rows.comment_key(draft.id),
@@ -115,7 +117,7 @@ def new_row(
         renderer=draft.text.renderer,
         status=status.value,
         listed=status is Status.APPROVED,
-        # What readers never saw and do not see is nothing to fold.
+        # Readers never saw this row and do not see it now, so there is nothing to compact.
         unfolded=status is Status.APPROVED,
         created=draft.created,
         changed=draft.created if status is Status.APPROVED else None,
@@ -126,11 +128,11 @@ def new_row(
         brought=draft.brought,
         rule=ruling.rule,
         why=ruling.why,
-        # What an import brought was decided elsewhere.
+        # An imported comment's status was decided elsewhere.
         judged=draft.created if ruling.rule else None,
     )
     if row.unfolded:
-        # Nobody writes beside an import, so nothing more is worth waiting for.
+        # Imports have no concurrent writers, so compact at once.
         row.fold_by = draft.created + IN_TIME if source is None else AT_ONCE
     return row
 
@@ -141,9 +143,9 @@ def place(
     parent: comment_rows.Comment | None,
     thread: comment_rows.Thread,
 ) -> None:
-    """Take the next number of `parent`, or of the thread, and write the row's place from it."""
+    """Number the row by `parent`'s counter, or the thread's, and set its place in the tree."""
     if parent is None:
-        # Roots count from 0, so the number is the counter before it grows.
+        # Roots count from 0, so the number is the counter before it is raised.
         row.number = thread.child_count
         thread.child_count += 1
     else:
@@ -163,20 +165,20 @@ def place(
 def _admitted(
     draft: Draft, thread: comment_rows.Thread, answered: Sequence[comment_rows.Comment | None]
 ) -> comment_rows.Comment | None:
-    """The comment that a draft answers, if any; refuses what has no place in the thread."""
+    """Return the comment that a draft answers, if any; raise if the thread refuses the draft."""
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("the thread takes no more comments", code="thread-closed")
     return _answerable(answered[0], draft) if answered else None
 
 
 def _earlier(draft: Draft) -> Change | None:
-    """What came of an earlier request with the draft's id, if there was one."""
+    """Return the change of an earlier request with the draft's id, if there was one."""
     row = reads.get(comment_rows.comment_key(draft.id))
     return None if row is None else _repeat(row, draft)
 
 
 def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
-    """The change of an earlier request, or of this one if the answer to its commit was lost."""
+    """Return the change of an earlier request, or of this one if its commit's answer was lost."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
         draft.fingerprint,
@@ -191,7 +193,7 @@ def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
 
 
 def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.Comment:
-    """The comment a draft answers; refuses those that take no replies."""
+    """Return the comment that a draft answers; raise if it takes no replies."""
     wanted = draft.reply_to or ""
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
         raise errors.NotFound("parent", wanted)
@@ -201,13 +203,13 @@ def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.
     if row.status == Status.SHADOWED and is_own:
         return row  # its author must not learn from a refusal that nobody else sees it
     if row.status != Status.APPROVED:
-        # To a reader a comment that is held or rejected is not there.
+        # To readers, held and rejected comments do not exist.
         raise errors.NotFound("parent", wanted)
     return row
 
 
 def _below(target: comment_rows.Comment | None, ruling: records.Ruling) -> records.Ruling:
-    """Keep a reply to a comment in the shadow there too, and looking as it would otherwise."""
+    """Shadow a reply to a shadowed comment too, without showing its author a difference."""
     if target is None or target.status != Status.SHADOWED:
         return ruling
     why = "it answers a comment that only its author sees"
@@ -221,7 +223,7 @@ def _below(target: comment_rows.Comment | None, ruling: records.Ruling) -> recor
 def _tree_parent(
     scheme: sorthash.Scheme, answered: comment_rows.Comment | None
 ) -> comment_rows.Comment | None:
-    """Where a reply goes: below the answered comment, or beside it on the deepest level."""
+    """Return a reply's parent: the answered comment, or its parent at the deepest level."""
     if answered is None or answered.level < scheme.levels - 1:
         return answered
     return parent_row(answered)

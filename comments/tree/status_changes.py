@@ -1,8 +1,8 @@
-"""What moderators do to a comment: give it another status, take that back, pin it.
+"""Moderators' decisions about a comment: set its status, undo that, pin it.
 
-Every verb notes who decided it in the commit that does it, and recognises its own commit by that
-note when it runs again. What was retracted never comes back. What was refused comes back by a
-moderator only, and only while its text is kept (`retention`).
+Every decision writes an entry of the audit log in its own commit. When the transaction runs again,
+it recognizes its own commit by that entry. A retracted comment never comes back. A refused comment
+comes back only by a moderator's decision, and only while its text is kept (`retention`).
 """
 
 import dataclasses
@@ -24,10 +24,10 @@ _PINNED = "pinned"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Decision:
-    """Who decides, when, and under which terms.
+    """Who decides, when, and under which conditions.
 
-    `check` sees the comment first, and raises if it may not be. `revision` is what was seen of the
-    comment, None for whatever it is: asked only where something changes.
+    `check` gets the comment first and raises to forbid the decision. `revision` is the revision
+    that the moderator saw, or None for any; it is compared only if the decision changes something.
     """
 
     act: audit_log.Act
@@ -37,12 +37,13 @@ class Decision:
 
 
 def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change:
-    """Give a comment the status of a ruling. One that has it already is left as it is.
+    """Give a comment the status of a ruling. A comment that has it already is not changed.
 
     Raises:
         errors.NotFound: there is no such comment.
-        errors.Conflict: it was retracted, or it is to be hidden and readers do not see it anyway.
-        errors.RevisionMismatch: it is not what was seen of it.
+        errors.Conflict: it was retracted, or it cannot be hidden because readers do not see it
+            anyway.
+        errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.Comment) -> Change:
@@ -63,8 +64,8 @@ def restore(comment_id: str, decision: Decision) -> Change:
 
     Raises:
         errors.NotFound: there is no such comment.
-        errors.Conflict: it was retracted, or nothing was decided about it since that was undone.
-        errors.RevisionMismatch: it is not what was seen of it.
+        errors.Conflict: it was retracted, or there is no decision left to undo.
+        errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.Comment) -> Change:
@@ -80,12 +81,12 @@ def restore(comment_id: str, decision: Decision) -> Change:
 
 
 def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> Change:
-    """Mark a comment for readers, or take the mark away.
+    """Pin a comment for readers, or unpin it.
 
     Raises:
         errors.NotFound: there is no such comment.
         errors.Conflict: it was retracted, or readers do not see it.
-        errors.RevisionMismatch: it is not what was seen of it.
+        errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
     def verb(row: comment_rows.Comment) -> Change:
@@ -108,9 +109,9 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> Change:
 def _once(
     comment_id: str, decision: Decision, verb: Callable[[comment_rows.Comment], Change]
 ) -> Change:
-    """Run a verb, unless it was applied already by an earlier run whose answer was lost.
+    """Run a verb, unless an earlier run whose answer was lost has applied it.
 
-    That run may have moved what this one looks at, so a refusal looks for it too.
+    An applied run may have changed what this run checks, so a refusal looks for the entry too.
     """
     row = existing(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):
@@ -138,7 +139,7 @@ def _check_shown(row: comment_rows.Comment) -> None:
 
 
 def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> Change:
-    """The change of the first row and of those that changed with it, and the note of it."""
+    """Build the change of the first row and of those that changed with it, with its audit entry."""
     row, now = changed[0][1], decision.now
     change = changed_rows(outbox.Kind.JUDGED, changed, now=now)
     note = audit_log.noted(

@@ -1,4 +1,4 @@
-"""What verbs of the tree take and give: texts, drafts, changes, places."""
+"""What operations on the tree take and return: texts, drafts, changes, places."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from comments.domain import records
 from comments.domain.records import Ruling, Status
 from comments.store import ownership
 
-# What becomes of a draft, by its thread and whether its author has an approved comment there.
+# Decides about a draft, by its thread and whether its author has an approved comment there.
 Decide = Callable[[records.Thread, bool], Ruling]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """A body with what it was rendered to, and by which renderer."""
+    """A body, what it was rendered to, and the renderer."""
 
     body: str
     html: str
@@ -27,15 +27,15 @@ def _welcome(_thread: records.Thread, _is_known: bool) -> Ruling:  # noqa: FBT00
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A comment on its way into a thread; everything but its place in the tree.
+    """A comment to be placed in a thread: everything but its place in the tree.
 
-    `fingerprint` tells a repeat of the same request from another one under the same id; so does
-    `former_fingerprint`, where an older release stored the comment. `decide`
-    is asked in the transaction, each time it runs, and raises where nothing may be posted.
-    `pace` is how many posts its thread takes within `in_transaction.PACE`; 0 for any number.
-    `detail` is what its event says beside the change. `came_from` is the mark of its network,
-    sealed (`caller_marks`). `brought` is what it says of the thread, as `naming` encodes it.
-    `origin` tells a repeat from the same network; empty where nobody asks.
+    `fingerprint` distinguishes a repeat of the same request from another request with the same id;
+    `former_fingerprint` does so for comments that an older release stored. `decide` is called in
+    every run of the transaction, and raises if nothing may be posted. `pace` is how many posts the
+    thread takes within `in_transaction.PACE`; 0 for any number. `detail` is stored with the event.
+    `came_from` is the mark of the author's network, encrypted (`caller_marks`). `brought` is what
+    the comment says of the thread, as `naming` encodes it. `origin` recognizes a repeat from the
+    same network; empty if that is not needed.
     """
 
     id: str
@@ -56,22 +56,22 @@ class Draft:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Change:
-    """What a verb did: the comment as it will stand, and what to put. A repeat puts nothing.
+    """The result of an operation: the comment as it will be stored, and the writes.
 
-    `writes` holds what other owners put in the same commit too: apply all of it. `event` tells of
-    the change.
+    `writes` includes other owners' writes of the same commit: apply all of them. A repeat has none.
+    `event` is the id of the change's event.
     """
 
     comment: records.Comment
     writes: tuple[ownership.Writes, ...] = ()
     event: str = ""
     is_new: bool = False
-    is_from_origin: bool = False  # a repeat, and its `origin` is the stored one
+    is_from_origin: bool = False  # a repeat whose `origin` is the stored one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Imported:
-    """What a batch of imported comments puts, how many were not there yet, and what tells of it."""
+    """The writes of an imported batch, the number of new comments, and the ids of the events."""
 
     writes: tuple[ownership.Writes, ...]
     added: int
@@ -80,7 +80,7 @@ class Imported:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recategorized:
-    """What counts comments under other categories, how many of them, and what tells of it."""
+    """The writes that recategorize comments, how many change, and the ids of the events."""
 
     writes: tuple[ownership.Writes, ...]
     changed: int
@@ -89,7 +89,7 @@ class Recategorized:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a comment belongs by its links. `was_below` and `was` are its stored parent, number."""
+    """A comment's place by its links. `was_below` and `was` are its stored parent and number."""
 
     id: str
     was_below: str | None

@@ -1,8 +1,8 @@
-"""Which comments stand in a listing, when one of them comes into sight or leaves it.
+"""Which comments are listed when one of them appears or disappears.
 
-A comment is listed when it is approved or when something listed stands below it. So with the first
-one in sight everything above it is listed, as tombstones where it is not approved; and with the
-last one that leaves it, the tombstones above it go.
+A comment is listed if it is approved or if a listed comment is below it. When the first comment
+below appears, everything above it is listed, as tombstones where it is not approved. When the last
+one disappears, the tombstones above it are unlisted.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Changed = tuple[counting.State, comment_rows.Comment]
 def with_status(
     row: comment_rows.Comment, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
-    """Give a row another status; the rows above it that change with it, each as it was before."""
+    """Give a row another status; return the rows above that change with it and their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     row.rule, row.why = ruling.rule, ruling.why
@@ -37,7 +37,7 @@ def with_status(
 
 
 def _listed_above(row: comment_rows.Comment) -> Iterator[Changed]:
-    """List what stands above a row that came into sight."""
+    """List the unlisted rows above a row that appeared."""
     parent = parent_row(row)
     while parent is not None and not parent.listed:
         before = conversion.comment_state(parent)
@@ -53,7 +53,7 @@ def settled_tombstones(
 ) -> Iterator[Changed]:
     """Unlist the tombstones above `row` that have nothing listed left below them.
 
-    Yields each with its state before.
+    Yield each with its old state.
     """
     below = row.sort_hash
     parent = parent_row(row)
@@ -69,10 +69,10 @@ def settled_tombstones(
 
 
 def has_listed_below(row: comment_rows.Comment, *, without: str) -> bool:
-    """Whether a listed comment stands below `row`, the subtree at hash `without` left out.
+    """Whether a listed comment is below `row`, ignoring the subtree at hash `without`.
 
-    Asked inside the transaction, so two that retract the last two replies at once cannot both
-    believe that the other one's is still there.
+    The query is part of the transaction, so two transactions that retract the last two replies at
+    once cannot both find the other's reply still listed.
     """
     low, high = sorthash.subtree_range(row.sort_hash)
     ranges = [(low, high)]

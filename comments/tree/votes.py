@@ -1,31 +1,32 @@
-"""Votes on comments: one of each voter on each comment, +1, -1 or none.
+"""Votes on comments: one per voter and comment, +1, -1 or none.
 
 Owns what a vote is, who may cast one, and three kinds:
 
-    Vote          key: comment / voter. `value` is +1 or -1; who takes a vote back leaves nothing.
-                  `side`, "{comment}{sign}", is what counting counts; `own`,
-                  "{sign}{voter}/{thread's key name}", what a voter asks for
-    VotesDue      key: comment. There while the comment's row may not count a vote; `due` is when
-                  it is to be counted
-    VoterNetwork  key: comment / keyed hash of a network and the comment. `voters`, as keyed hashes
-                  too, are those of that network who vote on the comment; gone when `due`. An IPv6
-                  network has a row, and so have the wider ones around it (`client_networks.WIDER`)
+    Vote          key: comment / voter. `value` is +1 or -1; a vote that is taken back is deleted.
+                  `side`, "{comment}{sign}", is the property to count votes by; `own`,
+                  "{sign}{voter}/{thread's key name}", the one to list a voter's votes by
+    VotesDue      key: comment. Exists while the comment's row may lack a vote; `due` is when the
+                  votes have to be counted
+    VoterNetwork  key: comment / keyed hash of a network and the comment. `voters` are keyed hashes
+                  of the network's voters on the comment; deleted when `due`. An IPv6 network has
+                  a row, and so have the wider networks around it (`client_networks.WIDER`)
 
-A vote writes no row that votes of others write, but for the first after a count, which says that
-there is something to count. Counting is one transaction: it counts the Vote entities, has the
-comment's row say so (`changes.count_votes`) and deletes the VotesDue. What must stay true:
+Votes of different networks share no row, except that the first vote after a count writes the
+VotesDue. Counting is one transaction: it counts the Vote entities, updates the comment's row
+(`changes.count_votes`) and deletes the VotesDue.
 
-- **a vote that the row does not count has a VotesDue beside it**: the transaction of a vote reads
-  it, and writes it where there is none, so whichever way the store orders it and a count, the vote
-  is either in that count or in the next. So a burst of votes is one change of the row;
-- a count starts from nothing but the votes, so one that runs twice, or after a crash, adds nothing
-  twice, and what is stored can be compared with it at any time (`recount`);
-- a voter counts once, because the key says so, and a network as `limit` voters at most, because the
-  transaction of a first vote reads and writes who else is there. A voter's id is whatever the
-  caller knows him by, without a "/"; it leaves the server in no answer.
+Invariants:
 
-A network is remembered for `KEPT` from its first vote on a comment, no longer, and not longer than
-the comment is there.
+1. **A vote that the row does not count has a VotesDue beside it.** The transaction of a vote reads
+   the VotesDue and writes it if there is none. In whichever order the store commits a vote and a
+   count, the vote is in that count or in the next. A burst of votes is one change of the row.
+2. A count depends on the Vote entities only. A count that runs twice, or after a crash, therefore
+   adds nothing twice, and the stored numbers can be compared with a count at any time (`recount`).
+3. A voter counts once, because the voter's id is in the key. A network counts as at most `limit`
+   voters, because the transaction of a first vote reads and writes the network's voters. A voter's
+   id is the id by which the caller is known, without a "/"; no answer of the server contains it.
+4. A network is remembered for `KEPT` from its first vote on a comment, and no longer than the
+   comment exists.
 """
 
 import dataclasses
@@ -40,7 +41,7 @@ from comments.domain.records import Status
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, vote_rows
 
-COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes this often by votes, at most
+COUNT_AFTER = timedelta(seconds=10)  # a comment's row changes by votes at most this often
 KEPT = timedelta(days=30)
 AT_ONCE = 200  # votes or networks deleted in one transaction
 MOST_SEATS = 5_000  # voters in one row: 140 kB
@@ -54,8 +55,8 @@ class Place:
     """A network that a vote comes from, and the voter's seat in it.
 
     `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
-    At most `factor` times the limit of voters vote from it. `is_past` marks hashes under the old
-    secret: they count as long as there is a row of them, and no new one is made.
+    At most `factor` times the limit of voters may vote from it. `is_past` marks hashes under the
+    old secret: an existing row of such a hash still counts, and no new one is made.
     """
 
     network: str
@@ -66,7 +67,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ballot:
-    """A vote as it is cast. `value` is UP, DOWN, or NONE to take it back.
+    """A vote to be cast. `value` is UP, DOWN, or NONE to take it back.
 
     `places` are the voter's network and the wider ones around it.
     """
@@ -80,7 +81,7 @@ class Ballot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
-    """What a ballot puts. `is_first` since the last count: somebody has to see to the next."""
+    """The writes of a ballot. `is_first` since the last count: the caller schedules the next."""
 
     writes: ownership.Writes
     is_first: bool = False
@@ -88,22 +89,22 @@ class Cast:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Own:
-    """A voter's votes on comments of a thread, by comment; `last` is where to go on, if at all."""
+    """A voter's votes on a thread's comments, by comment; `last` is where to continue, or None."""
 
     votes: dict[str, int]
     last: tuple[str, str] | None
 
 
 def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
-    """What a ballot makes of what is stored; nothing, if that is how the voter votes already.
+    """Build the writes of a ballot; none if the voter has this vote already.
 
     `limit` is how many voters of one network may vote on one comment.
 
     Raises:
-        errors.NotFound: there is no such comment, or not for readers of this site.
+        errors.NotFound: there is no such comment, or this site's readers do not see it.
         errors.Conflict: it was retracted.
         errors.Forbidden: it is the voter's own.
-        errors.TooMany: as many others of this network vote on it.
+        errors.TooMany: `limit` other voters of this network have voted on it.
     """
     row, vote, waiting, *found = reads.get_multi(
         [
@@ -138,7 +139,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 def _counting(
     ballot: Ballot, found: list[vote_rows.VoterNetwork | None]
 ) -> Iterator[tuple[Place, vote_rows.VoterNetwork | None]]:
-    """The ballot's places and their rows, less those of the past that have none."""
+    """Yield the ballot's places with their rows, without places of the past that have no row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network
@@ -150,11 +151,11 @@ def _check(row: comment_rows.Comment | None, ballot: Ballot) -> None:
         raise errors.NotFound("comment", ballot.comment)
     if row.status == Status.RETRACTED:
         raise errors.Conflict("the comment was retracted", code="comment-retracted")
-    # Before its status, which would tell its author that it is in the shadow.
+    # Before the status, which would tell the author that the comment is shadowed.
     if row.author_id == ballot.voter:
         raise errors.Forbidden("you cannot vote on your own comment", code="own-comment")
     if row.status != Status.APPROVED:
-        # To a reader a comment that is held or rejected is not there.
+        # To readers, held and rejected comments do not exist.
         raise errors.NotFound("comment", ballot.comment)
 
 
@@ -171,7 +172,7 @@ def _vote(ballot: Ballot, thread: str) -> vote_rows.Vote:
 def _seats(
     row: vote_rows.VoterNetwork | None, ballot: Ballot, place: Place, *, limit: int, now: datetime
 ) -> vote_rows.VoterNetwork:
-    """Who votes from a network of the ballot when it is cast."""
+    """Return a network's row with the ballot's voter added or removed."""
     is_new = row is None or row.due <= now
     voters = [] if row is None or is_new else [each for each in row.voters if each != place.seat]
     due = now + KEPT if row is None or is_new else row.due
@@ -188,12 +189,11 @@ def _seats(
 
 
 def has(comment_id: str, voter: str) -> bool:
-    """Whether a voter votes on a comment."""
     return reads.get(vote_rows.vote_key(comment_id, voter)) is not None
 
 
 def count(comment_id: str) -> tuple[int, int]:
-    """How many vote for a comment and how many against it, at the moment of the transaction."""
+    """Count the votes for and against a comment, at the moment of the transaction."""
     up, down = (
         reads.count(reads.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
         for value in (UP, DOWN)
@@ -202,19 +202,19 @@ def count(comment_id: str) -> tuple[int, int]:
 
 
 def waits(comment_id: str) -> bool:
-    """Whether votes on a comment may wait to be counted."""
+    """Whether a comment may have uncounted votes."""
     return reads.get(vote_rows.votes_due_key(comment_id)) is not None
 
 
 def counted(comment_id: str) -> ownership.Writes:
-    """Note that every vote on a comment is counted, in the transaction that counts them."""
+    """Note that all votes on a comment are counted, in the transaction that counts them."""
     return ownership.Writes(_OWNER, delete=(vote_rows.votes_due_key(comment_id),))
 
 
 def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> ownership.Writes:
-    """Have the votes on a comment deleted, in the transaction that retracts it.
+    """Schedule the deletion of a comment's votes, in the transaction that retracts it.
 
-    They may be many, so it is done by whoever counts them next.
+    There may be many, so the next count deletes them.
     """
     return ownership.Writes(
         _OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),)
@@ -222,7 +222,7 @@ def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> owners
 
 
 def forgotten(comment_id: str) -> ownership.Writes:
-    """Delete votes on a comment and who cast them, as many as one transaction takes."""
+    """Delete votes on a comment, and its networks: as many as one transaction takes."""
     gone = [
         vote_rows.key_of(message)
         for kind in ("Vote", "VoterNetwork")
@@ -236,7 +236,7 @@ def forgotten(comment_id: str) -> ownership.Writes:
 
 
 def due(now: datetime, limit: int) -> list[str]:
-    """The ids of comments whose votes are to be counted by now, those that wait longest first."""
+    """Return the ids of comments whose votes are due to be counted, longest overdue first."""
     query = reads.Query(
         "VotesDue", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
     )
@@ -244,7 +244,7 @@ def due(now: datetime, limit: int) -> list[str]:
 
 
 def expired(now: datetime) -> list[ndb.Key]:
-    """Networks that are not to be remembered any more, as many as one transaction takes."""
+    """Return networks that have to be forgotten, as many as one transaction takes."""
     query = reads.Query(
         "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
     )
@@ -252,14 +252,14 @@ def expired(now: datetime) -> list[ndb.Key]:
 
 
 def without(networks: list[ndb.Key], *, now: datetime) -> ownership.Writes:
-    """Forget those of the networks that are still not to be remembered."""
+    """Delete those of the networks that are still due to be forgotten."""
     rows = reads.get_multi(networks)
     gone = tuple(row.key for row in rows if row is not None and row.due <= now)
     return ownership.Writes(_OWNER, delete=gone)
 
 
 def own(name: records.ThreadName, voter: str, *, after: tuple[str, str] | None, limit: int) -> Own:
-    """A voter's votes on comments of a thread: two queries at most, of keys alone.
+    """List a voter's votes on a thread's comments, in at most two keys-only queries.
 
     `after` is where an earlier call ended: a sign and a comment.
     """
@@ -291,8 +291,8 @@ def _on(name: records.ThreadName, voter: str, value: int, after: str, limit: int
 
 
 def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
-    """Every vote of a voter on a site, or without one on all of them: comments and values."""
-    # A voter's id ends with "/", and so does a site's, or with "#"
+    """Yield all votes of a voter, on one site or on all: comment ids and values."""
+    # In `own` the voter's id is followed by "/", and a site's id by "/" or "#"
     # (`comment_rows.thread_key_name`).
     starts = [f"{voter}/"] if site is None else [f"{voter}/{site}#", f"{voter}/{site}/"]
     for value, sign in _SIGNS.items():
@@ -305,7 +305,7 @@ def by(voter: str, site: str | None = None) -> Iterator[tuple[str, int]]:
 
 
 def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes:
-    """What takes a vote back, in a transaction, whatever became of the comment since."""
+    """Take a vote back, in a transaction, regardless of the comment's status."""
     key, due = vote_rows.vote_key(comment_id, voter), vote_rows.votes_due_key(comment_id)
     vote, waiting = reads.get_multi([key, due])
     if vote is None:
@@ -315,7 +315,7 @@ def withdrawn(comment_id: str, voter: str, *, now: datetime) -> ownership.Writes
 
 
 def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
-    """How many vote for and against each comment of a thread: one query, for a recount."""
+    """Count the votes for and against each comment of a thread in one query, for a recount."""
     query = reads.Query(
         "Vote",
         where=(("thread", "=", comment_rows.thread_key_name(name)),),
@@ -331,7 +331,7 @@ def of_thread(name: records.ThreadName) -> dict[str, tuple[int, int]]:
 
 
 def waiting(name: records.ThreadName) -> set[str]:
-    """The comments of a thread that may have votes their rows do not count."""
+    """Return the comments of a thread that may have uncounted votes."""
     query = reads.Query(
         "VotesDue", where=(("thread", "=", comment_rows.thread_key_name(name)),), keys_only=True
     )

@@ -1,8 +1,8 @@
-"""What a recount found missing, added once.
+"""Add to counters what a recount found missing, exactly once.
 
-Owns the steps of mending: a thread's and a website's first Counter says how often it was mended,
-and a mending names the step it takes. So of two recounts at once one mends, and one that was
-interrupted is not repeated.
+Owns the steps of repair. The first Counter of a thread or a website stores how often it was mended,
+and each repair names the step that it performs. Of two concurrent recounts only one mends, and an
+interrupted one is not repeated.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from comments.tree.counters import from_events
 
 
 class MendedMeanwhile(Exception):
-    """Somebody mended these counters since they were compared. `mended` is how often by now."""
+    """These counters were mended since they were compared. `mended` is how often by now."""
 
     def __init__(self, mended: int) -> None:
         super().__init__(mended)
@@ -30,7 +30,7 @@ def mend_thread(
     """Add what a recount found missing in a thread and in the rows of its authors.
 
     Raises:
-        MendedMeanwhile: this is not the step that comes next.
+        MendedMeanwhile: `step` is not the next step.
     """
     here = counting.thread_scope(comment_rows.thread_key_name(name))
     authors = [scope for scope in missing if scope != here]
@@ -63,7 +63,7 @@ def mend_site(
     """Add what a recount found missing in a website, its statistics, and the rows of its authors.
 
     Raises:
-        MendedMeanwhile: this is not the step that comes next.
+        MendedMeanwhile: `step` is not the next step.
     """
     key = counter_rows.site_counter_key(site)
     first = reads.get(key) or counter_rows.site_counter(site)

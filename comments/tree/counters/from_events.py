@@ -1,8 +1,8 @@
-"""What is counted from events, in the transaction that notes them as done.
+"""Counters that are updated from events, in the transaction that notes the events as done.
 
-Owns the sums over a batch of events, and the rows they are added to: of websites, categories and
-days, of the authors there, and the followers of threads. A participant appears or leaves where the
-row of an author does.
+Owns the sums over a batch of events and the rows to which they are added: of websites, categories
+and days, of the authors in them, and the followers of threads. A participant appears or leaves when
+the author's row does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,9 +17,9 @@ from comments.store.models import counter_rows
 
 
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """What events make of the followers of threads, in the transaction that notes them as done.
+    """Add events to threads' follower counts, in the transaction that notes them as done.
 
-    A batch of them writes one shard of a thread, the first, which is always there.
+    A batch writes one shard of each thread: the first, which always exists.
     """
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for event in events:
@@ -44,10 +44,10 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """What events make of the counters of websites, categories and days, and of authors there.
+    """Add events to the counters of websites, categories, days and the authors in them.
 
-    In the transaction that notes the events as done. A website has one row, which batches of
-    events meet at rather than posts.
+    Runs in the transaction that notes the events as done. A website has one row; batches of events
+    contend for it, and posts do not.
     """
     sums = counting.by_scope(
         counting.total(
@@ -60,7 +60,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def _spoken(event: outbox.Event) -> tuple[counting.Scope, str] | None:
-    """The author of the comment an event is of, and the comment, if readers see both."""
+    """Return the author of an event's comment, and the comment, if readers see both."""
     state = event.changes[0].new if event.changes else None
     if state is None or not state.author or state.status != counting.APPROVED:
         return None
@@ -71,9 +71,9 @@ def add(
     sums: Mapping[counting.Scope, Mapping[str, int]],
     spoken: Mapping[counting.Scope, str] = MappingProxyType({}),
 ) -> ownership.Writes:
-    """Add to rows of places and of authors there, of whom the places' participants come.
+    """Add to rows of places and of their authors, from which the places' participants follow.
 
-    `spoken` is a comment of each author, where one is known.
+    `spoken` maps authors to one of their comments, where one is known.
     """
     authors = [scope for scope in sums if scope.author]
     wholes = [counting.above(scope) if scope.author else scope for scope in sums]
@@ -95,7 +95,7 @@ def add(
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
         numbers = counting.added(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and more_here:
-            # It stays without numbers too: it says how often they were mended.
+            # Keep this row even without numbers: it also stores how often they were mended.
             put.append(
                 counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
             )

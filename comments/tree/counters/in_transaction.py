@@ -1,7 +1,11 @@
 """A thread's numbers in the transaction of the change that they count.
 
 Owns what such a transaction reads of them (one shard of the thread, and the rows of the authors it
-touches) and what it writes. What must stay true: numbers and change are one commit.
+touches) and what it writes.
+
+Invariants:
+
+1. One commit stores a change and the numbers that count it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,42 +39,42 @@ class Entry:
         self._authors = [author for author in dict.fromkeys(authors) if author]
         self._row: counter_rows.Counter | None = None
         self._count = 1
-        self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before
+        self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before the change
         self.known: set[str] = set()  # the authors who have an approved comment in the thread
-        # Once: NDB copies a key's parent again and again to make its child.
+        # Made once, because NDB copies a key's parent again and again to make a child key.
         self._kept = {
             author: counter_rows.participation_key(name, author) for author in self._authors
         }
-        # What the transaction has to read for it.
+        # The keys that the transaction has to read for this entry.
         self.keys: list[ndb.Key] = [
             counter_rows.thread_counter_key(name, self._shard),
             *self._kept.values(),
         ]
 
     def fill(self, thread: comment_rows.Thread | None, stored: Sequence[Any]) -> None:
-        """Take what stands at `keys`, and the thread's row."""
+        """Take the rows that were read at `keys`, and the thread's row."""
         self._row, *participations = stored
         numbers = map(counter_rows.numbers_of, participations)
         self._stood = dict(zip(self._authors, numbers, strict=True))
         self.known = {who for who, had in self._stood.items() if had.get(counting.APPROVED, 0) > 0}
         count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
-            # Gathered meanwhile: the first one is always there.
+            # The shards were gathered meanwhile; the first one always exists.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
     def pace(self, most: int, now: datetime) -> None:
-        """Note one more post, where at most so many may come within `PACE`.
+        """Count one more post, of at most `most` within `PACE`.
 
-        A thread that is spread is posted to in several rows at once; each has its part of them.
+        The posts to a spread thread go to several shards; each takes its share of the limit.
 
         Raises:
-            errors.TooMany: there were as many.
+            errors.TooMany: the limit is reached.
         """
         if self._row is None:
             self._row = counter_rows.thread_counter(self._name, self._shard)
         row = self._row
-        # A beginning in the future was written by a clock far ahead: it must not last for ever.
+        # A start in the future was written by a clock that is far ahead. It must not last forever.
         began: datetime | None = row.began
         if began is None or abs(now - began) >= PACE:
             row.began = began = now
@@ -85,7 +89,7 @@ class Entry:
         row.lately += 1
 
     def writes(self, changes: Iterable[Change]) -> ownership.Writes:
-        """What the changes make of the counters that were read."""
+        """Add the changes to the counters that were read; return the writes."""
         scopes = counting.by_scope(added(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
         numbers = scopes.pop(here, {})
@@ -109,7 +113,7 @@ class Entry:
 
 
 def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Writes:
-    """What changes that are known already make of a thread's counters; reads only what it needs."""
+    """Build the counter writes of changes to a thread, reading only the rows that they need."""
     if not added(changes):
         return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]
@@ -119,7 +123,7 @@ def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Wr
 
 
 def added(changes: Iterable[Change]) -> dict[counting.Key, int]:
-    """What changes add to the counters that stand in their own transaction."""
+    """Sum what changes add to the counters that are written in their own transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes
     )

@@ -1,11 +1,11 @@
-"""The authors of a website, best first: those with an approved comment, by the score of theirs.
+"""The authors of a website with approved comments, by the score of their comments, best first.
 
-Owns what a page of them is. Scores and numbers are those of the Standings, which follow from events
-within a second or so. A Standing holds no name: names come from a comment of each author, read in
-one look-up, and so say what that comment says now, and nothing when it was taken back.
+Owns the pages of this list. Scores and numbers are those of the Standings, which follow events
+within about a second. A Standing holds no name. Names come from one comment of each author, in one
+lookup: a name is what that comment says now, and empty if the comment was retracted.
 
-An author's id leaves the server in no public answer; a cursor holds a digest of it. Moderators are
-told it (`known`): it says who wrote what, and is no key to anything.
+No public answer contains an author's id; a cursor holds a digest of it. Moderators do see it
+(`known`): it says who wrote what, and grants access to nothing.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ MAX_LIMIT = 100
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ranked:
-    """An author with what he has: approved comments, and the votes on them."""
+    """An author with the number of their approved comments and their score."""
 
     author: records.Author
     score: int
@@ -40,18 +40,18 @@ class LeaderboardPage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Known:
-    """A run of authors as moderators see them: what they call themselves, and their Standings."""
+    """A run of authors as moderators see them: their names and their Standings."""
 
     standings: tuple[tuple[records.Author, totals.Standing], ...]
     cursor: str | None
 
 
 def best(site: str, *, limit: int, cursor: str | None, secret: str) -> LeaderboardPage:
-    """A page of authors: one query and one look-up, and a query more behind a cursor.
+    """Read a page of authors: one query and one lookup, and one more query after a cursor.
 
     Raises:
         errors.BadInput: a limit outside 1 .. `MAX_LIMIT`.
-        errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.BadCursor: the cursor is of another listing, or not signed by this service.
     """
     found = known(site, limit=limit, cursor=cursor, secret=secret)
     return LeaderboardPage(
@@ -64,7 +64,7 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
 
 
 def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
-    """The same page, for moderators: with ids and all numbers.
+    """Read the same page for moderators, with ids and all numbers.
 
     Raises:
         errors.BadInput, errors.BadCursor: see `best`.
@@ -86,7 +86,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
 
 
 def _names(site: str, standings: Sequence[totals.Standing]) -> Iterator[records.Author]:
-    """What the authors call themselves: in the comment that their Standing knows, or in another."""
+    """Yield authors' names: from the comment that the Standing knows, or from another one."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {
         message.key.path[-1].name: conversion.comment_from_message(message)

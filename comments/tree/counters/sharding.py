@@ -1,14 +1,14 @@
-"""Shards: where transactions count in a thread that many write at once.
+"""Shards: where transactions count in a thread that many of them write at once.
 
-At rest a thread's counters are one row. A transaction that was aborted takes another shard when it
-runs again, and this process keeps to it afterwards: writers that do not meet stay apart. After its
-commit the thread is spread over more shards; when it is quiet they are gathered again.
+At rest, a thread's counters are one row. A transaction that was aborted takes another shard when it
+runs again, and the process keeps using that shard for the same writer, so its writers stay apart.
+After such a commit the thread is spread over more shards; when it is quiet they are gathered again.
 
 Invariants:
 
-1. How many shards there are stands in the thread's row and in its first shard. One commit writes
-   both, so no writer counts where no reader looks.
-2. What a process believes of busy threads (`Shards`) decides nothing: the row that the transaction
+1. The thread's row and its first shard store the number of shards. One commit writes both, so no
+   writer counts in a shard that readers do not read.
+2. What a process knows of busy threads (`Shards`) is only a hint: the row that the transaction
    reads corrects it, and it may be forgotten at any time.
 """
 
@@ -24,24 +24,24 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, conversion, counter_rows
 from comments.tree.counters import totals
 
-_PATIENCE = 5.0  # seconds for spreading, which may as well be left to the next one
-MOST = 64  # shards of one thread; reading its counts takes so many reads
-SPREAD_EVERY = 1.0  # seconds between two tries of a process to spread a thread
+_PATIENCE = 5.0  # seconds for spreading, which a later writer can do as well
+MOST = 64  # shards of one thread; reading its counts takes as many reads
+SPREAD_EVERY = 1.0  # seconds between two attempts of a process to spread a thread
 QUIET = 300.0  # seconds without a conflict until a thread's shards are gathered again
 
 
 class _Busy:
-    """One thread: how many shards, which of them each writer of this process keeps to."""
+    """One thread: its number of shards, and the shard of each writer in this process."""
 
     def __init__(self) -> None:
         self.count = 1
-        self.kept: list[int] = []  # by writer: the first one alone keeps to the first shard
+        self.kept: list[int] = []  # by writer; only the first writer uses the first shard
         self.writing: set[int] = set()
         self.contended = 0.0
         self.next_spreading = 0.0
 
     def other(self, shard: int) -> int:
-        """Another shard than this one, if there is one that no writer here keeps to."""
+        """Choose another shard than this one, preferably one that no writer here uses."""
         free = set(range(self.count)) - {shard}
         taken = {self.kept[writer] for writer in self.writing}
         return random.choice(sorted(free - taken or free or {0}))  # noqa: S311 - to come apart
@@ -50,7 +50,7 @@ class _Busy:
 class Turn:
     """The shard of one transaction, which may run several times.
 
-    `count` is over how many shards the thread was spread when the transaction read it; 0 before.
+    `count` is the thread's number of shards as the transaction read it; 0 before.
     """
 
     def __init__(self, shards: "Shards", name: records.ThreadName) -> None:
@@ -61,7 +61,7 @@ class Turn:
         self.count = 0
 
     def take(self) -> int:
-        """The shard of this run: after one that was aborted, another."""
+        """Return the shard of this run: another one after an aborted run."""
         self.runs += 1
         if self._writer is None:
             self._writer = self._shards.enter(self._name)
@@ -69,7 +69,7 @@ class Turn:
         return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
 
     def end(self) -> int:
-        """Give the shard back; over how many shards the thread should be spread, 0 for as is."""
+        """Return the shard. Return over how many shards to spread the thread, 0 for no change."""
         if self._writer is None:
             return 0
         self._learn()
@@ -81,13 +81,12 @@ class Turn:
 
 
 class First(Turn):
-    """The first shard, which is always there: for writes that are rare or wait elsewhere."""
+    """The first shard, which always exists: for writes that are rare or serialized elsewhere."""
 
     def __init__(self) -> None:
         super().__init__(Shards(), records.ThreadName("", ""))
 
     def take(self) -> int:
-        """The first shard."""
         return 0
 
 
@@ -108,7 +107,7 @@ class Shards:
 
     @contextlib.contextmanager
     def turn(self, name: records.ThreadName) -> Iterator[Turn]:
-        """A transaction's turn; what goes wrong in it ends it too."""
+        """Hold a transaction's turn, and end it if the transaction fails."""
         turn = Turn(self, name)
         try:
             yield turn
@@ -117,7 +116,7 @@ class Shards:
             raise
 
     def enter(self, name: records.ThreadName) -> int:
-        """Begin to write; the number of the writer in this process, the lowest that is free."""
+        """Begin to write; return the writer's number, the lowest that is free in this process."""
         with self._guard:
             busy = self._busy.setdefault(name, _Busy())
             writer = next(n for n in range(len(busy.writing) + 1) if n not in busy.writing)
@@ -127,7 +126,7 @@ class Shards:
             return writer
 
     def shard(self, name: records.ThreadName, writer: int, *, moves: bool) -> int:
-        """The shard a writer keeps to; one that `moves` leaves it for another."""
+        """Return a writer's shard. A writer that `moves` gets another one."""
         with self._guard:
             busy = self._busy[name]
             others = {busy.kept[other] for other in busy.writing - {writer}}
@@ -137,7 +136,7 @@ class Shards:
             return busy.kept[writer]
 
     def learn(self, name: records.ThreadName, count: int) -> None:
-        """Take note of how many shards a thread has."""
+        """Note how many shards a thread has."""
         with self._guard:
             busy = self._busy.get(name)
             if busy is None:
@@ -148,7 +147,7 @@ class Shards:
             busy.count = count
 
     def leave(self, name: records.ThreadName, writer: int, *, conflicts: int) -> int:
-        """End writing; over how many shards the thread should be spread, 0 for as is."""
+        """End writing; return over how many shards to spread the thread, 0 for no change."""
         with self._guard:
             busy = self._busy[name]
             writers = len(busy.writing)
@@ -157,7 +156,7 @@ class Shards:
                 busy.contended = self.clock()
             elif not busy.writing and busy.count == 1:
                 del self._busy[name]
-            # Four shards for each writer here: conflicts beyond that come from somewhere else.
+            # Four shards per writer of this process: further conflicts come from other processes.
             wanted = min(MOST, 4 * writers)
             if not conflicts or busy.count >= wanted or self.clock() < busy.next_spreading:
                 return 0
@@ -165,7 +164,7 @@ class Shards:
             return wanted
 
     def quiet(self) -> Sequence[records.ThreadName]:
-        """The spread threads that had no conflict here for a while."""
+        """List the spread threads that had no conflict in this process for `QUIET` seconds."""
         with self._guard:
             before = self.clock() - QUIET
             return [
@@ -175,7 +174,7 @@ class Shards:
             ]
 
     def forget(self, name: records.ThreadName) -> None:
-        """Forget a thread, its shards being gathered."""
+        """Forget a thread whose shards were gathered."""
         with self._guard:
             busy = self._busy.get(name)
             if busy is not None and not busy.writing:
@@ -188,18 +187,18 @@ FIRST = First()
 
 @contextlib.contextmanager
 def turn(name: records.ThreadName) -> Iterator[Turn]:
-    """A transaction's turn to count in a thread, which is spread further if it met others."""
+    """Hold a transaction's turn to count in a thread; spread the thread if there were conflicts."""
     with SHARDS.get().turn(name) as taken:
         yield taken
         wanted = taken.end()
     if wanted:
-        # Nothing depends on it, and whoever meets others next tries again.
+        # Spreading is optional: the next writer with a conflict tries again.
         with contextlib.suppress(errors.Overloaded), connection.within(_PATIENCE):
             spread(name, wanted)
 
 
 def spread(name: records.ThreadName, count: int) -> None:
-    """Spread a thread's counters over so many shards. What is stored in them stays."""
+    """Spread a thread's counters over `count` shards. Their stored numbers do not change."""
 
     def body() -> int:
         thread, first = reads.get_multi(
@@ -216,7 +215,7 @@ def spread(name: records.ThreadName, count: int) -> None:
 
 
 def gather(name: records.ThreadName) -> None:
-    """Bring a thread's numbers together in one shard."""
+    """Gather a thread's numbers in one shard."""
 
     def body() -> None:
         thread = reads.get(comment_rows.thread_key(name))
@@ -237,7 +236,7 @@ def gather(name: records.ThreadName) -> None:
 
 
 def gather_quiet() -> int:
-    """Gather the threads that are quiet again, as far as this process knows; how many."""
+    """Gather the threads that this process knows to be quiet again; return how many."""
     quiet = SHARDS.get().quiet()
     for name in quiet:
         gather(name)
@@ -245,7 +244,7 @@ def gather_quiet() -> int:
 
 
 def notice_spread() -> None:
-    """Take note of the threads that are spread, whoever did it."""
+    """Learn from the store which threads are spread, also by other processes."""
     query = reads.Query("Counter", where=(("shards", ">", 1),))
     for message in reads.walk(query):
         scope = message.properties["scope"].string_value

@@ -1,16 +1,16 @@
-"""Statistics of a website, as reports ask for them: by category, by day, and who wrote where.
+"""Statistics of a website for reports: by category, by day, and who commented where.
 
-Owns how the rows of counters are read a page at a time. Every page is one bounded read of rows that
-`tallies` keeps, in the order of their keys: no report counts comments. A page goes on after the
-last thing of the page before (`after`), so rows that come or go meanwhile are neither skipped nor
-repeated. Numbers are those of the events that are delivered: a second behind, as a rule.
+Owns how rows of counters are read a page at a time. Every page is one bounded read of rows that
+`counters` keeps, in the order of their keys; no report counts comments. A page continues after the
+last row of the previous page (`after`), so rows that appear or disappear meanwhile are neither
+skipped nor repeated. The numbers include all delivered events, and are usually a second behind.
 
-Distinct commenters are authors with an approved comment. Those of a day are no part of a sum: who
-wrote on two days is one commenter of the site, and its number stands with the site.
+Commenters are authors with an approved comment, counted once. Do not add up the commenters of
+several days: an author who wrote on two days is one commenter of the site. The site's own row has
+the site's number.
 
-Who wrote in a thread and in which threads somebody wrote are the two indexes of one kind
-(Participation). Authors are ids here, which no public answer may hold: these lists are for the
-operator's eyes.
+The authors in a thread, and the threads of an author, are two indexes of one kind (Participation).
+Authors are ids here, which no public answer may contain: these lists are for the operator only.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,15 +28,15 @@ from comments.tree.counters import totals
 
 T = TypeVar("T")
 
-MOST = 1_000  # rows of one page
+MOST = 1_000  # rows in one page
 _LAST = "\U0010ffff"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """The numbers of a website, of a category of it, of a day, or of a category on a day.
+    """The numbers of a website, of one of its categories, of a day, or of a category on a day.
 
-    Without a `category` it is of the whole site, without a `day` of all time. `comments` are those
-    that are approved.
+    Without a `category` they are for the whole site, without a `day` for all time. `comments` are
+    the approved ones.
     """
 
     category: str
@@ -50,14 +50,14 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """An author in a thread or a category, and the approved comments there."""
+    """An author in a thread or a category, and how many approved comments they have there."""
 
     author: str
     comments: int
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A thread somebody wrote in, and the approved comments there."""
+    """A thread in which an author commented, and how many approved comments they have there."""
 
     thread: str
     title: str
@@ -72,12 +72,12 @@ class ReportPage(msgspec.Struct, Generic[T], frozen=True):
 
 
 def site(site_id: str) -> Line:
-    """The numbers of a website: one read."""
+    """Read the numbers of a website: one read."""
     return _line("", "", totals.of_site(site_id))
 
 
 def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[Line]:
-    """The categories of a website with comments in them, in order: one scan."""
+    """List a website's categories that have comments, in order: one scan."""
     low = f"{site_id}/{after}" if after else f"{site_id}/"
     rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
     lines = [
@@ -96,7 +96,7 @@ def by_day(
     after: str = "",
     limit: int = MOST,
 ) -> ReportPage[Line]:
-    """The days (UTC) of a category, or of the whole site, with comments on them: one scan."""
+    """List the days (UTC) with comments of a category, or of the whole site: one scan."""
     category = _canonical(category)
     before = f"{site_id}/{category}/"
     low, high = _range(since, until)
@@ -114,7 +114,7 @@ def by_day_and_category(
     after: str = "",
     limit: int = MOST,
 ) -> ReportPage[Line]:
-    """The days of the site and of all its categories, by day and category: one scan for all."""
+    """List the days of the site and of all its categories, by day and category: one scan."""
     low, high = _range(since, until)
     query = reads.Query(
         "Day",
@@ -136,7 +136,7 @@ def by_day_and_category(
 def commenters(
     name: records.ThreadName, *, after: str = "", limit: int = MOST
 ) -> ReportPage[Person]:
-    """Who wrote in a thread, by id. A page may hold fewer than it read: some only have others."""
+    """List a thread's commenters by id. A page may be short: some have no approved comment."""
     where = (("__key__", ">", counter_rows.participation_key(name, after)),) if after else ()
     query = reads.Query(
         "Participation",
@@ -152,7 +152,7 @@ def commenters(
 def commenters_of_category(
     site_id: str, category: str, *, after: str = "", limit: int = MOST
 ) -> ReportPage[Person]:
-    """Who wrote in a category, by id: one scan."""
+    """List a category's commenters by id: one scan."""
     before = f"{site_id}/{categories.canonical(category)}//"
     rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
     return _people([(name[len(before) :], numbers) for name, numbers in rows], limit)
@@ -161,7 +161,7 @@ def commenters_of_category(
 def threads_of(
     site_id: str, author: str, *, after: str = "", limit: int = MOST
 ) -> ReportPage[Place]:
-    """In which threads somebody has approved comments: one scan, and a look-up of its threads."""
+    """List the threads in which an author has approved comments: one scan and one lookup."""
     where: list[tuple[str, str, object]] = [
         ("author", "=", counter_rows.author_name(site_id, author))
     ]
@@ -181,7 +181,7 @@ def threads_of(
 
 
 def categories_of(site_id: str, author: str, *, limit: int = MOST) -> list[str]:
-    """In which categories somebody has approved comments, in order."""
+    """List the categories in which an author has approved comments, in order."""
     where = (("author", "=", counter_rows.author_name(site_id, author)), ("day", "=", ""))
     query = reads.Query(
         "Appearance", where=where, order=("__key__",), limit=_bounded(limit), keys_only=True
@@ -199,10 +199,10 @@ def _by_key(
 
 
 def _range(since: date | None, until: date | None) -> tuple[str, str]:
-    """The first and the last day as they stand in keys; what a category adds stays below."""
+    """Return the first and the last day as keys contain them, including their categories."""
     if since and until and since > until:
         raise errors.BadInput("since", "is after until")
-    # Every digit stands before ":".
+    # Every digit sorts before ":".
     return since.isoformat() if since else "", f"{until.isoformat() if until else ':'}/{_LAST}"
 
 
@@ -235,7 +235,7 @@ def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportP
 
 
 def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
-    """A page of the lines, to be continued after the last row that was read for it."""
+    """Make a page of the lines. It is continued after the last row that was read for it."""
     return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 
@@ -244,7 +244,7 @@ def _numbers(message: Any) -> counter_rows.Numbers:
 
 
 def whole(read: Callable[[str], ReportPage[T]]) -> Iterator[T]:
-    """Every line of a report that is read from a position on, page after page."""
+    """Yield every line of a report, page after page."""
     after: str | None = ""
     while after is not None:
         page = read(after)

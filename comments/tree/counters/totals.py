@@ -1,6 +1,6 @@
-"""Counters as readers get them: numbers by name, from rows.
+"""Counters as readers get them: numbers by name.
 
-Owns how shards become one number. Reading many threads is one lookup, and one entity for each that
+Owns how shards are summed. Reading many threads is one lookup, of one entity for each thread that
 is at rest.
 """
 
@@ -13,7 +13,7 @@ from comments.store.models import comment_rows, counter_rows
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
-    """The numbers of threads: one lookup, and one entity for each that is not spread just now."""
+    """Read threads' numbers: one lookup, of one entity for each thread that is not spread now."""
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]
@@ -28,7 +28,7 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers
         if key in found and found[key]["shards"].integer_value > 1
     ]
     if busy:
-        # Of one moment, or a gathering in between would be counted twice or not at all.
+        # In one snapshot, or shards that are gathered in between would count twice or not at all.
         numbers |= transactions.snapshot(lambda: _spread_numbers(busy))
     return [numbers.get(key, {}) for key in firsts]
 
@@ -47,18 +47,18 @@ def _spread_numbers(names: Sequence[records.ThreadName]) -> dict[str, counter_ro
 
 
 def listed(site: str, thread_ids: Sequence[str]) -> list[int]:
-    """How many comments readers see in each thread."""
+    """Return how many comments readers see in each thread."""
     numbers = of_threads([records.ThreadName(site, thread_id) for thread_id in thread_ids])
     return [each.get(counting.LISTED, 0) for each in numbers]
 
 
 def of_site(site: str) -> counter_rows.Numbers:
-    """The numbers of a website, as far as its events are delivered."""
+    """Return the numbers of a website, including all delivered events."""
     return counter_rows.numbers_of(reads.get(counter_rows.site_counter_key(site)))
 
 
 class Standing(NamedTuple):
-    """An author on a website. `comment` is one of his, or empty; `alias` stands for his id."""
+    """An author on a website. `comment` is one of theirs, or empty; `alias` replaces their id."""
 
     author: str
     alias: str
@@ -68,10 +68,10 @@ class Standing(NamedTuple):
 
 
 def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None) -> list[Standing]:
-    """The authors of a website with the highest scores: one query, or two behind a position.
+    """Read a website's authors with the highest scores: one query, or two after a position.
 
-    `after` is the score and the alias of the last one that is known. Who has no approved comment
-    is not among them.
+    `after` is the score and the alias of the last known author. Authors without an approved comment
+    are left out.
     """
     here = (("site", "=", site), ("takes_part", "=", True))
     if after is None:
@@ -98,10 +98,10 @@ def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Sta
 
 
 def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
-    """A thread's numbers, for a recount.
+    """Read a thread's numbers for a recount.
 
-    Returns how often they were mended, their sum over the shards that writers know, and how many
-    shards the first one and the thread's row tell of.
+    Return how often they were mended, their sum over the shards that writers know, and the numbers
+    of shards in the first shard and in the thread's row.
     """
     thread = reads.get(comment_rows.thread_key(name))
     count = 1 if thread is None else thread.shards or 1
@@ -111,7 +111,7 @@ def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tupl
 
 
 def summed(rows: Iterable[counter_rows.Counter | None]) -> counter_rows.Numbers:
-    """The numbers of a scope from its shards."""
+    """Sum the numbers of a scope's shards."""
     numbers: counter_rows.Numbers = {}
     for row in rows:
         numbers = counting.added(numbers, counter_rows.numbers_of(row))

@@ -1,5 +1,5 @@
-"""What a thread shows of itself: its title, its address and its categories.
+"""Thread titles, addresses and categories.
 
-Doors: `details` (what moderators set), `naming` (which comment names the thread), `thread_cache`
-(copies in this process), `category_journal` (how far a change of categories came).
+Entry points: `details` (what moderators set), `naming` (which comment names the thread),
+`thread_cache` (copies in this process), `category_journal` (progress of a change of categories).
 """

@@ -1,7 +1,7 @@
-"""The journals of threads whose categories were changed: which change, and how far it came.
+"""The progress of changes of threads' categories: which change, and the last comment done.
 
-Owns the Job rows of that work. `tree` begins one in the commit that changes a thread's categories,
-and `recategorize` goes through the thread's comments and ends it.
+Owns the Job rows of these changes. `tree` creates a row in the commit that changes a thread's
+categories; `recategorize` goes through the thread's comments and deletes the row at the end.
 """
 
 from typing import NamedTuple
@@ -15,22 +15,21 @@ PREFIX = "categories/"
 
 
 class Position(NamedTuple):
-    """Which change of a thread goes on, and the last comment that it went through."""
+    """Which change of a thread is in progress, and the last comment that was done."""
 
     times: int
     after: str = ""
 
 
 def key(thread: str) -> ndb.Key:
-    """The key of the journal of a thread, which is given by its key name."""
+    """Return the key of a thread's journal, by the thread's key name."""
     return event_rows.job_key(f"{PREFIX}{thread}")
 
 
 def journal(thread: str, position: Position) -> event_rows.Job:
-    """The row that says how far the change of a thread came."""
+    """Make the row that stores the progress of a thread's change."""
     return event_rows.Job(key=key(thread), position=msgspec.json.encode(position).decode())
 
 
 def position(row: event_rows.Job) -> Position:
-    """How far a change came."""
     return msgspec.json.decode(row.position, type=Position)

@@ -1,7 +1,7 @@
-"""What moderators and upkeep do to what a thread shows of itself.
+"""What moderators and upkeep change in a thread: its title, address and categories.
 
-Pages of a folded thread take title and address from its directory, so each verb flags a comment
-that readers see: that changes the tags of the thread's pages, and has the thread folded.
+Pages of a compacted thread take title and address from its directory. Each change therefore flags a
+comment that readers see, which changes the tags of the thread's pages and schedules a compaction.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def set_fields(
     fields: Sequence[str],
     inherits: Sequence[str] = (),
 ) -> ownership.Writes:
-    """Set fields of a thread by a moderator; those in `inherits` are again what a comment brought.
+    """Set fields of a thread by a moderator; reset those in `inherits` to what a comment brought.
 
-    `fields` are the names of those that are set to what is in `wanted`.
+    `fields` are the names of the fields to set to their values in `wanted`.
     """
     more: list[ndb.Model] = [thread]
     if naming.is_unknown(thread):
@@ -38,7 +38,7 @@ def set_fields(
 
 
 def set_categories(thread: comment_rows.Thread, names: Sequence[str]) -> ownership.Writes:
-    """Set the categories of a thread by a moderator, and begin the walk through its comments."""
+    """Set a thread's categories by a moderator, and start to recategorize its comments."""
     more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
     thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
     naming.forget(thread)
@@ -48,7 +48,7 @@ def set_categories(thread: comment_rows.Thread, names: Sequence[str]) -> ownersh
 
 
 def adopt(name: records.ThreadName) -> ownership.Writes:
-    """Find out which comment names a thread that a release stored without saying so."""
+    """Find out which comment names a thread that an older release stored without noting it."""
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None or thread.named_by is not None:
         return ownership.Writes(OWNER)
@@ -59,7 +59,7 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
 
 
 def _brought(thread: comment_rows.Thread, written: Sequence[ndb.Model]) -> naming.Brought:
-    """What the comment brought that names a thread; `commit_counts` is what this commit puts."""
+    """Return what the naming comment of a thread brought. `written` are this commit's rows."""
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)
@@ -69,7 +69,7 @@ def _brought(thread: comment_rows.Thread, written: Sequence[ndb.Model]) -> namin
 
 
 def _shown(thread: comment_rows.Thread) -> list[comment_rows.Comment]:
-    """The oldest comment that readers see, if any, as one that is to be folded."""
+    """Flag the oldest comment that readers see, if any, for compaction."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", thread.key.id()), ("listed", "=", True)),
@@ -90,7 +90,7 @@ def _shown(thread: comment_rows.Thread) -> list[comment_rows.Comment]:
 
 
 def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
-    """Each entity once, the last one given; of a comment what the first copy says it brought."""
+    """Keep the last of several copies of an entity; a comment keeps the first copy's `brought`."""
     found: dict[ndb.Key, ndb.Model] = {}
     for row in rows:
         known = found.get(row.key)

@@ -1,17 +1,18 @@
-"""Which comment names its thread: title, page address and categories as readers get them.
+"""Naming: which comment gives its thread the title, page address and categories readers get.
 
 Every comment stores what it said of its thread (`Comment.brought`). The thread shows what its
-oldest approved comment said, and a field that a moderator set (`Thread.own`) stays as it was set.
+oldest approved comment said. A field that a moderator set (`Thread.own`) stays as it was set.
 
 Invariants:
 
-1. `Thread.title`, `url` and `categories` hold nothing that a comment brought which is not approved
-   now: the transaction that takes a comment out of sight names the thread anew.
-2. A comment that is erased keeps nothing of what it brought.
+1. `Thread.title`, `url` and `categories` contain nothing from a comment that is not approved now:
+   the transaction that withdraws the naming comment names the thread anew.
+2. An erased comment keeps nothing of what it brought.
 3. Threads of releases that stored neither are adopted (`details.adopt`): their first comment is
-   taken to have brought what the thread shows. What later comments said was not stored, so those
-   never name a thread; the next new one does.
-4. A comment of an import names a thread that nothing else names: it came later, whatever its date.
+   taken to have brought what the thread shows. What later comments said was not stored, so none of
+   those names the thread; the next new comment can.
+4. An imported comment names only a thread that no other comment names: it came later,
+   regardless of its date.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows
 from comments.tree.threads import category_journal, thread_cache
 
-_FEW, _MANY = 4, 1_000  # listed comments that are looked through for the oldest that names
+_FEW, _MANY = 4, 1_000  # listed comments to look through for the oldest that can name
 
 
 class Brought(NamedTuple):
@@ -39,7 +40,7 @@ class Brought(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A comment that may name its thread; of two of one moment the first in reading order does."""
+    """A comment that may name its thread. For equal dates, the first in reading order does."""
 
     created: datetime
     sort_hash: str
@@ -48,21 +49,22 @@ class Source(NamedTuple):
 
 
 def encode(brought: Brought) -> str:
-    """Write what a comment brought as its row holds it."""
+    """Encode what a comment brought, for its row."""
     return msgspec.json.encode(brought).decode()
 
 
 def decode(stored: str | None) -> Brought:
-    """Read what a comment brought; nothing where that is not known or was erased."""
+    """Decode what a comment brought; empty if that is unknown or was erased."""
     return msgspec.json.decode(stored, type=Brought) if stored else Brought()
 
 
 def follow(
     name: records.ThreadName, changed: Sequence[tuple[counting.State, comment_rows.Comment]]
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread anew where a change of these comments asks for it; what to put with them.
+    """Name a thread anew if these changes require it; return the rows to put with them.
 
-    Each comes with its state before. Reads the thread where one became approved, or is no longer.
+    Each comment comes with its old state. Reads the thread only if one became approved or ceased to
+    be.
     """
     came = [row for before, row in changed if _came(before, row)]
     left = [row.key.id() for before, row in changed if _came_out(before, row)]
@@ -82,9 +84,9 @@ def first(
     came: Iterable[comment_rows.Comment],
     rows: Iterable[comment_rows.Comment],
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread by the oldest of some approved comments, if that is older than the one it has.
+    """Name a thread after the oldest of some approved comments, if that is older than its own.
 
-    `rows` are the comments that are written in the same commit; returns what to put beside them.
+    `rows` are the comments written in the same commit. Return the rows to put beside them.
     """
     found = min(_sources(came), default=None)
     if found is None or is_unknown(thread):
@@ -97,7 +99,7 @@ def first(
 def take(
     thread: comment_rows.Thread, source: Source | None, rows: Iterable[comment_rows.Comment]
 ) -> tuple[ndb.Model, ...]:
-    """Have a thread show what a comment brought, None for nothing; what to put beside `rows`."""
+    """Show what a comment brought, None for nothing; return the rows to put beside `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)
@@ -106,10 +108,10 @@ def take(
 def show(
     thread: comment_rows.Thread, brought: Brought, rows: Iterable[comment_rows.Comment]
 ) -> tuple[ndb.Model, ...]:
-    """Set the fields of a thread that no moderator set; what to put beside `rows`.
+    """Set the fields of a thread that no moderator set; return what to put beside `rows`.
 
-    With other categories a walk through the thread's comments begins (`recategorize`), unless
-    `rows` are all there are.
+    If the categories change, the job `recategorize` starts, unless `rows` are all of the thread's
+    comments.
     """
     fields = [each for each in Brought._fields if each not in thread.own]
     if not changes_categories(thread, brought, fields):
@@ -123,7 +125,7 @@ def show(
 def changes_categories(
     thread: comment_rows.Thread, brought: Brought, fields: Iterable[str]
 ) -> bool:
-    """Set these fields of a thread; whether it has other categories now."""
+    """Set these fields of a thread; return whether its categories changed."""
     before = tuple(thread.categories)
     given = brought._replace(categories=list(brought.categories))._asdict()
     thread.populate(**{field: given[field] for field in fields})
@@ -132,25 +134,25 @@ def changes_categories(
 
 
 def is_unknown(thread: comment_rows.Thread) -> bool:
-    """Whether a release stored the thread that did not note which comment names it."""
+    """Whether an older release stored the thread without noting which comment names it."""
     stored: str | None = thread.named_by
     return stored is None
 
 
 def begin_recategorizing(thread: comment_rows.Thread) -> event_rows.Job:
-    """Number a change of a thread's categories, and begin the walk through its comments."""
+    """Number a change of a thread's categories, and start to recategorize its comments."""
     thread.filed = (thread.filed or 0) + 1
     return category_journal.journal(thread.key.id(), category_journal.Position(thread.filed))
 
 
 def forget(thread: comment_rows.Thread) -> None:
-    """End this process's copy of a thread when the current transaction is over."""
+    """Drop this process's copy of a thread when the current transaction is over."""
     name = records.ThreadName(thread.site, thread.thread)
     transactions.afterwards(lambda: thread_cache.COPIES.get().drop(name))
 
 
 def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]) -> Source | None:
-    """The oldest approved comment of which is known what it brought. `rows` are as they will be."""
+    """Find the oldest approved comment with known `brought`. `rows` are comments to be written."""
     stored = next(_stored(thread, rows), None)
     found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
     return min([*found, *([] if stored is None else [stored])], default=None)
@@ -159,9 +161,10 @@ def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
 def adopted(
     thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread of a release that did not store by which comment it is named.
+    """Name a thread of a release that did not note which comment names it.
 
-    `rows` are the comments of this commit as they will be; returns what to put beside them.
+    `rows` are the comments of this commit, as they will be stored. Return the rows to put beside
+    them.
     """
     thread.populate(own=["categories"] if thread.filed else [])
     begun = _begun(thread, rows)
@@ -176,7 +179,7 @@ def adopted(
 def _begun(
     thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
 ) -> comment_rows.Comment | None:
-    """The comment that a thread began with."""
+    """Read the comment that a thread began with; None if it is not stored as such any more."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", thread.key.id()),),

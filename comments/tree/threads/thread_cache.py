@@ -1,14 +1,14 @@
-"""The copies of threads that a process keeps.
+"""This process's copies of threads.
 
-`thread_info` reads them; `naming` drops the one of a thread that it changes. A copy that was read
-before a change of this process is not kept after it (`drops`, see `caches`).
+`thread_info` reads them; `naming` drops the copy of a thread that it changes. A copy that was read
+before a change by this process is not kept after it (`drops`, see `caches`).
 """
 
 from comments.domain import records
 from comments.store import caches, per_process
 
 TERM = 60.0  # seconds that a copy is used
-_BYTES = 1024 * 1024  # of one process
+_BYTES = 1024 * 1024  # in one process
 _OVERHEAD = 500  # bytes of Python around a copy, roughly
 
 COPIES = per_process.PerProcess(
@@ -17,6 +17,6 @@ COPIES = per_process.PerProcess(
 
 
 def keep(thread: records.Thread, *, drops: int) -> None:
-    """Keep a thread that was read when the cache's `drops` was this number."""
+    """Keep a thread. `drops` is the cache's `drops` from before the thread was read."""
     size = _OVERHEAD + 4 * (len(thread.name.id) + len(thread.title) + len(thread.url))
     COPIES.get().keep(thread.name, thread, size, drops=drops)
