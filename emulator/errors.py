@@ -1,30 +1,30 @@
-"""Everything the engine refuses, in one tree.
+"""All errors that the engine raises, in one tree.
 
     DatastoreError
     ├── InvalidArgument          the request can never work
     ├── NotFound                 an update of a missing entity
     ├── AlreadyExists            an insert of an existing entity
     ├── FailedPrecondition
-    │   ├── MissingIndex         a query that index.yaml does not serve
-    │   ├── Damaged              the data file is not as the engine left it
-    │   └── EngineFault          a fault of the engine itself
+    │   ├── MissingIndex         a query that no index in index.yaml serves
+    │   ├── Damaged              the data file is damaged
+    │   └── EngineFault          a bug in the engine itself
     ├── Aborted                  a conflict: run the transaction again
-    ├── Cancelled                a long-running operation whose caller ended it
+    ├── Cancelled                a long-running operation that was canceled
     ├── DeadlineExceeded
     ├── ResourceExhausted
     ├── Unavailable              the data file is busy: call again
-    │   └── Dropped              on purpose: the connection is cut without an answer
-    ├── Unimplemented            known to the API, not built here
-    └── Injected                 on purpose, with any status
+    │   └── Dropped              by a fault plan: cut the connection without an answer
+    ├── Unimplemented            part of the API, but not of this engine
+    └── Injected                 by a fault plan, with any status
 
-Every class names its gRPC status in `status`; the servers map that name and nothing else. An engine
-fault is FAILED_PRECONDITION on purpose: clients retry INTERNAL and UNKNOWN for seconds, which
-hides a fault that will not go away.
+Every class names its gRPC status in `status`; the servers map only that name. An engine fault is
+deliberately FAILED_PRECONDITION: clients retry INTERNAL and UNKNOWN for seconds, which would hide a
+permanent fault.
 """
 
 
 class DatastoreError(Exception):
-    """A request that is answered with a status other than OK."""
+    """An error that is answered with a gRPC status other than OK."""
 
     status = "UNKNOWN"
 
@@ -34,7 +34,7 @@ class DatastoreError(Exception):
 
 
 class InvalidArgument(DatastoreError):
-    """The request is wrong whatever the data is."""
+    """The request is invalid whatever data is stored."""
 
     status = "INVALID_ARGUMENT"
 
@@ -66,27 +66,27 @@ class MissingIndex(FailedPrecondition):
 
 
 class Damaged(FailedPrecondition):
-    """The data file is not as the engine left it. Restore a backup."""
+    """The data file is damaged. Restore a backup."""
 
 
 class EngineFault(FailedPrecondition):
-    """The engine itself is at fault. Calling again does not help."""
+    """The engine itself is at fault. Retrying does not help."""
 
 
 class Aborted(DatastoreError):
-    """A transaction lost against another one."""
+    """A transaction lost a conflict with another one."""
 
     status = "ABORTED"
 
 
 class Cancelled(DatastoreError):
-    """A long-running operation was ended by CancelOperation, or with the server."""
+    """A long-running operation was ended by CancelOperation or by the server's shutdown."""
 
     status = "CANCELLED"
 
 
 class DeadlineExceeded(DatastoreError):
-    """The answer did not come in time. The request may have been applied."""
+    """The deadline passed before the answer. The request may have been applied."""
 
     status = "DEADLINE_EXCEEDED"
 
@@ -98,13 +98,13 @@ class ResourceExhausted(DatastoreError):
 
 
 class Unavailable(DatastoreError):
-    """The data file cannot be had now."""
+    """The data file cannot be used right now."""
 
     status = "UNAVAILABLE"
 
 
 class Unimplemented(DatastoreError):
-    """A part of the API that this engine does not have."""
+    """This engine does not support a part of the API."""
 
     status = "UNIMPLEMENTED"
 
@@ -114,11 +114,11 @@ class Unimplemented(DatastoreError):
 
 
 class Dropped(Unavailable):
-    """A fault plan cuts the connection; in process, where there is none, it is UNAVAILABLE."""
+    """A fault plan cuts the connection; in process, without a connection, it is UNAVAILABLE."""
 
 
 class Injected(DatastoreError):
-    """A fault plan answers in the engine's place."""
+    """A fault plan answers instead of the engine."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(message)

@@ -1,19 +1,18 @@
 """Aggregations: COUNT, SUM and AVG over the results of a query.
 
-Owns what may be asked of RunAggregationQuery and how its numbers come about. All aggregations of a
-request share one walk over index entries; entities are not read. So, as in production:
+Owns the checks of RunAggregationQuery and the computation of its numbers. All aggregations of a
+request share one scan of index entries; no entity is read. So, as in Google's service:
 
-* Only index entries count. A property that is summed or averaged has a column in the index that is
-  walked, behind the columns of the query's order, and entities that lack it, or hold it unindexed,
-  are left out of every aggregation of the request. A limit without an order takes the smallest
-  values.
-* An array is in an index once for each distinct value, and each entry that meets the query adds
-  one to a COUNT and its value to a SUM. Nothing is found twice at one position of the order, so an
-  array that meets several equality filters counts once.
-* An index knows no timestamps; they are added up as integer microseconds.
+* Only index entries count. A property that is summed or averaged is a column of the scanned index,
+  after the columns of the query's order. Entities that lack the property, or hold it unindexed, are
+  left out of every aggregation of the request. A limit without an order takes the smallest values.
+* An array is in an index once for each distinct value. Each entry that meets the query adds one to
+  a COUNT and its value to a SUM. No entity is found twice at one position of the order, so an array
+  that meets several equality filters counts once.
+* An index does not distinguish timestamps from integers; it sums them as integer microseconds.
 
-Sums of integers are exact until they leave 64 bits. Sums with doubles are rounded once, at the end,
-so they do not depend on the order of the entries.
+Sums of integers are exact until they exceed 64 bits. Sums with doubles are rounded once, at the
+end, so they do not depend on the order of the entries.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Aggregation(NamedTuple):
 
 
 class AggregationAnswer(NamedTuple):
-    """A number for each alias, None being null, and what it took."""
+    """The number for each alias (None for null), and what the aggregation cost."""
 
     numbers: dict[str, int | float | None]
     version: int
@@ -51,7 +50,7 @@ class AggregationAnswer(NamedTuple):
     entries: int
 
     def content(self) -> bytes:
-        """Return a serialised AggregationResultBatch."""
+        """Return a serialized AggregationResultBatch."""
         batch = protobufs.AggregationResultBatch(more_results=_NO_MORE_RESULTS)
         properties = batch.aggregation_results.add().aggregate_properties
         for alias, number in self.numbers.items():
@@ -61,9 +60,9 @@ class AggregationAnswer(NamedTuple):
 
 
 class Numbers:
-    """The sum of the numbers met in one property, exact whatever their order.
+    """The exact sum of a property's numbers, independent of their order.
 
-    Doubles are added up as multiples of the smallest one there is.
+    Doubles are summed as integer multiples of the smallest double.
     """
 
     def __init__(self) -> None:
@@ -74,7 +73,6 @@ class Numbers:
         self._endless: float | None = None
 
     def add(self, number: float) -> None:
-        """Take one number, an int or a float."""
         self._count += 1
         if isinstance(number, int):
             self._integer += number
@@ -93,7 +91,7 @@ class Numbers:
         return self._divided(1)
 
     def average(self) -> float | None:
-        """Return the mean, None of no numbers."""
+        """Return the mean, None if there are no numbers."""
         return self._divided(self._count) if self._count else None
 
     def _divided(self, divisor: int) -> float:
@@ -110,7 +108,7 @@ def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
     """Check what an aggregation query asks for.
 
     Raises:
-        errors.InvalidArgument: no data could make it legal.
+        errors.InvalidArgument: The query is invalid whatever data is stored.
     """
     if not query.HasField("nested_query"):
         raise errors.InvalidArgument("AggregationQuery.nested_query is not set.")
@@ -140,7 +138,7 @@ def _parse_one(given: protobufs.Aggregation, alias: str) -> Aggregation:
     if operator == "count":
         most = given.count.up_to.value if given.count.HasField("up_to") else None
         if most is not None and most < 0:
-            raise errors.InvalidArgument("up_to is negative.")
+            raise errors.InvalidArgument("up_to must not be negative.")
         return Aggregation(alias, operator, most=most)
     name = (given.sum if operator == "sum" else given.avg).property.name
     if not name:
@@ -156,7 +154,6 @@ def run(
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
 ) -> AggregationAnswer:
-    """Answer an aggregation query."""
     asked = parse(query)
     names = _names(asked)
     nested = query.nested_query
@@ -173,7 +170,7 @@ def run(
 def explain(
     snapshot: row_reader.Reader, query: protobufs.AggregationQuery, partition: keys.Partition
 ) -> query_plan.Plan:
-    """Return how an aggregation query would be served, without running it."""
+    """Return the plan of an aggregation query without running it."""
     names = _names(parse(query))
     nested = query.nested_query
     snapshot, parsed, _ = metadata_kinds.source_of(snapshot, parser.parse(nested, partition), None)
@@ -191,13 +188,15 @@ def _plan(
     parsed: parser.Query,
     names: tuple[str, ...],
 ) -> query_plan.Plan:
-    """Plan a walk whose positions hold the values of all names."""
+    """Plan a scan whose positions hold the values of all names."""
     _check_names(parsed, names)
     ordered = {each.name for each in parsed.orders} | set(parsed.projection)
     missing = [name for name in names if name not in ordered]
     if missing and (nested.start_cursor or nested.end_cursor):
-        # The cursor came from a walk along another index.
-        raise errors.Unimplemented(f"A cursor with an aggregation over {missing[0]}, not ordered,")
+        # The cursor came from a scan of another index.
+        raise errors.Unimplemented(
+            f"A cursor with an aggregation over {missing[0]} that is not in the query's order"
+        )
     projection = tuple(dict.fromkeys((*parsed.projection, *names)))
     wanted = parsed._replace(projection=projection)
     return planner.plan(wanted, snapshot.definitions.by_kind.get(parsed.kind or "", ()))
@@ -211,7 +210,7 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
     for name in names:
         if parsed.is_keys_only or (parsed.projection and name not in parsed.projection):
             raise errors.InvalidArgument(
-                f"The aggregation over {name} needs it in the query's projection."
+                f"The aggregation over {name} requires {name} in the query's projection."
             )
         for branch in parsed.branches:
             if [each for each, _ in branch.equalities].count(name) > 1:
@@ -219,7 +218,7 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
 
 
 def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
-    """Return how many results, skipped ones included, can matter. None: all."""
+    """Return how many results, skipped ones included, can affect the answer; None for all."""
     counts = [each.most for each in asked]
     known = [each for each in counts if each is not None]
     limits = [max(known)] if len(known) == len(counts) else []
@@ -236,7 +235,7 @@ class _Columns:
         self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
 
     def numbers(self, position: bytes) -> list[tuple[str, int | float]]:
-        """Return the numbers that a position holds."""
+        """Return the numbers in a position, with the names of their properties."""
         parts = values.split(position, self._directions)
         found = []
         for name, place in self.places.items():
@@ -253,7 +252,7 @@ def _gather(
     reads: read_sets.ReadSet | None,
     wanted: int | None,
 ) -> tuple[int, dict[str, Numbers]]:
-    """Count results behind the offset, and gather their numbers."""
+    """Count the results after the offset, and collect their numbers."""
     offset = walk.paging.offset
     numbers = {name: Numbers() for name in columns.places}
     if wanted == offset:
@@ -272,7 +271,7 @@ def _walk(
     reads: read_sets.ReadSet | None,
     wanted: int | None,
 ) -> int:
-    """Gather the numbers of results behind the offset. Return how many were met, all in all."""
+    """Collect the numbers of results after the offset; return how many results were met in all."""
     met = 0
     last = None
     for hit in walk:

@@ -1,38 +1,39 @@
-"""The cost meter: what production would bill for the requests of one process.
+"""The cost meter: what Google's service would bill for the requests of one process.
 
-Owns the rules of billing, the two readings of them, and the counters. Only answered requests count;
-a refused or aborted one costs nothing here. Every process counts for itself, also when several
-share a data file, and a forked child starts at zero.
+Owns the billing rules, the two interpretations of them, and the counters. Only answered requests
+count; a refused or aborted request costs nothing here. Every process counts on its own, even if
+several share a data file, and a forked child starts at zero.
 
 The rules, with their sources (cloud.google.com, read in November 2026):
 
-* Lookup: one read for each key that is answered, found or missing; a key named twice is one, and a
+* Lookup: one read for each key that is answered, found or missing. A key named twice counts once; a
   deferred key is billed when it is answered. (datastore/pricing: "one read operation for each
-  entity read"; that a missing entity costs as much is Firestore's rule for missing documents.)
+  entity read". That a missing entity costs as much is Firestore's rule for missing documents.)
 * Query for whole entities: one read for each result, and for each result skipped by an offset.
   (firestore/pricing, "Managing large result sets".)
 * Keys-only and projection queries without distinct_on: one read for the query, a small operation
-  for each result; a skipped result costs what a result costs. (datastore/pricing, "Small
-  operations".) Each RunQuery is a query of its own, also one that continues another.
-* The same queries, and those with distinct_on, if they meet nothing: the sources say both that a
+  for each result; a skipped result costs the same as a returned one. (datastore/pricing, "Small
+  operations".) Each RunQuery is a separate query, even if it continues another.
+* The same queries, and those with distinct_on, if they find nothing: the sources say both that a
   query with at most one range property has a minimum charge of zero, and that a projection query
   counts as one entity read. `Pricing.LENIENT` bills nothing, `Pricing.STRICT` one read. Every other
   rule is the same in both.
-* Index entries read: one read for each 1,000 begun, only if the query has more than one range
-  property. Range properties are those with an inequality; with one, also those of the orders;
-  and `__key__` with any filter but an ancestor. With at most one the query may cost nothing, else
-  at least one read. (datastore/pricing and firestore/pricing, "Index entries".)
-* Aggregation: one read for each 1,000 index entries begun, at least one. (datastore/docs/
-  aggregation-queries, "Pricing".)
+* Index entries read: one read for each 1,000 or part of 1,000, only if the query has more than one
+  range property. Range properties are those with an inequality; if there is one, also those of the
+  orders; and `__key__` with any filter except an ancestor. A query with at most one range property
+  may cost nothing, any other costs at least one read. (datastore/pricing and firestore/pricing,
+  "Index entries".)
+* Aggregation: one read for each 1,000 index entries or part of 1,000, at least one.
+  (datastore/docs/aggregation-queries, "Pricing".)
 * Explain without analyze: one read. (firestore/pricing, "Query Explain".)
-* Commit: a write for each insert, update and upsert, a delete for each delete, also of an entity
-  that is missing. (firestore/pricing.)
-* AllocateIds and ReserveIds: one small operation a call. (datastore/pricing, "Small operations",
-  names "calls to allocate IDs"; that reserving costs as much is assumed.)
+* Commit: a write for each insert, update and upsert, a delete for each delete, even of a missing
+  entity. (firestore/pricing.)
+* AllocateIds and ReserveIds: one small operation per call. (datastore/pricing, "Small operations",
+  names "calls to allocate IDs"; that reserving costs the same is assumed.)
 * Bytes are those of the request and response messages.
 
-Beginning and ending transactions is free. Counters are added under a lock, a few additions for each
-request; which keys were touched is noted only while a Reading is open.
+Beginning and ending transactions is free. Counting is a few additions under a lock for each
+request; keys are recorded only while a Reading is open.
 """
 
 from __future__ import annotations
@@ -47,23 +48,23 @@ from emulator import protobufs
 from emulator.queries import filters, parser
 
 ENTRIES_PER_READ = 1000
-PLAN_READS = 1  # for a query that is explained and not run
+PLAN_READS = 1  # for a query that is explained but not run
 
-# Kinds and ids or names in turn. The namespace is left out.
+# Alternating kinds and ids or names. The namespace is left out.
 FlatPath = tuple[str | int, ...]
 
 
 class Pricing(enum.StrEnum):
-    """How the pricing of queries for keys or projections that meet nothing is read."""
+    """How to bill keys-only and projection queries that find nothing."""
 
     LENIENT = "lenient"
     STRICT = "strict"
 
 
 class Cost(NamedTuple):
-    """What was billed. `index_entries` are those read, whether they were billed or not.
+    """What was billed. `index_entries` counts those read, billed or not.
 
-    `empty` is how many reads the strict pricing bills more than the lenient one.
+    `empty` is how many more reads strict pricing bills than lenient pricing.
     """
 
     reads: int = 0
@@ -79,7 +80,7 @@ class Cost(NamedTuple):
 class Bill(NamedTuple):
     """The lenient bill of one query, in the units of the service's explain.
 
-    `empty` is what the strict pricing adds.
+    `empty` is what strict pricing adds.
     """
 
     documents: int = 0
@@ -90,11 +91,11 @@ class Bill(NamedTuple):
 
     @property
     def reads(self) -> int:
-        """The read operations that are billed."""
+        """The billed read operations."""
         return self.documents + -(-self.index_entries // ENTRIES_PER_READ) + self.minimum
 
     def with_more(self, more: Bill) -> Bill:
-        """Return the bill of two requests of one query."""
+        """Return the combined bill of two requests of one query."""
         return Bill(
             self.documents + more.documents,
             self.index_entries + more.index_entries,
@@ -105,7 +106,7 @@ class Bill(NamedTuple):
 
 
 def bill_query(query: parser.Query, *, met: int, entries: int) -> Bill:
-    """Price one RunQuery by the results it met, skipped ones included, and the entries it read."""
+    """Price one RunQuery by its results, skipped ones included, and the entries it read."""
     is_partial = query.is_keys_only or bool(query.projection)
     is_small = is_partial and query.distinct is None
     documents, small = (0, met) if is_small else (met, 0)
@@ -116,7 +117,6 @@ def bill_query(query: parser.Query, *, met: int, entries: int) -> Bill:
 
 
 def bill_aggregation(entries: int) -> Bill:
-    """Price one RunAggregationQuery by the index entries it read."""
     return Bill(index_entries=entries, minimum=int(not entries))
 
 
@@ -130,7 +130,7 @@ def _range_properties(query: parser.Query) -> set[str]:
 
 
 class _Counters:
-    """Numbers that only grow, until they are reset."""
+    """Counters that only grow until they are reset."""
 
     __slots__ = ("bytes_in", "bytes_out", "deletes", "empty", "entries", "reads", "small", "writes")
 
@@ -152,7 +152,7 @@ class _Counters:
 
 
 class Reading:
-    """What was billed while this reading was open, as it grows."""
+    """What has been billed since this reading was opened; it grows until it is closed."""
 
     def __init__(self, counters: _Counters, pricing: Pricing) -> None:
         self._counters = counters
@@ -164,17 +164,17 @@ class Reading:
         return f"<{self.total()}, keys_read={self._keys_read}, keys_written={self._keys_written}>"
 
     def total(self) -> Cost:
-        """Return all costs of this moment."""
+        """Return all costs so far."""
         return self._counters.cost(self._pricing)
 
     @property
     def reads(self) -> int:
-        """Entities read, and what is billed like them."""
+        """Entities read, and whatever is billed as a read."""
         return self.total().reads
 
     @property
     def empty(self) -> int:
-        """Queries that only the strict pricing bills, a read each."""
+        """Queries that only strict pricing bills, one read each."""
         return self._counters.empty
 
     @property
@@ -218,7 +218,7 @@ class Reading:
         return frozenset(self._keys_written)
 
     def note(self, read: set[FlatPath], written: set[FlatPath]) -> None:
-        """Note keys: for the meter."""
+        """Record keys. Called by the meter."""
         self._keys_read |= read
         self._keys_written |= written
 
@@ -231,7 +231,7 @@ class Meter:
     """Counts the cost of all requests of one engine in this process.
 
     Args:
-        pricing: by which the total is told. A reading may be opened by the other one.
+        pricing: The interpretation used for totals. A reading may use the other one.
     """
 
     def __init__(self, pricing: Pricing = Pricing.LENIENT) -> None:
@@ -239,7 +239,7 @@ class Meter:
         self.forget()
 
     def forget(self) -> None:
-        """Start afresh, with a lock of its own, in a forked child."""
+        """Start afresh in a forked child, with a new lock."""
         self._lock = threading.Lock()
         self._total = _Counters()
         self._all: tuple[_Counters, ...] = (self._total,)
@@ -251,7 +251,7 @@ class Meter:
             return self._total.cost(self.pricing)
 
     def reset(self) -> None:
-        """Count from zero again. Open readings go on."""
+        """Restart the total at zero. Open readings keep counting."""
         with self._lock:
             self._all = tuple(each for each in self._all if each is not self._total)
             self._total = _Counters()
@@ -267,7 +267,7 @@ class Meter:
         entries: int = 0,
         empty: int = 0,
     ) -> None:
-        """Add what one request costs."""
+        """Add the cost of one request."""
         with self._lock:
             for counters in self._all:
                 counters.reads += reads
@@ -278,7 +278,7 @@ class Meter:
                 counters.empty += empty
 
     def count_lookup(self, read: Sequence[protobufs.Key]) -> None:
-        """Add what a lookup costs that answered these keys."""
+        """Add the cost of a lookup that answered these keys."""
         self.count(reads=len(read))
         if self._readings:
             self._note(read, ())
@@ -286,13 +286,13 @@ class Meter:
     def count_query(
         self, bill: Bill, entries: int, keys_of: Callable[[], Iterable[protobufs.Key]] = tuple
     ) -> None:
-        """Add what a query costs that read so many index entries and answered those keys."""
+        """Add the cost of a query that read so many index entries and returned those keys."""
         self.count(reads=bill.reads, small=bill.small, entries=entries, empty=bill.empty)
         if self._readings:
             self._note(keys_of(), ())
 
     def count_commit(self, written: Iterable[protobufs.Key], *, writes: int, deletes: int) -> None:
-        """Add what a commit costs that wrote and deleted these keys."""
+        """Add the cost of a commit that wrote and deleted these keys."""
         self.count(writes=writes, deletes=deletes)
         if self._readings:
             self._note((), written)
@@ -312,7 +312,7 @@ class Meter:
 
     @contextlib.contextmanager
     def listen(self, pricing: Pricing | None = None) -> Iterator[Reading]:
-        """Open a reading. It stays readable, and no longer grows, when the block ends."""
+        """Open a reading. After the block it can still be read, but no longer grows."""
         counters = _Counters()
         reading = Reading(counters, pricing or self.pricing)
         with self._lock:

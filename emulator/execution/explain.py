@@ -1,14 +1,13 @@
-"""Explain: how a query is served, and what it took.
+"""Explain: the plan of a query, and what running it took.
 
-Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the indexes that are
-walked, one for each scan of a merge join; the numbers are of what ran, billed as `cost_meter`
-bills.
+Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the scanned indexes, one
+for each scan of a merge join. The numbers describe what actually ran, billed by `cost_meter`.
 
-Answers are those of production as far as its clients' own tests show them: without `analyze` there
-is a plan and no batch; with it the metrics come with the last batch of a query. So a query that
-takes several requests is added up here, from the end cursor of one to the start cursor of the next.
-That memory is of one process and bounded: what was forgotten is missing from the sums, and a query
-that another process goes on with is explained by its last request alone.
+The responses match Google's service as far as its clients' own tests show them: without `analyze`
+there is a plan and no batch; with it, the metrics come with the last batch of a query. So the work
+of a query that takes several requests is summed up here, from the end cursor of one request to the
+start cursor of the next. This memory belongs to one process and is bounded: dropped requests are
+missing from the sums, and if another process continues a query, only its last request is explained.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _KEY = "__name__"
 
 
 class Work(NamedTuple):
-    """What a query took, in one request or several."""
+    """The work of a query, in one request or several."""
 
     results: int
     documents: int
@@ -46,7 +45,7 @@ class Work(NamedTuple):
 
 
 class Unfinished:
-    """The work of analyzed queries whose last batch is not asked for yet."""
+    """The work of analyzed queries whose last batch has not been requested yet."""
 
     def __init__(self) -> None:
         self.forget()
@@ -57,13 +56,13 @@ class Unfinished:
         self._found: dict[tuple[str, bytes], Work] = {}
 
     def total(self, project: str, start: bytes, work: Work) -> Work:
-        """Return the work of all requests of a query up to this one, which began at a cursor."""
+        """Return the work of all requests of a query, up to this one, which began at a cursor."""
         with self._lock:
             before = self._found.pop((project, start), None)
         return work if before is None else before.with_more(work)
 
     def keep(self, project: str, end: bytes, work: Work) -> None:
-        """Remember the work of a query that is to go on at a cursor."""
+        """Remember the work of a query that will continue at a cursor."""
         with self._lock:
             self._found[project, end] = work
             if len(self._found) > _MAX_UNFINISHED:
@@ -71,7 +70,7 @@ class Unfinished:
 
 
 def metrics(plan: query_plan.Plan, work: Work | None = None) -> bytes:
-    """Return serialised ExplainMetrics: of the plan, and of the work if the query ran."""
+    """Return serialized ExplainMetrics of the plan, and of the work if the query ran."""
     found = protobufs.ExplainMetrics()
     for each in dict.fromkeys(_described(scan.index) for scan in _scans(plan)):
         scope, properties = each
@@ -89,7 +88,7 @@ def _scans(plan: query_plan.Plan) -> list[query_plan.Scan]:
 
 
 def _described(index: indexes.Index | None) -> tuple[str, str]:
-    """Return the scope and the properties of an index, as production writes them."""
+    """Return the scope and the properties of an index, as Google's service writes them."""
     if index is None:
         return "Collection group", f"({_KEY} ASC)"
     columns = (*index.properties, (_KEY, index.is_key_descending))

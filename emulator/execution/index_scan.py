@@ -1,17 +1,20 @@
 """Index scans: the results of one plan in one snapshot, in order.
 
-Owns the way over index rows, apart from `merge_join`: the merge of branches, and which rows are
-results. An entity that an index holds more than once is met at all its rows, and only the first one
-that qualifies is a result. That is decided from the entity itself and not from what was met before,
-so it also holds across batches, which come in separate requests. Of distinct results only the first
-of each group is one; the walk seeks the next group, and a cursor of one group's result resumes
-behind the group.
+Owns the iteration over index rows (except `merge_join`): the merge of branches, and which rows are
+results. An entity with several entries in an index is met at each of its rows, but only the first
+row that qualifies is a result. This is decided from the entity itself and not from rows met before,
+so it also holds across batches, which come in separate requests. With distinct_on, only the first
+result of each group counts: the scan seeks the next group, and a cursor from one group's result
+resumes after the group.
 
-What must stay true: a walk is lazy and costs the rows that are taken from it, which `entries` and
-`documents` count; nothing is sorted, and no entity is looked at unless its rows are several or it
-is the only one that a branch can meet. Positions strictly rise. A walk notes in a ReadSet what it
-has read when it is told how far it was followed: whole ranges, so a change between two rows that it
-skipped conflicts, too.
+Invariants:
+
+1. A scan is lazy. It costs only the rows taken from it, which `entries` and `documents` count.
+2. Nothing is sorted. An entity is read only if it has several rows or is the only one that a branch
+   can match.
+3. Positions rise strictly.
+4. A scan records in a ReadSet what it has read once it is told how far the caller followed it. It
+   records whole ranges, so a change between two rows that it skipped is a conflict too.
 """
 
 from __future__ import annotations
@@ -26,11 +29,11 @@ from emulator.execution import merge_join
 from emulator.queries import query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
-_MAX_JUDGED = 1000  # entities with several rows that a walk remembers
+_MAX_JUDGED = 1000  # entities with several rows that a scan remembers
 
 
 class Hit(NamedTuple):
-    """One row of a plan: its position, and the entity behind it if the scan brought it along."""
+    """One row of a plan: its position, and its entity if the scan has read that too."""
 
     position: bytes
     entity_id: int
@@ -43,7 +46,7 @@ class Hit(NamedTuple):
 
 
 class Paging(NamedTuple):
-    """Which part of the results is wanted."""
+    """The requested part of the results."""
 
     start: query_cursors.Position
     end: query_cursors.Position | None
@@ -62,7 +65,7 @@ class _Judged(NamedTuple):
 class IndexScan:
     """The results of one plan in one snapshot, in order.
 
-    With `is_every_entry` an entity is a result at all its positions, as aggregations want it.
+    With `is_every_entry`, an entity is a result at each of its positions, as aggregations need it.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class IndexScan:
         return branch.single is None and len(branch.scans) == 1 and not branch.spans
 
     def count(self, most: int | None) -> int:
-        """Return how many results a walk of one scan has, counting no further than `most`."""
+        """Return how many results a plan with one scan has, counting at most `most`."""
         branch = self._plan.branches[0]
         scan = branch.scans[0]
         met = 0
@@ -114,13 +117,13 @@ class IndexScan:
         return met
 
     def note(self, reads: read_sets.ReadSet, last: bytes | None) -> None:
-        """Note the ranges walked up to a position; None: to the end."""
+        """Record the ranges read up to a position, or to the end if it is None."""
         end = self.paging.end if last is None else query_cursors.Position(last)
         reads.entities.update(self._passed_over)
         for branch in self._plan.branches:
             segments = self._plan.segments(branch, self.paging.start, end)
             if branch.single is not None:
-                # Of another kind than the query's it has no place in the results.
+                # A key of another kind has no segments: it cannot be a result.
                 if segments:
                     key = self._plan.query.partition.encoded + branch.single
                     reads.entities[key] = self._snapshot.entity_version(key)
@@ -131,7 +134,7 @@ class IndexScan:
                     reads.ranges.add((name, scan.prefix + low, scan.prefix + high))
 
     def note_entry(self, reads: read_sets.ReadSet, hit: Hit) -> None:
-        """Note that a result was read from its index entries alone."""
+        """Record that a result was read only from its index entries."""
         for scan in self._plan.branches[hit.branch].scans:
             reads.entries.add((self._name(scan), scan.prefix + hit.suffix))
 
@@ -154,9 +157,9 @@ class IndexScan:
             yield hit
 
     def _groups(self) -> Iterator[Hit]:
-        """Walk to the first result of each group."""
+        """Yield the first result of each group."""
         start = self.paging.start
-        behind = b""  # the end of the group whose result was given last
+        behind = b""  # the end of the group whose result was yielded last
         if start.after and not start.is_before:
             behind = self._behind_group(start.after)
             start = query_cursors.Position(behind)
@@ -210,12 +213,12 @@ class IndexScan:
 
     @property
     def _is_every_row_wanted(self) -> bool:
-        """Tell whether it pays to read the entity together with each row of a scan."""
+        """Whether reading each entity together with its row is worthwhile."""
         is_plain = len(self._plan.branches) == 1 and self._plan.query.distinct is None
         return is_plain and not self.paging.offset
 
     def _scanned(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
-        """Walk all rows of one scan."""
+        """Yield all rows of one scan."""
         plan = self._plan
         branch = plan.branches[number]
         scan = branch.scans[0]
@@ -233,7 +236,7 @@ class IndexScan:
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
 
     def _joined(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
-        """Walk scans to the suffixes that all of them have and whose values lie in their spans."""
+        """Yield the suffixes that all scans have and whose values lie in their spans."""
         branch = self._plan.branches[number]
         for low, high in segments:
             for suffix, entity_id, is_multiple in merge_join.Join(self._counted, branch, low, high):
@@ -241,7 +244,7 @@ class IndexScan:
                 yield Hit(position, entity_id, is_multiple, None, None, 0, number, suffix)
 
     def _single(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
-        """Walk the suffixes of the only entity that a branch can meet."""
+        """Yield the suffixes of the only entity that a branch can match."""
         plan = self._plan
         branch = plan.branches[number]
         path = branch.single or b""
@@ -254,16 +257,16 @@ class IndexScan:
         for suffix in found:
             if any(low <= suffix < high for low, high in segments):
                 position = plan.position(branch, suffix)
-                # Whether it is the first is to be asked for the other branches' sake, too.
+                # Marked as multiple, because another branch may also match the entity.
                 yield Hit(
                     position, stored.entity_id, 1, stored.proto, stored.meta, stored.version,
                     number, suffix,
                 )  # fmt: skip
 
     def _is_first(self, hit: Hit) -> bool:
-        """Tell whether this is the first position at which the query meets the entity.
+        """Tell whether this is the first position at which the query matches the entity.
 
-        A projection meets it once for each combination of projected values.
+        A projection matches it once for each combination of projected values.
         """
         known = self._judged.get(hit.entity_id) or self._judge(hit)
         if hit.position in known.firsts:
@@ -294,7 +297,7 @@ class IndexScan:
 def _suffixes(
     branch: query_plan.Branch, path: bytes, indexed: dict[str, list[bytes]]
 ) -> set[bytes]:
-    """Return the suffixes at which a branch meets an entity."""
+    """Return the suffixes at which a branch matches an entity."""
     common: set[bytes] | None = None
     for scan in branch.scans:
         if scan.index is None:

@@ -1,9 +1,8 @@
-"""Lookups: entities by their keys, from one snapshot.
+"""Lookups: read entities by key from one snapshot.
 
-Owns the bytes of the answers and how much of them one request gets; the rest is deferred. Entities
-are spliced from stored bytes and never parsed.
-
-What a transaction reads is noted in its ReadSet while it is read.
+Owns the bytes of the response and how many keys one request answers; the rest are deferred.
+Entities are spliced from stored bytes and never parsed. What a transaction reads is recorded in its
+ReadSet as it is read.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from emulator import errors, protobufs
 from emulator.encoding import property_masks
 from emulator.storage import read_sets, row_reader
 
-MAX_BYTES = 3_000_000  # of one answer
+MAX_BYTES = 3_000_000  # of one response
 
 
 def lookup(
@@ -22,17 +21,17 @@ def lookup(
     reads: read_sets.ReadSet | None,
     mask: property_masks.Mask | None,
 ) -> tuple[bytes, int]:
-    """Answer a lookup with the fields of a LookupResponse, and how many keys they answer.
+    """Return the fields of a LookupResponse, and how many keys they answer.
 
-    Keys are answered with the very bytes they were asked with: clients match answers by them. The
-    last keys may be deferred.
+    A key in the response has exactly the bytes of the request, because clients match results by
+    them. The last keys may be deferred.
     """
     parts: list[bytes | memoryview] = []
     size = 0
     waiting = sum(map(len, asked))
     if waiting > MAX_BYTES:
         raise errors.InvalidArgument(
-            f"The keys of a lookup may have at most {MAX_BYTES} bytes: they are answered."
+            f"The keys of a lookup may have at most {MAX_BYTES} bytes in all. Send fewer keys."
         )
     answered = 0
     for given, name in zip(asked, encoded, strict=True):
@@ -59,9 +58,9 @@ def lookup(
 
 
 def _splice(parts: list[bytes | memoryview], key: bytes, proto: bytes, meta: bytes) -> int:
-    """Add an EntityResult to the parts of an answer; returns its size, tag and length included.
+    """Append an EntityResult to the parts of a response; return its size with tag and length.
 
-    What is large, the properties, is copied only when the parts are joined.
+    The properties, which are large, are copied only when the parts are joined.
     """
     named = protobufs.field(1, key)
     properties = memoryview(proto)[protobufs.end_of_key(proto) :]

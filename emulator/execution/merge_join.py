@@ -1,8 +1,8 @@
 """Merge joins: the suffixes that all scans of a branch have and whose values lie in their spans.
 
-Owns the leapfrog: each scan in turn seeks the furthest suffix that any of them has reached, past
-all that the spans exclude. A scan that is close to it steps there, for a seek costs as much as some
-steps.
+Owns the leapfrog algorithm: each scan in turn seeks the furthest suffix that any of them has
+reached, past everything that the spans exclude. A scan that is close to it steps instead, because a
+seek costs as much as a few steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from emulator.queries import query_plan
 from emulator.storage import row_reader
 
-MAX_STEPS = 4  # rows that are stepped over before it pays to seek
+MAX_STEPS = 4  # rows to step over before a seek is cheaper
 
 # Yields the rows of a scan with low <= suffix < high.
 Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]
@@ -52,7 +52,7 @@ class Join:
 
 
 class _Seeker:
-    """One scan of a join: finds the first suffix at or past another one."""
+    """One scan of a join; finds its first suffix at or after a given one."""
 
     def __init__(self, rows_of: Rows, scan: query_plan.Scan, high: bytes) -> None:
         self._rows_of = rows_of

@@ -1,13 +1,14 @@
-"""Metadata kinds: namespaces, kinds and properties, found from the rows of the data.
+"""Metadata kinds: list namespaces, kinds and properties from the rows of the data.
 
-Owns what queries of `__namespace__`, `__kind__`, `__property__` and `__Stat_*__` answer. They are
-served as if their keys were rows of an index, so paging, cursors and counts are those of any other
-query of a kind by key.
+Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. They
+are answered as if their keys were rows of an index, so paging, cursors and counts work as for any
+other query of a kind by key.
 
-Nothing is stored for them. Names are found by seeks that skip from one to the next, in the keys of
-entities and in the list of indexes, and a name counts while an entity or an index entry is left of
-it. So a query costs what it names and not what is stored. Statistics are not kept: their kinds are
-empty. In a transaction the answer is of its snapshot, and later changes do not conflict with it.
+Nothing is stored for them. A query finds names by seeking from one to the next in the keys of
+entities and in the list of indexes; a name counts while an entity or an index entry of it exists.
+So the cost depends on the number of names, not of stored entities. Statistics are not kept: their
+kinds are empty. In a transaction the result comes from its snapshot, and later changes do not
+conflict with it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _KINDS = (NAMESPACE, KIND, PROPERTY)
 _STATISTICS = "__Stat_"
 _DEFAULT_NAMESPACE = 1  # the id of its key
 
-# The types that an index tells apart, by the first byte of a value.
+# The types that an index distinguishes, by the first byte of a value.
 _REPRESENTATIONS = (
     (b"\x08", "NULL"),
     (b"\x20", "INT64"),
@@ -39,17 +40,17 @@ _REPRESENTATIONS = (
 
 
 def is_kind(kind: str | None) -> bool:
-    """Tell whether a kind is one of those whose rows are found here."""
+    """Tell whether a kind is a metadata kind whose rows are computed here."""
     return kind in _KINDS
 
 
 def source_of(
     snapshot: row_reader.Reader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.Reader, parser.Query, read_sets.ReadSet | None]:
-    """Return what a query is to be run with: what was given, unless it is of a metadata kind.
+    """Return the snapshot, query and read set to run a query with; changed for metadata kinds.
 
     Raises:
-        errors.InvalidArgument: it asks for more than keys, or for an ancestor that cannot be.
+        errors.InvalidArgument: It asks for more than keys, or for an impossible ancestor.
     """
     kind = query.kind or ""
     if not kind.startswith("__"):
@@ -94,7 +95,7 @@ class MetadataView(row_reader.Reader):
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
-        del with_entities  # there is no other way to get them, and they are cheap to write
+        del with_entities  # entities always come along: they are computed and cheap
         partition = keys.decode(encoded)[0]
         found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
         for path, written in found[self._kind](partition, low):
@@ -106,7 +107,7 @@ class MetadataView(row_reader.Reader):
             yield path, 0, 0, proto, protobufs.number_field(4, self.version), self.version
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows a range of the kind's keys has, counting no further than `most`."""
+        """Return how many rows a range of the kind's keys has, counting at most `most`."""
         return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
 
     def _namespaces(self, partition: keys.Partition, low: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -121,7 +122,7 @@ class MetadataView(row_reader.Reader):
             key = self._first_key(found.encoded + values.ABOVE, database)
 
     def _first_key(self, low: bytes, database: bytes) -> bytes | None:
-        """Return the first key of an entity at or past `low` in a database."""
+        """Return the first key of an entity at or after `low` in a database."""
         high = database + values.ABOVE
         row = next(self._source.scan((b"", None), low, high, with_entities=False), None)
         return None if row is None else row[0]
@@ -132,7 +133,7 @@ class MetadataView(row_reader.Reader):
                 yield keys.element(KIND, kind) + keys.PATH_END, b""
 
     def _kind_names(self, partition: keys.Partition, low: bytes) -> Iterator[str]:
-        """Yield the names of all kinds that ever were, from the one that a path names."""
+        """Yield the names of all kinds that ever existed, starting at the one in a path."""
         start = _first_text(KIND, low)
         while start is not None:
             code = next(self._source.index_codes(partition.encoded, start, values.ABOVE), None)
@@ -156,7 +157,7 @@ class MetadataView(row_reader.Reader):
                     yield path, _written(types)
 
     def _representations(self, partition: keys.Partition, index: indexes.Index) -> list[str]:
-        """Return the types of the values that an index of one property holds."""
+        """Return the types of the values in the index of one property."""
         found = {
             name: None for tag, name in _REPRESENTATIONS if self._has_entry(partition, index, tag)
         }
@@ -164,15 +165,15 @@ class MetadataView(row_reader.Reader):
 
     def _has_entry(self, partition: keys.Partition, index: indexes.Index, tag: bytes = b"") -> bool:
         name = (partition.encoded, index.code)
-        # Behind the tag may stand any byte, ABOVE too.
+        # Any byte may follow the tag, even ABOVE.
         high = bytes((tag[0] + 1,)) if tag else values.ABOVE
         return next(self._source.scan(name, tag, high, with_entities=False), None) is not None
 
 
 def _first_text(kind: str, low: bytes) -> bytes | None:
-    """Return the encoded name from which keys of a kind lie at or past a path; None: there is none.
+    """Return the encoded name at which keys of a kind at or after a path start, None for none.
 
-    The default namespace's id comes before all names.
+    The default namespace's id sorts before all names.
     """
     named = keys.named(kind)
     if low <= named:
@@ -184,7 +185,7 @@ def _first_text(kind: str, low: bytes) -> bytes | None:
 
 
 def _written(types: list[str]) -> bytes:
-    """Write the properties of a `__property__` entity."""
+    """Serialize the properties of a `__property__` entity."""
     entity = protobufs.Entity()
     array = entity.properties["property_representation"].array_value.values
     for name in types:

@@ -1,8 +1,8 @@
-"""Prepared queries: checked and planned once, and kept for the next request that asks the same.
+"""Prepared queries: a cache of checked and planned queries.
 
-Owns what is kept, and for how long: for one generation of indexes. Clients send the same query, or
-one that differs only in its values (`query_shapes`), again and again, and preparing one takes
-longer than answering it.
+Owns what is cached and for how long: for one generation of indexes. Clients send the same query, or
+one that differs only in its values (`query_shapes`), again and again, and preparing it takes longer
+than answering it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from emulator.queries import parser, planner, query_cursors, query_plan, query_s
 from emulator.storage import read_sets, row_reader
 
 _MOST_KEPT = 256  # queries of one generation of indexes
-_LONGEST_KEPT = 4096  # bytes of a message that is kept
+_LONGEST_KEPT = 4096  # bytes; a longer message is not cached
 
 
-# Whose, and a message as it is sent.
+# The partition and the serialized query message.
 _Asked = tuple[keys.Partition, bytes]
 
 
 class Prepared(NamedTuple):
-    """A query that was checked and planned. It holds for one generation of indexes."""
+    """A checked and planned query, valid for one generation of indexes."""
 
     query: parser.Query
     plan: query_plan.Plan
@@ -35,7 +35,7 @@ class Prepared(NamedTuple):
 def plan_only(
     snapshot: row_reader.Reader, message: protobufs.Query, partition: keys.Partition
 ) -> query_plan.Plan:
-    """Return how a query would be served, without running it."""
+    """Return the plan of a query without running it."""
     query = parser.parse(message, partition)
     snapshot, query, _ = metadata_kinds.source_of(snapshot, query, None)
     paging(message, query_cursors.header(message, partition.encoded))
@@ -48,7 +48,7 @@ def prepare(
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
 ) -> tuple[row_reader.Reader, read_sets.ReadSet | None, Prepared]:
-    """Check and plan a query, or find how that came out before: clients ask the same for ever."""
+    """Check and plan a query, or return the cached result of an equal one."""
     known = snapshot.definitions.plans
     asked = partition, message.SerializeToString(deterministic=True)
     found: Prepared | None = known.get(asked)
@@ -77,13 +77,13 @@ def _like_another(
     partition: keys.Partition,
     variant: query_shapes.Variant,
 ) -> Prepared | None:
-    """What a query comes to if one that differs in values was planned before."""
+    """Return a query prepared from the cached plan of one that differs only in values."""
     other: Prepared | None = snapshot.definitions.shapes.get((partition, variant.shape))
     if other is None:
         return None
     plan = query_shapes.like(other.plan, variant.equals)
     header = query_cursors.header(message, partition.encoded)
-    # Cursors name their query, values included; what else is said of paging is the shape's.
+    # Cursors contain a digest of the query and its values; the other paging is part of the shape.
     has_cursors = message.start_cursor or message.end_cursor
     page = paging(message, header) if has_cursors else other.paging
     return Prepared(plan.query, plan, header, page)
@@ -103,10 +103,10 @@ def _plan(snapshot: row_reader.Reader, query: parser.Query) -> query_plan.Plan:
 def paging(query: protobufs.Query, header: bytes) -> index_scan.Paging:
     """Return the part of the results that a query message asks for."""
     if query.offset < 0:
-        raise errors.InvalidArgument("The offset is negative.")
+        raise errors.InvalidArgument("The offset must not be negative.")
     limit = query.limit.value if query.HasField("limit") else None
     if limit is not None and limit < 0:
-        raise errors.InvalidArgument("The limit is negative.")
+        raise errors.InvalidArgument("The limit must not be negative.")
     return index_scan.Paging(
         start=query_cursors.decode(query.start_cursor or header, header),
         end=query_cursors.decode(query.end_cursor, header) if query.end_cursor else None,

@@ -1,9 +1,7 @@
-"""Batches of query results, from one snapshot.
+"""Batches of query results from one snapshot.
 
-Owns the bytes of the answers and where a batch ends. Results are spliced from stored bytes and
-never parsed.
-
-What a transaction reads is noted in its ReadSet while it is read.
+Owns the bytes of the responses and where a batch ends. Results are spliced from stored bytes and
+never parsed. What a transaction reads is recorded in its ReadSet as it is read.
 """
 
 from __future__ import annotations
@@ -18,11 +16,11 @@ from emulator.fault_injection import fault_plans
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-MAX_RESULTS = 300  # of one batch, as in production
-MAX_BATCH_BYTES = 3_500_000  # clients refuse answers of 4 MiB
+MAX_RESULTS = 300  # of one batch, as in Google's service
+MAX_BATCH_BYTES = 3_500_000  # clients refuse responses of 4 MiB
 MAX_SKIPPED = 1000  # results that one request skips for an offset
 
-_MOST_PROJECTED = 4096  # projections that are kept as they were written: some 2 MB of all engines
+_MOST_PROJECTED = 4096  # serialized projections in the cache of all engines, about 2 MB
 _projected: dict[tuple[object, bytes], bytes] = {}
 
 _FULL, _PROJECTION, _KEY_ONLY = 1, 2, 3
@@ -30,7 +28,7 @@ _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
 class QueryAnswer(NamedTuple):
-    """A serialised QueryResultBatch, and what it took."""
+    """A serialized QueryResultBatch, and what it cost."""
 
     content: bytes
     plan: query_plan.Plan
@@ -43,11 +41,10 @@ class QueryAnswer(NamedTuple):
 
     @property
     def met(self) -> int:
-        """How many results were met, skipped ones included."""
+        """The number of results met, skipped ones included."""
         return len(self.positions) + self.skipped
 
     def keys(self) -> list[protobufs.Key]:
-        """Return the keys of the results."""
         partition = self.plan.query.partition
         return [
             protobufs.Key.FromString(keys.key_bytes(partition, self.plan.path(position)))
@@ -57,7 +54,7 @@ class QueryAnswer(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """The results of one request while they are gathered."""
+    """The results of one request while they are collected."""
 
     paging: index_scan.Paging
     most: int
@@ -70,7 +67,7 @@ class _Batch:
     last: bytes | None = None
 
     def skip(self, hit: index_scan.Hit) -> bool:
-        """Skip a result for the offset, unless this request has skipped enough."""
+        """Skip a result for the offset; return False if this request has skipped enough."""
         if self.skipped == MAX_SKIPPED:
             self.more = _NOT_FINISHED
             return False
@@ -79,7 +76,7 @@ class _Batch:
         return True
 
     def add(self, hit: index_scan.Hit, result: bytes) -> bool:
-        """Take a result, unless the batch is full. Tell whether more may be taken."""
+        """Add a result unless the batch is full; return whether more can be added."""
         if len(self.results) == self.most or self.size + len(result) > MAX_BATCH_BYTES:
             self.more = _NOT_FINISHED
             return False
@@ -136,7 +133,7 @@ def run_query(
 def _gather(
     walk: index_scan.IndexScan, renderer: _Renderer, reads: read_sets.ReadSet | None
 ) -> _Batch:
-    """Walk until the batch is full, the limit met or the results end."""
+    """Scan until the batch is full, the limit is reached or the results end."""
     paging = walk.paging
     batch = _Batch(paging, fault_plans.batch_size(MAX_RESULTS), [], [])
     for hit in walk:
@@ -177,7 +174,7 @@ class _Renderer:
         self._reads = reads
         writers = {_FULL: self._full, _KEY_ONLY: self._key_only, _PROJECTION: self._projection}
         self._write = writers[kind]
-        # What a projection is written of, beside its position.
+        # What a serialized projection depends on, besides its position.
         self._form = (
             plan.query.partition,
             plan.query.projection,
@@ -186,7 +183,7 @@ class _Renderer:
         )
 
     def result(self, hit: index_scan.Hit) -> bytes:
-        """Return one result, tag and length included."""
+        """Return one result with its tag and length."""
         return protobufs.field(
             2, self._write(hit) + protobufs.field(3, self._header + hit.position)
         )
@@ -208,7 +205,7 @@ class _Renderer:
     def _projection(self, hit: index_scan.Hit) -> bytes:
         if self._reads is not None:
             self._walk.note_entry(self._reads, hit)
-        # Whoever asks whether anything has changed is mostly answered what he was answered before.
+        # Queries that poll for changes mostly return the same results again.
         asked = (self._form, hit.position)
         known = _projected.get(asked)
         if known is None:

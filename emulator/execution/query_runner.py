@@ -1,8 +1,8 @@
-"""Runs of queries: RunQuery and RunAggregationQuery, read, metered and explained.
+"""Running RunQuery and RunAggregationQuery: read, meter and explain.
 
-Owns the order of things in a run, the same for both: plan it, stop there if only the plan is asked
-for, run it in one snapshot, bill it, and add the metrics if they are asked for. What a query
-answers is not decided here.
+Owns the sequence of a run, which is the same for both: plan the query, stop there if only the plan
+is requested, run it in one snapshot, bill it, and add the metrics if requested. Other modules
+compute the results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emulator.execution import aggregations, cost_meter, explain, prepared_queri
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-# What a read holds: a snapshot, what notes its reads, and the id of a transaction it has begun.
+# What a read holds: a snapshot, a read set to record in, and the id of a transaction it has begun.
 Held = tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]
 Reading = Callable[
     ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
@@ -27,9 +27,9 @@ class QueryRunner:
     """Runs the queries of one engine.
 
     Args:
-        reading: holds what a request with read options reads from.
-        meter: is told what each run costs.
-        stopwatch: returns seconds that rise.
+        reading: Opens what a request with read options reads from.
+        meter: Receives the cost of each run.
+        stopwatch: Returns seconds on a monotonic clock.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class QueryRunner:
         answer: query_batches.QueryAnswer,
         work: explain.Work,
     ) -> bytes:
-        """Return the metrics of an analyzed query with its last batch, and nothing before."""
+        """Return the metrics of an analyzed query with its last batch, no bytes before."""
         total = self._unfinished.total(request.project_id, request.query.start_cursor, work)
         if answer.is_last:
             return explain.metrics(answer.plan, total)
@@ -107,6 +107,6 @@ def _is_plan_only(request: protobufs.ExplainedRequest) -> bool:
 
 
 def _response(batch: bytes, began: bytes, metrics: bytes = b"") -> bytes:
-    """Return the response of a query; its fields have one number in both kinds of response."""
+    """Return the response of a query; its field numbers are the same in both kinds of response."""
     fields = ((1, batch), (5, began), (9, metrics))
     return b"".join(protobufs.field(number, content) for number, content in fields if content)

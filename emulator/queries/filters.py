@@ -1,14 +1,15 @@
-"""A query's filter: checked, in disjunctive normal form, as equalities and ranges.
+"""Query filters: check them and turn them into equalities and ranges.
 
-Owns the operators, their operands and what may stand beside what. Pure.
+Owns the operators, their operands and which of them can be combined. The result is in disjunctive
+normal form. Pure.
 
     =  IN          equalities, one conjunction for each member
     <  <=  >  >=   a range
-    !=  NOT_IN     the ranges around the values that are left out
+    !=  NOT_IN     the ranges around the excluded values
 
-All ranges of one property must be met by one value of it, equalities may be met by different ones:
-that is what an index can tell, for `!=` too. So an array is found by `!= 1` if any of its values
-is not 1.
+All ranges of one property must be met by the same value of it; equalities may be met by different
+values. That is what an index can decide, for `!=` too. So `!= 1` finds an array if any of its
+values is not 1.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ _NO_VALUES = (None, "entity_value", "array_value")
 _LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN = 1, 2, 3, 4, 5, 6, 9, 11, 13
 _OPERATORS = (_LT, _LE, _GT, _GE, EQUAL, IN, NOT_EQUAL, HAS_ANCESTOR, NOT_IN)
 _AND, _OR = 1, 2
-_ANY_OF = -1  # counts OR beside the operators
+_ANY_OF = -1  # the key under which OR is counted with the operators
 
 
 class Range(NamedTuple):
-    """The encoded values (or paths) between two bounds. None is no bound."""
+    """The encoded values (or paths) between two bounds. None means no bound."""
 
     low: bytes | None = None
     high: bytes | None = None
@@ -62,7 +63,7 @@ class Range(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether no value can lie between the bounds."""
+        """Whether no value can lie between the bounds."""
         if self.low is None or self.high is None:
             return False
         return self.low > self.high or (
@@ -71,17 +72,17 @@ class Range(NamedTuple):
 
     @property
     def is_point(self) -> bool:
-        """Tell whether exactly one value lies between the bounds."""
+        """Whether exactly one value lies between the bounds."""
         return self.low is not None and self.low == self.high and not self.is_empty
 
 
-# Rising and apart from each other. None at all: no value can meet the filter.
+# In rising order and disjoint. If there are none, no value can meet the filter.
 Ranges = tuple[Range, ...]
 EVERYTHING: Ranges = (Range(),)
 
 
 class Condition(NamedTuple):
-    """One comparison with one value; IN is met by the value as EQUAL is."""
+    """One comparison with one value. IN is met by its value in the same way as EQUAL."""
 
     name: str
     operator: int
@@ -94,10 +95,10 @@ Conjunction = frozenset[Condition]
 class Branch(NamedTuple):
     """One conjunction of the filter's disjunctive normal form.
 
-    `equalities` may name a property twice: an array may hold both values. `ranges` are those of the
-    properties that no equality settles, `key_ranges` those of `__key__`. `inequalities` are the
-    properties whose ranges order the results, `__key__` perhaps among them; `compared` are those
-    that the client compares with `=`.
+    `equalities` may name a property twice, because an array can hold both values. `ranges` has the
+    properties that no equality fixes, `key_ranges` the ranges of `__key__`. `inequalities` names
+    the properties whose ranges order the results, possibly including `__key__`; `compared` names
+    those that the client compares with `=`.
     """
 
     equalities: tuple[tuple[str, bytes], ...] = ()
@@ -108,12 +109,12 @@ class Branch(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Tell whether nothing can meet the conjunction, whatever is stored."""
+        """Whether nothing can meet the conjunction, whatever is stored."""
         return not self.key_ranges or not all(ranges for _, ranges in self.ranges)
 
 
 class Filter(NamedTuple):
-    """A whole filter: its branches, the ancestor that all share, and the names it compares."""
+    """A whole filter: its branches, their common ancestor, and the names it compares."""
 
     branches: tuple[Branch, ...] = (Branch(),)
     ancestor: bytes | None = None
@@ -121,10 +122,10 @@ class Filter(NamedTuple):
 
 
 def parse(given: protobufs.Filter, partition: keys.Partition) -> Filter:
-    """Check a filter and bring it into disjunctive normal form.
+    """Check a filter and convert it to disjunctive normal form.
 
     Raises:
-        errors.InvalidArgument: no data could make the filter legal.
+        errors.InvalidArgument: The filter is invalid whatever data is stored.
     """
     tally: dict[int, int] = collections.defaultdict(int)
     found = _read(given, partition, tally)
@@ -146,7 +147,7 @@ def _check_tally(tally: dict[int, int]) -> None:
         tally[NOT_IN] > 1 or any(tally[each] for each in (_ANY_OF, IN, NOT_EQUAL))
     ):
         raise errors.InvalidArgument(
-            "A NOT_IN filter cannot stand beside OR, IN, NOT_EQUAL or another NOT_IN."
+            "A NOT_IN filter cannot be combined with OR, IN, NOT_EQUAL or another NOT_IN."
         )
 
 
@@ -257,7 +258,7 @@ def _key_operand(value: protobufs.Value, partition: keys.Partition) -> bytes:
     if not key.path or not all(map(_is_whole, key.path)):
         raise errors.InvalidArgument("A key in a filter must be complete.")
     if keys.partition_of(key, partition) != partition:
-        raise errors.InvalidArgument("A key in a filter is of another partition than the query.")
+        raise errors.InvalidArgument("A key in a filter is not in the query's partition.")
     return keys.encode_path(key)
 
 
@@ -286,7 +287,7 @@ def _branch(conjunction: Conjunction) -> Branch:
     ranges = {
         name: found
         for name, found in ranges.items()
-        # An equal value that lies in a range meets the inequality too.
+        # A value that an equality fixes and that lies in the range also meets the inequality.
         if not any(name == other and _contain(found, value) for other, value in equalities)
     }
     inequalities = set(ranges)
@@ -316,7 +317,7 @@ def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
 
 
 def _points(ranges: Ranges) -> list[bytes]:
-    """Return the one value that ranges leave, if it is one."""
+    """Return the single value that ranges leave, as a list; empty if there is not exactly one."""
     low = ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
     return [] if low is None else [low]
 

@@ -1,12 +1,12 @@
-"""A query as the client meant it: checked, its orders complete.
+"""Query messages: check them and complete their sort orders.
 
-Owns the rules about what may be asked, apart from the filter's own (`filters`) and from indexes.
-Pure: it knows no data and no index.
+Owns the rules about what a query may ask, except those of its filter (`filters`) and of indexes.
+Pure: it uses no data and no index.
 
-The orders are those that the results have. A property that all results share is none of them. What
-an inequality compares comes first, then what makes results distinct; where the client leaves these
-out they follow the orders that were given, ascending. An order asks for the property to exist, in
-every branch: `a = 1 OR b > 2` finds nothing that has no b.
+The resulting orders are the ones that the results have. A property that is the same in all results
+is not among them. The properties of inequalities come first, then those that make results distinct;
+if the client leaves these out, they are added after the given orders, ascending. An order requires
+the property to exist, in every branch: `a = 1 OR b > 2` finds nothing that lacks b.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Order(NamedTuple):
 class Query(NamedTuple):
     """A checked query.
 
-    `projection` holds the names of properties, none for whole entities or keys. It never holds
-    `__key__`: every result carries its key, so naming it beside properties changes nothing. Of the
-    results that agree in the first `distinct` orders only the first is wanted; None: all are.
+    `projection` has the names of the projected properties, none for whole entities or keys. It
+    never contains `__key__`: every result carries its key, so naming it beside properties changes
+    nothing. Of the results that agree in the first `distinct` orders only the first is returned;
+    None returns all.
     """
 
     partition: keys.Partition
@@ -53,8 +54,8 @@ def parse(query: protobufs.Query, partition: keys.Partition) -> Query:
     """Check a query message.
 
     Raises:
-        errors.InvalidArgument: no data could make the query legal.
-        errors.Unimplemented: the query is legal, this engine does not serve it.
+        errors.InvalidArgument: The query is invalid whatever data is stored.
+        errors.Unimplemented: The query is valid, but this engine does not support it.
     """
     if query.HasField("find_nearest"):
         raise errors.Unimplemented("Query.find_nearest")
@@ -90,7 +91,7 @@ def _kind_of(query: protobufs.Query) -> str | None:
 
 
 def _fixed(branches: tuple[filters.Branch, ...]) -> set[str]:
-    """Return the properties for which equalities ask the same of all results."""
+    """Return the properties for which equalities require the same values of all results."""
     if len(branches) == 1:
         return {name for name, _ in branches[0].equalities}
     equalities = [set(branch.equalities) for branch in branches]

@@ -1,13 +1,16 @@
-"""The choice of indexes: from a query to a plan.
+"""The query planner: choose the index scans that serve a query.
 
-Owns which scans serve a query, and which index.yaml entries are recommended if none do. Pure.
+Owns which scans serve a query, and which index.yaml entries to recommend if none do. Pure.
 
 A branch is served by a built-in or composite index whose entries end with the values that order the
-results, in that order, behind a prefix of equality filters; or by several such indexes, joined. The
-values must be there even if only another branch's inequality asks for them. A filter that nothing
-can meet asks for its indexes all the same: whether a query is legal must not depend on its values.
+results, in that order, after a prefix of equality filters; or by several such indexes, joined. The
+values must be in the index even if only another branch's inequality needs them. A filter that
+nothing can meet requires its indexes all the same, because whether a query is allowed must not
+depend on its values.
 
-Nothing here may ever sort entities or look at one: a query that no index serves is refused.
+Invariants:
+
+1. A plan never sorts entities and never reads one: a query that no index serves is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     """Choose the scans that serve a query.
 
     Raises:
-        errors.MissingIndex: index.yaml would have to name more indexes.
+        errors.MissingIndex: index.yaml needs more indexes for it.
     """
     if query.kind is None:
         return _plan_kindless(query)
@@ -60,14 +63,14 @@ def _plan_kindless(query: parser.Query) -> query_plan.Plan:
 def _column_choices(
     query: parser.Query, ordered: Columns, candidates: list[indexes.Index]
 ) -> Iterator[Columns]:
-    """Yield the columns that a position may have.
+    """Yield the columns that a position can have.
 
-    Projected properties that nothing orders come behind those that are, as some index has them.
+    Projected properties without an order come after those with one, in the order of some index.
     """
     named = dict(ordered)
     extra = [name for name in query.projection if name not in named]
     if extra and any(each.name == KEY for each in query.orders):
-        # No index holds a value behind the key.
+        # No index holds a value after the key.
         raise errors.Unimplemented(f"A projection of {extra[0]} with an order by __key__ before it")
     yield (*ordered, *((name, False) for name in extra))
     for index in candidates if extra else ():
@@ -91,7 +94,7 @@ class _Need(NamedTuple):
     varying: dict[int, tuple[str, bool]]
 
 
-# An index whose entries end with the suffix that is wanted, and what stands before that.
+# An index whose entries end with the wanted suffix, and the columns before that suffix.
 _Candidate = tuple[indexes.Index, Columns]
 
 
@@ -127,7 +130,7 @@ def _builtins(
 
 
 def _prefix(index: indexes.Index, fixed: dict[str, bytes], suffix: Columns) -> Columns | None:
-    """Return what stands before a suffix in an index, None if that is not all fixed."""
+    """Return the columns before a suffix in an index, None if they are not all fixed."""
     split = len(index.properties) - len(suffix)
     if split < 0 or index.properties[split:] != suffix:
         return None
@@ -148,7 +151,7 @@ def _cover(
     open_pairs = list(equalities)
     scans = []
     while open_pairs:
-        # For each property a value, one that is still to be met if there is one.
+        # One value for each property, preferably one that no chosen scan meets yet.
         picked = {pair[0]: pair for pair in (*equalities, *open_pairs)}
         gains = [sum(picked[name] in open_pairs for name, _ in prefix) for _, prefix in candidates]
         most = max(gains, default=0)
@@ -173,7 +176,7 @@ def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> q
 def _branches(
     shape: query_plan.Plan, need: _Need, scans: tuple[query_plan.Scan, ...]
 ) -> Iterator[query_plan.Branch]:
-    """Yield the branches of a plan that walk one of a query's."""
+    """Yield the plan's branches for one branch of the query."""
     branch, varying = need
     directions = tuple(is_descending for _, is_descending in varying.values())
     spans = _spans(shape, branch, list(varying.values()))
@@ -192,7 +195,7 @@ def _branches(
 
 
 def _single(branch: filters.Branch) -> bytes | None:
-    """Return the only key that can meet a branch."""
+    """Return the only key that can meet a branch, None if there is not exactly one."""
     ranges = branch.key_ranges
     return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
 
@@ -200,10 +203,10 @@ def _single(branch: filters.Branch) -> bytes | None:
 def _constants(
     shape: query_plan.Plan, branch: filters.Branch, varying: dict[int, tuple[str, bool]]
 ) -> list[list[tuple[int, bytes]]]:
-    """Return for each fixed place of a position the values that it takes in turn.
+    """Return the possible values for each fixed place of a position.
 
-    Equalities may fix several values of an array. It sorts by the first of them; only a projection
-    gives them all.
+    Equalities may fix several values of an array. The array sorts by the first of them; only a
+    projection returns all.
     """
     found = []
     for place, (name, is_descending) in enumerate(shape.columns):

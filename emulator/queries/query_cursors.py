@@ -4,12 +4,12 @@ Owns the bytes that clients keep. Pure.
 
     01 flags digest(8) position...
 
-`position` is the encoded order values and key of the last result that was passed, empty before the
-first one. So a cursor is a place, not a count: it survives inserts before it and the deletion of
-the entity it points at. `digest` names the query without its paging, partition included. Flag 1
-says that the query's first order is descending: the reversed query has the same digest, and its
-positions are the complement of these (only when the last order is the key; else nothing is
-reversible and the digest differs).
+`position` is the encoded order values and key of the last result passed, empty before the first
+one. So a cursor is a place, not a count: it survives inserts before it and the deletion of the
+entity it points at. `digest` identifies the query without its paging, partition included. Flag 1
+says that the query's first order is descending. If the last order is the key, the reversed query
+has the same digest, and its positions are the complement of these. Otherwise a query cannot be
+reversed, and the digest differs.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _DESCENDING = 2
 
 
 class Position(NamedTuple):
-    """A gap between results: behind `after`, or, seen from the reversed query, before it."""
+    """A gap between results: after `after` or, in the reversed query, before it."""
 
     after: bytes
     is_before: bool = False
@@ -49,10 +49,10 @@ def header(query: protobufs.Query, partition: bytes) -> bytes:
 
 
 def decode(cursor: bytes, expected: bytes) -> Position:
-    """Return the position of a cursor of the query whose cursors begin with `expected`.
+    """Return the position in a cursor of the query whose cursors begin with `expected`.
 
     Raises:
-        errors.InvalidArgument: the cursor is of another query, or not a cursor.
+        errors.InvalidArgument: It belongs to another query, or is not a cursor.
     """
     given = cursor[:_HEADER_SIZE]
     if len(given) < _HEADER_SIZE or given[0] != _FORMAT or given[1] > 1:

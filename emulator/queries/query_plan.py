@@ -1,15 +1,15 @@
-"""Plans: the scans that serve a query, and the arithmetic of positions. Pure.
+"""Query plans: the scans that serve a query, and the arithmetic of positions. Pure.
 
 A plan is a union of branches, a branch a merge join of scans. An index entry is `prefix + suffix`:
-the prefix holds what equality filters fix, the suffix the values that order the results and the
-key. All scans of a branch have the same kind of suffix, so the join is one walk along equal
-suffixes; all branches give the same kind of *position*, so the union is a merge by position. A
-position is the suffix, with the values put back in that a branch fixes (IN on a property that also
-orders). Positions are total, and cursors hold nothing else.
+the prefix holds what equality filters fix, the suffix the values that order the results, and the
+key. All scans of a branch have the same kind of suffix, so the join is one pass along equal
+suffixes. All branches yield the same kind of *position*, so the union is a merge by position. A
+position is the suffix with the values that the branch fixes inserted (IN on a property that also
+orders). Positions are totally ordered, and cursors hold nothing else.
 
-What inequalities leave of a value is a few *spans* of bytes. Those of a suffix's first value cut
-the walk into segments. Those of the later ones are met by skipping: `Branch.sought` says where the
-next suffix can lie that meets all, and the walk seeks that.
+Inequalities reduce the possible values of a property to a few *spans* of bytes. The spans of a
+suffix's first value divide the scan into segments. The spans of later values are met by skipping:
+`Branch.sought` returns the next possible suffix that meets them all, and the scan seeks it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from emulator import errors
 from emulator.encoding import indexes, keys, values
 from emulator.queries import filters, parser, query_cursors
 
-# [first, beyond) of encoded values (complemented where the index descends), rising. As a value is
-# never the beginning of another one, they hold for whatever follows the value, too.
+# Half-open ranges [first, beyond) of encoded values (complemented if the index descends), rising.
+# No encoded value is a prefix of another, so a span also applies with any bytes after the value.
 Spans = tuple[tuple[bytes, bytes], ...]
 ANYTHING: Spans = ((b"", values.ABOVE),)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The entries of one index that begin with `prefix`. No index: the entities by key."""
+    """The entries of one index that begin with `prefix`. Without an index: the entities by key."""
 
     index: indexes.Index | None
     prefix: bytes
@@ -38,11 +38,11 @@ class Scan:
 class Branch(NamedTuple):
     """A merge join of scans over the suffixes that lie in one of the segments.
 
-    `constants` are the values (encoded as in a descending or ascending entry) that the position has
-    and the suffix lacks, by their place in the position. `spans` are those of each value of a
-    suffix and of its key, none if the segments say it all; `directions` tell which of the values
-    are complemented. `single` is the path of the only entity that can be met, if it is known: its
-    suffixes are made from it, for walking to them could take the whole index.
+    `constants` are the values (encoded as in an ascending or descending entry) that the position
+    has and the suffix lacks, by their place in the position. `spans` are those of each value of a
+    suffix and of its key, empty if the segments suffice; `directions` tell which of the values are
+    complemented. `single` is the path of the only entity that can match, if it is known: its
+    suffixes are computed from the entity, because scanning to them could take the whole index.
     """
 
     scans: tuple[Scan, ...]
@@ -53,7 +53,7 @@ class Branch(NamedTuple):
     single: bytes | None = None
 
     def sought(self, suffix: bytes) -> bytes:
-        """Return the first suffix from this one on whose values can all lie in their spans."""
+        """Return the first suffix at or after this one whose values can all lie in their spans."""
         if not self.spans:
             return suffix
         passed = b""
@@ -69,7 +69,7 @@ class Branch(NamedTuple):
         return suffix
 
     def meets(self, suffix: bytes) -> bool:
-        """Tell whether a suffix is one of the branch's."""
+        """Tell whether a suffix belongs to the branch."""
         return (
             any(low <= suffix < high for low, high in self.segments)
             and self.sought(suffix) == suffix
@@ -77,9 +77,9 @@ class Branch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """How to walk the results of a query in order.
+    """How to scan the results of a query in order.
 
-    `columns` are the names and directions of the position's values; its key follows them.
+    `columns` are the names and directions of the position's values; the key follows them.
     `directions` tell for each value whether it is complemented.
     """
 
@@ -90,7 +90,7 @@ class Plan(NamedTuple):
     directions: tuple[bool, ...]
 
     def position(self, branch: Branch, suffix: bytes) -> bytes:
-        """Put a branch's constants into a suffix."""
+        """Insert a branch's constants into a suffix."""
         if not branch.constants:
             return suffix
         fixed = dict(branch.constants)
@@ -101,7 +101,7 @@ class Plan(NamedTuple):
     def suffix_from(self, branch: Branch, position: bytes, *, past: bool) -> bytes:
         """Return the first suffix of a branch at a position, or past it.
 
-        A position may be cut off behind any of its values if ABOVE stands there.
+        A position may be truncated after any of its values if ABOVE follows there.
         """
         end = b"\x00" if past else b""
         if not branch.constants or not position:
@@ -125,7 +125,7 @@ class Plan(NamedTuple):
         """Refuse a cursor's position that no result of this plan can have.
 
         Raises:
-            errors.InvalidArgument: the bytes were changed or cut, or the indexes are others now.
+            errors.InvalidArgument: The bytes were changed or cut, or the indexes have changed.
         """
         if position in (b"", values.ABOVE):
             return
@@ -138,7 +138,7 @@ class Plan(NamedTuple):
             raise errors.InvalidArgument("The cursor is not valid.")
 
     def path(self, position: bytes) -> bytes:
-        """Return the encoded key path that a position ends with."""
+        """Return the encoded key path at the end of a position."""
         path = values.split(position, self.directions)[-1] if self.columns else position
         return values.complement(path) if self.is_key_descending else path
 
@@ -160,7 +160,7 @@ class Plan(NamedTuple):
     def segments(
         self, branch: Branch, start: query_cursors.Position, end: query_cursors.Position | None
     ) -> Spans:
-        """Return the suffixes of a branch between two cursors, as spans that are not empty."""
+        """Return the suffixes of a branch between two cursors, as non-empty spans."""
         first = self.suffix_from(branch, start.after, past=not start.is_before)
         beyond = values.ABOVE
         if end is not None:
@@ -170,7 +170,7 @@ class Plan(NamedTuple):
 
 
 def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
-    """Return the bytes of the values that lie in ranges, rising."""
+    """Return the byte spans of the values that lie in ranges, rising."""
     if ranges == filters.EVERYTHING:
         return ANYTHING
     found = sorted(_span(each, is_descending=is_descending) for each in ranges)
@@ -189,6 +189,6 @@ def _span(limits: filters.Range, *, is_descending: bool) -> tuple[bytes, bytes]:
 
 
 def within(outer: tuple[bytes, bytes], parts: Spans) -> Spans:
-    """Return the parts of spans that lie in another one."""
+    """Return the parts of spans that lie in another span."""
     cut = ((max(first, outer[0]), min(beyond, outer[1])) for first, beyond in parts)
     return tuple((first, beyond) for first, beyond in cut if first < beyond)

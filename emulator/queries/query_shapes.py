@@ -1,13 +1,15 @@
-"""Query shapes: queries that differ only in the values of equalities, planned once. Pure.
+"""Query shapes: plan queries that differ only in the values of equalities once. Pure.
 
-Owns what such queries have in common, their *shape*, and how the plan of one becomes the plan of
-another. Clients ask the same question about ever new values (the rows of this thread, of that
-author), and checking and planning one takes longer than to answer it.
+Owns what such queries have in common, their *shape*, and how the plan of one is converted to the
+plan of another. Clients ask the same question with ever new values (the comments of this thread, of
+that author), and checking and planning a query takes longer than answering it.
 
-What must stay true: the plan of a variant is the one that the planner would make. So a query has a
-shape only if all its conditions are equalities, each of another property, with values that are
-legal by their type: then neither the checks nor the choice of indexes look at a value. Whatever
-else a query says, its order, limit and cursors, is part of its shape.
+Invariants:
+
+1. The plan of a variant is the one that the planner would make. So a query has a shape only if all
+   its conditions are equalities on different properties, with values of types that are always
+   valid: then neither the checks nor the choice of indexes depend on a value. Everything else in a
+   query, its order, limit and cursors, is part of its shape.
 """
 
 from __future__ import annotations
@@ -32,14 +34,14 @@ _TYPES = (
 
 
 class Variant(NamedTuple):
-    """A query as its shape, and the encoded values of its equalities by property."""
+    """The shape of a query, and the encoded values of its equalities by property."""
 
     shape: bytes
     equals: dict[str, bytes]
 
 
 def read(query: protobufs.Query, partition: keys.Partition) -> Variant | None:
-    """Take a query message apart; None where the values are not all that tells it from others."""
+    """Split a query message into shape and values; None if it has no shape."""
     if not query.kind or not query.HasField("filter"):
         return None
     blank = protobufs.Query()
@@ -70,7 +72,7 @@ def _conditions(given: protobufs.Filter) -> Iterable[protobufs.Filter]:
 
 
 def like(plan: query_plan.Plan, equals: dict[str, bytes]) -> query_plan.Plan:
-    """The plan of a query of the same shape with other values."""
+    """Return the plan for a query of the same shape with other values."""
     asked, walked = plan.query.branches[0], plan.branches[0]
     met = asked._replace(equalities=tuple([(name, equals[name]) for name, _ in asked.equalities]))
     scans = tuple([_scan(each, walked, equals) for each in walked.scans])

@@ -1,15 +1,20 @@
-"""The data file as a file: opening it, making it, and what is wrong with it.
+"""Opening, creating and checking the data file.
 
-Owns what a connection is set to, the creation and the upgrade of a file, and what SQLite's errors
-mean to a caller. A file that is not the engine's, is damaged where it shows, or is of a newer
-format is refused by its name. Damage further in shows when it is read, or to `inspection`:
-looking for it at every open would cost as much as reading everything.
+Owns the settings of a connection, the creation and the upgrade of a file, and the translation of
+SQLite's errors into the engine's. Opening refuses a file of another program, a file of a newer
+format, and a file whose damage is visible at once; the error names the file. Other damage is found
+when the damaged row is read, or by `inspection`: checking everything at every open would cost as
+much as reading everything.
 
-What must stay true: creation and upgrade are one SQLite transaction each, so a kill in the middle
-leaves the file as it was. Durable means that a commit is on disk before it is acknowledged: WAL
-with synchronous=FULL, which also syncs the log before and the file after each checkpoint; and the
-folder of a new file is synced. The file is never opened but through SQLite: closing any other
-descriptor of it would drop the locks that this process holds on it.
+Invariants:
+
+1. Creation and upgrade are one SQLite transaction each, so a process killed in the middle leaves
+   the file as it was.
+2. In durable mode a commit is on disk before it is acknowledged. WAL with synchronous=FULL provides
+   this, and also syncs the log before and the file after each checkpoint. The folder of a new file
+   is synced too.
+3. The file is only ever opened through SQLite: closing any other descriptor of it would drop the
+   locks that this process holds on it.
 """
 
 from __future__ import annotations
@@ -29,16 +34,16 @@ from emulator import errors
 from emulator.storage import file_permissions, schema
 
 APPLICATION = 0x46744453  # "FtDS"
-BUSY_SECONDS = 20.0  # below the deadlines of clients: an answer is better than silence
+BUSY_SECONDS = 20.0  # shorter than clients' deadlines, so that they get an answer
 _CACHE_KIB = 8192
-_WAL_BYTES = 64 * 1024 * 1024  # what the log shrinks to after it had to grow
+_WAL_BYTES = 64 * 1024 * 1024  # size to which a log that grew larger is truncated
 
 
 class Durability(enum.StrEnum):
-    """What survives what."""
+    """Which failures an acknowledged commit survives."""
 
-    DURABLE = "durable"  # an acknowledged commit survives a crash and a loss of power
-    FAST = "fast"  # it survives kill -9; a loss of power may lose or damage the file
+    DURABLE = "durable"  # a crash of the process or machine, and a power loss
+    FAST = "fast"  # only a kill of the process; a power loss can lose or damage the file
 
 
 _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
@@ -47,7 +52,7 @@ _SYNCHRONOUS = {Durability.DURABLE: "FULL", Durability.FAST: "OFF"}
 def connect(
     path: str, durability: Durability, *, cache_kib: int = _CACHE_KIB, wait: float | None = None
 ) -> sqlite3.Connection:
-    """Open a connection; `wait` is how many seconds it waits for a lock."""
+    """Open a connection that waits up to `wait` seconds for a lock (default `BUSY_SECONDS`)."""
     connection = sqlite3.connect(
         path,
         timeout=BUSY_SECONDS if wait is None else wait,
@@ -60,20 +65,20 @@ def connect(
         connection.execute("PRAGMA fullfsync = 1")  # on macOS fsync does not reach the disk
         connection.execute(f"PRAGMA cache_size = -{cache_kib}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
-        connection.execute("PRAGMA secure_delete = ON")  # zeros over what is deleted
-    except BaseException:  # the first of them reads the file
+        connection.execute("PRAGMA secure_delete = ON")  # overwrite deleted data with zeros
+    except BaseException:  # the first PRAGMA already reads the file
         connection.close()
         raise
     return connection
 
 
 def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
-    """Make the file, or bring it to this engine's format, or refuse it.
+    """Create the file or upgrade it to this engine's format.
 
     Raises:
-        errors.FailedPrecondition: it cannot be opened, is another program's, or is too new.
-        errors.Damaged: it is not as the engine left it.
-        errors.Unavailable: another process keeps it for itself.
+        errors.FailedPrecondition: The file cannot be opened, is another program's or is too new.
+        errors.Damaged: The file is damaged.
+        errors.Unavailable: Another process has the file locked exclusively.
     """
     with translated_at_opening(path):
         while True:
@@ -83,7 +88,7 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
                 found = found_format(connection, path)
                 if found:
                     _refuse_torn_end(connection, path)
-                # A restore may have put another file in this one's place while we waited for it.
+                # A restore may have replaced the file while this process waited for its lock.
                 if before in (None, _inode(path)):
                     _prepare(connection, path, now, found)
                     break
@@ -92,13 +97,14 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
 
 
 def _refuse_torn_end(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse a file that ends within a page: SQLite reads zeros for the rest of it.
+    """Refuse a file that ends within a page: SQLite would read the missing part as zeros.
 
-    With a log it may do so, after a loss of power while the log was moved: the log has the page.
+    A file with a log may end within a page after a power loss during a checkpoint; the log then
+    still has the whole page.
     """
     page: int = connection.execute("PRAGMA page_size").fetchone()[0]
     if _size(path) % page and not _size(f"{path}-wal"):
-        raise errors.Damaged(f"{path} is damaged: its end is missing.")
+        raise errors.Damaged(f"{path} is damaged: its last page is incomplete.")
 
 
 def _size(path: str) -> int:
@@ -110,12 +116,14 @@ def _size(path: str) -> int:
 
 def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], found: int) -> None:
     if _with_log(connection) != "wal":
-        raise errors.FailedPrecondition(f"{path} lies where SQLite can keep no write-ahead log.")
+        raise errors.FailedPrecondition(
+            f"SQLite cannot keep a write-ahead log next to {path}. Move the file to another disk."
+        )
     if found == schema.FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = found_format(connection, path)  # again: another process may have been faster
+        found = found_format(connection, path)  # again: another process may have done it first
         if not found:
             schema.create(connection, now(), int.from_bytes(os.urandom(7), "big"))
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -128,11 +136,12 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
 
 
 def _with_log(connection: sqlite3.Connection) -> str:
-    """Turn the write-ahead log on, which a file keeps, and return the file's journal mode.
+    """Switch the file to WAL mode, which is stored in it, and return its journal mode.
 
-    A new file, or one that was copied, has none until then. The switch needs the file alone, and
-    where another process switches or writes just then SQLite refuses it at once: who holds a lock
-    already does not wait for another. So who loses that race tries again.
+    A new or copied file is not in WAL mode yet. The switch needs the file exclusively. If another
+    process is switching or writing at the same time, SQLite refuses at once instead of waiting,
+    because a process that already holds a lock does not wait for another lock. This function then
+    tries again.
     """
     until = time.monotonic() + BUSY_SECONDS
     mode = ""
@@ -143,13 +152,13 @@ def _with_log(connection: sqlite3.Connection) -> str:
             is_busy = fault.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
             if not is_busy or time.monotonic() > until:
                 raise
-            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - so that they do not meet again
+            time.sleep(random.uniform(0.001, 0.01))  # noqa: S311 - avoid another collision
     return mode
 
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
-    """Move the log into the file and cut it to nothing; False if others use it just now."""
-    connection.execute("PRAGMA busy_timeout = 0")  # nobody waits for this
+    """Move the log into the file and truncate it; return False if other connections use it."""
+    connection.execute("PRAGMA busy_timeout = 0")  # a checkpoint is never worth waiting for
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.OperationalError:
@@ -160,8 +169,8 @@ def checkpoint(connection: sqlite3.Connection) -> bool:
 
 
 def found_format(connection: sqlite3.Connection, path: str) -> int:
-    """Return a file's format, 0 for an empty one, if this engine can read it."""
-    with _one_view(connection):  # another process may be making it
+    """Return a file's format, 0 for an empty file; refuse what this engine cannot read."""
+    with _one_view(connection):  # another process may be creating the file
         found: int = connection.execute("PRAGMA user_version").fetchone()[0]
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         is_empty = not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
@@ -169,20 +178,20 @@ def found_format(connection: sqlite3.Connection, path: str) -> int:
         return 0
     if application != APPLICATION:
         raise errors.FailedPrecondition(
-            f"{path} is a database of another program: application id {application:#x}, "
-            f"format {found}."
+            f"{path} is another program's database (application id {application:#x}, "
+            f"format {found})."
         )
     if not 0 < found <= schema.FORMAT:
         raise errors.FailedPrecondition(
-            f"{path} has format {found}; this engine reads formats 1 to {schema.FORMAT}. A newer "
-            "engine wrote it."
+            f"{path} has format {found}; this engine reads formats 1 to {schema.FORMAT}. Open it "
+            "with a newer engine."
         )
     return found
 
 
 @contextlib.contextmanager
 def _one_view(connection: sqlite3.Connection) -> Iterator[None]:
-    """Read one state of the file with several statements."""
+    """Run several statements against one state of the file."""
     if connection.in_transaction:
         yield
         return
@@ -201,7 +210,7 @@ def _inode(path: str) -> int | None:
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Put a file's name on disk: syncing the file alone does not."""
+    """Sync the folder of a file: syncing the file alone does not put its name on disk."""
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -209,7 +218,7 @@ def sync_folder(path: str | os.PathLike[str]) -> None:
         os.close(folder)
 
 
-# What SQLite's primary error codes are to a caller; the text goes before SQLite's own.
+# The error that a caller gets for a SQLite error code; its text is put before SQLite's own.
 _UNAVAILABLE = (errors.Unavailable, "The data file is busy")
 _FULL = (errors.ResourceExhausted, "The data file cannot grow")
 _DAMAGED = (errors.Damaged, "The data file is damaged")
@@ -220,7 +229,7 @@ _REFUSALS = {
     sqlite3.SQLITE_PROTOCOL: _UNAVAILABLE,
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_NOMEM: _FULL,
-    # The index of the log is a file too, whose growth is reported apart.
+    # The log's index is a file of its own; SQLite reports its growth with a separate code.
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
@@ -232,9 +241,10 @@ _REFUSALS = {
 
 
 def refusal(fault: BaseException) -> errors.DatastoreError | None:
-    """Return what a fault of the file or the machine is to a caller, None if it is neither."""
+    """Return the error to raise for a fault of the file or machine, None for other faults."""
     if isinstance(fault, UnicodeDecodeError):
-        # What is stored is UTF-8. SQLite quotes it in its messages, which then cannot be read.
+        # Stored text is UTF-8. SQLite quotes damaged text in its messages, which then do not
+        # decode.
         return errors.Damaged(f"The data file is damaged: {fault}.")
     code = getattr(fault, "sqlite_errorcode", None)
     if code is None:
@@ -247,7 +257,7 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
 
 
 class _Translated:
-    """Raises SQLite's errors as what they are to a caller. It holds nothing: one is enough."""
+    """A context that raises SQLite's errors as the engine's. It has no state: one is enough."""
 
     def __enter__(self) -> None:
         pass
@@ -264,14 +274,14 @@ class _Translated:
 translated = _Translated()
 
 
-# What reading rows raises that no engine has written, with NULL for bytes, say: SQLite has no
-# checksums, and stores a value's type beside it.
+# What reading a damaged row can raise, for example where NULL stands for bytes: SQLite has no
+# checksums, and stores the type beside each value.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 
 @contextlib.contextmanager
 def translated_at_opening(path: str) -> Iterator[None]:
-    """Name the file, and say FAILED_PRECONDITION where trying again cannot help."""
+    """Translate errors, name the file, and use FAILED_PRECONDITION where a retry cannot help."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as fault:
@@ -281,7 +291,7 @@ def translated_at_opening(path: str) -> Iterator[None]:
             raise errors.FailedPrecondition(f"{path}: {fault}") from fault
         raise type(known)(f"{path}: {known.message}") from fault
     except (errors.Damaged, errors.ResourceExhausted, errors.Unavailable) as known:
-        # Translated further in, where the file has no name.
+        # Translated by an inner block, which does not know the file's name.
         if path in known.message:
             raise
         raise type(known)(f"{path}: {known.message}") from known

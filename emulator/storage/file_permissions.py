@@ -1,10 +1,12 @@
-"""Who may read the files of the engine: their owner, and nobody else.
+"""File permissions: only the owner may read the engine's files.
 
-Owns how a data file is made and how older files are restricted. SQLite gives its log and the log's
-index the permissions of the data file, whatever the umask is.
+Owns how a data file is created and how older files are restricted. SQLite gives its log and the
+log's index the permissions of the data file, whatever the umask is.
 
-What must stay true: nothing here opens a data file. Closing a descriptor of it would drop the locks
-that SQLite holds on it for this process.
+Invariants:
+
+1. Nothing here opens an existing data file: closing a descriptor of it would drop the locks that
+   SQLite holds on it for this process.
 """
 
 from __future__ import annotations
@@ -17,24 +19,25 @@ from pathlib import Path
 
 FILE = 0o600
 FOLDER = 0o700
-_OTHERS = 0o077  # the bits of the group and of everybody else
+_OTHERS = 0o077  # the permission bits of the group and of all others
 _BESIDE = ("", "-wal", "-shm", "-journal", "-pause", "-locks")
 
 
 def create(path: str) -> None:
-    """Make an empty data file that only its owner reads, unless there is one.
+    """Create an empty data file that only its owner can read, unless the path exists.
 
-    It gets its name when it is closed, so nobody can hold a lock on it before.
+    The file gets its name only after its descriptor is closed, so no process can hold a lock on it
+    before.
     """
     if os.path.lexists(path):
         return
     own = f"{path}.{os.getpid()}-{os.urandom(4).hex()}.new"
     try:
         os.close(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE))
-        with contextlib.suppress(FileExistsError):  # another process was faster
+        with contextlib.suppress(FileExistsError):  # another process created it first
             os.link(own, path)
     except OSError:
-        # No such folder, or no hard links: SQLite makes the file, or says what is wrong.
+        # No such folder, or no hard links: SQLite creates the file or reports what is wrong.
         return
     finally:
         with contextlib.suppress(OSError):
@@ -42,7 +45,7 @@ def create(path: str) -> None:
 
 
 def restrict(path: str) -> list[str]:
-    """Restrict the files of a data file to their owner; return those where that was refused."""
+    """Restrict a data file and the files beside it to their owner; return those that refused."""
     refused = []
     for each in _files(path):
         try:
@@ -57,7 +60,7 @@ def restrict(path: str) -> list[str]:
 
 
 def give_to_owner(descriptor: int, folder: Path) -> None:
-    """Let a file that root made in a folder be the folder's owner's, who has to read it too."""
+    """Give a file that root created to the owner of its folder, who must be able to read it."""
     if os.geteuid() == 0:
         there = folder.stat()
         os.fchown(descriptor, there.st_uid, there.st_gid)

@@ -1,21 +1,24 @@
-"""The storage: snapshots of the data file, and commits to it.
+"""The file store: snapshots of the data file, and commits to it.
 
-Owns the connections of a process. What lies in the file is drawn in `schema`; how it is opened and
-what its faults mean is in `data_file`; where a SQLite transaction begins and ends is in
-`group_commit`.
+Owns the connections of a process. `schema` defines the tables, `data_file` opens files and
+translates their faults, and `group_commit` begins and ends SQLite transactions.
 
-What must stay true: a commit is all in one SQLite transaction, entities and entries together, on
-disk before it is acknowledged; several that wait for the disk at once may share one. A snapshot is
-an open SQLite read transaction. A connection that met a fault is closed and not used again, so the
-engine works again as soon as the machine does. One connection at least stays open, for it is how
-others see that the file is in use. Connections never cross a fork: those that are idle are closed
-before it (`close_idle` says why), and the child forgets the others without closing them, for
-closing would end the parent's locks. In memory means a private temporary file that is removed at
-the end: SQLite's own memory databases have no snapshots.
+Invariants:
 
-What was replaced or deleted is overwritten in the file. Where no history is kept it is to be gone:
-the log, which holds older states of pages, is emptied `LOG_SECONDS` after a commit by the next
-request at which nobody else is using it, or by the next commit, which asks the others to wait.
+1. A commit is one SQLite transaction, entities and index entries together, on disk before it is
+   acknowledged. Several commits that wait for the disk may share one.
+2. A snapshot is an open SQLite read transaction.
+3. A connection that met a fault is closed and never used again, so the engine recovers as soon as
+   the machine does.
+4. At least one connection stays open: it shows other processes that the file is in use.
+5. Connections never cross a fork. Idle ones are closed before it (`close_idle` explains why). The
+   child drops the others without closing them: closing would end the parent's locks.
+6. Replaced and deleted data is overwritten in the file. Without history it must also leave the log,
+   which holds older states of pages. The log is emptied `LOG_SECONDS` after a commit, by the next
+   request that finds it unused, or by the next commit, which asks the other processes to pause.
+
+An engine in memory uses a private temporary file that is removed at the end, because SQLite's own
+in-memory databases have no snapshots.
 """
 
 from __future__ import annotations
@@ -47,19 +50,19 @@ from emulator.storage import (
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
-LOG_SECONDS = 60  # that older states stay in the log, where no history is kept
-_LOG_AGAIN = 1_000_000  # microseconds until another try, when somebody was using it
-_MOMENTS = 4  # of the past of which is remembered what is gone
-_WRITER_CACHE_KIB = 65_536  # filled only by loads: each batch touches pages of every index
+LOG_SECONDS = 60  # for which older states stay in the log if no history is kept
+_LOG_AGAIN = 1_000_000  # microseconds until the next try if the log was in use
+_MOMENTS = 4  # past moments whose computed index entries are cached
+_WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches pages of every index
 
 
 class Snapshot(row_reader.Reader):
-    """A fixed state of the file on a connection of its own. Close it."""
+    """A fixed state of the file, on a connection of its own. Must be closed."""
 
     def __init__(
         self, connection: sqlite3.Connection, definitions: row_reader.DefinitionsOf
     ) -> None:
-        # Held for a whole request: several requests of one transaction may run at once.
+        # A request holds it to its end: requests of one transaction can run in parallel.
         self.lock = threading.RLock()
         connection.execute("BEGIN")
         super().__init__(connection, definitions)
@@ -67,19 +70,21 @@ class Snapshot(row_reader.Reader):
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection, for the storage that lent it."""
         return self._connection
 
 
 class PastSnapshot(history.PastReader, Snapshot):
-    """The file as it was at an earlier moment. Close it."""
+    """The file as it was at an earlier moment. Must be closed."""
 
 
 _Kind = TypeVar("_Kind", bound=Snapshot)
 
 
 class _Borrowed(Generic[_Kind]):
-    """A snapshot for the length of one request. Not a generator: every read comes by here."""
+    """A snapshot for the length of one request.
+
+    A class and not a generator, which would be slower: every read passes through here.
+    """
 
     def __init__(self, storage: FileStore, snapshot: _Kind) -> None:
         self._storage = storage
@@ -108,13 +113,14 @@ class _Connections:
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.idle: list[sqlite3.Connection] = []
         self.turn = group_commit.Turn(connect)
-        # A list, not a semaphore, which takes longer than a small read: its ends are atomic, too.
+        # A list instead of a semaphore, which takes longer than a small read: append and pop are
+        # atomic too.
         self.snapshots_left = [None] * MAX_SNAPSHOTS
         self.definitions: row_reader.Definitions | None = None
 
 
 class FileStore:
-    """One data file, used from any thread; after a fork also by the child."""
+    """One data file. Safe for many threads, and for a child after a fork."""
 
     def __init__(
         self,
@@ -127,8 +133,8 @@ class FileStore:
     ) -> None:
         self._now = now
         self._history = history_seconds * 1_000_000
-        self._log_due: int | None = None  # when the log is to be emptied, in microseconds
-        self._read_up_to = 0  # the latest moment beyond the last commit that was read
+        self._log_due: int | None = None  # when to empty the log, in microseconds
+        self._read_up_to = 0  # the latest past moment read that was newer than the last commit
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
@@ -153,12 +159,12 @@ class FileStore:
                     writer.define(composites)
 
     def close_idle(self) -> None:
-        """Close the connections that nobody uses, before a fork. Later calls open others.
+        """Close all idle connections before a fork. Later calls open new ones.
 
-        A child inherits what SQLite knows of its parent's locks on a file, and not the locks. So
-        where the parent has a connection open, those of the child do not lock the file for
-        themselves. Once the parent is gone, the next process that closes the file is the last one
-        to SQLite, and removes the log that the child still writes to.
+        A child inherits SQLite's bookkeeping of its parent's locks on a file, but not the locks. So
+        while the parent has a connection open, the child's connections do not lock the file
+        themselves. Once the parent has exited, the next process that closes the file looks to
+        SQLite like the last one, and removes the log that the child still writes to.
         """
         connections = self._connections
         with contextlib.suppress(sqlite3.Error):
@@ -167,19 +173,19 @@ class FileStore:
                 connections.idle.pop().close()
 
     def forget_connections(self) -> None:
-        """Start afresh in a forked child. The parent's connections stay open and untouched."""
+        """Start afresh in a forked child, leaving the parent's connections open and untouched."""
         self._forgotten.append(self._connections)
         self._connections = _Connections(self._connect_writer)
         self._log.forget_parent()
 
     def wait_for_checkpoint(self) -> None:
-        """Wait while others empty the log. Who holds a snapshot, or locks, must not call it."""
+        """Wait while another process empties the log. The caller must hold no snapshot or lock."""
         self._log.wait_for_checkpoint()
 
     def checkpoint_if_due(self) -> None:
-        """After a commit: empty the log if it is time, or if it has grown.
+        """Empty the log after a commit if it is time, or if it has grown.
 
-        Who holds a snapshot must not call it.
+        The caller must hold no snapshot.
         """
         if self._is_closed:
             return
@@ -201,15 +207,15 @@ class FileStore:
             self._remove()
 
     def begin_snapshot(self) -> Snapshot:
-        """Open a snapshot of the last commit. Give it to `end_snapshot`."""
+        """Open a snapshot of the last commit. Pass it to `end_snapshot` when done."""
         return self._begin(Snapshot)
 
     def begin_past(self, moment: int) -> PastSnapshot:
-        """Open a snapshot of an earlier moment, in microseconds. Give it to `end_snapshot`.
+        """Open a snapshot of an earlier moment (microseconds). Pass it to `end_snapshot` when done.
 
         Raises:
-            errors.InvalidArgument: the moment is in the future, or its history is not kept.
-            errors.Unimplemented: no history is kept at all.
+            errors.InvalidArgument: The moment is in the future, or its history is not kept.
+            errors.Unimplemented: This file keeps no history.
         """
         snapshot = self._begin(PastSnapshot)
         try:
@@ -225,10 +231,10 @@ class FileStore:
         return snapshot
 
     def _make_commits_newer_than(self, moment: int) -> None:
-        """See to it that what is committed from now on is newer than a moment.
+        """Make all commits from now on newer than a moment.
 
-        A commit takes its version when it begins. One that is under way may be older than the
-        moment and yet unseen: two reads of the one moment would differ.
+        A commit takes its version when it begins. A commit in progress could be older than the
+        moment and not visible yet; two reads at the same moment would then differ.
         """
         with data_file.translated, self._connections.turn.alone() as connection:
             self._read_up_to = max(self._read_up_to, moment)
@@ -250,7 +256,7 @@ class FileStore:
         self._give_back(connection, is_sound=snapshot.is_sound and _is_rolled_back(connection))
 
     def glance(self, key: bytes) -> row_reader.PointRead:
-        """Read one entity as the last commit left it, by its encoded key."""
+        """Read the latest committed state of one entity, by its encoded key."""
         connection = self._take()
         is_sound = False
         try:
@@ -287,19 +293,20 @@ class FileStore:
                     self._log_due = None if is_empty else self._now() + _LOG_AGAIN
 
     def read(self) -> _Borrowed[Snapshot]:
-        """Read the last commit's state for the length of one request."""
+        """Read the latest committed state for the length of one request."""
         return _Borrowed(self, self.begin_snapshot())
 
     def read_at(self, moment: int) -> _Borrowed[PastSnapshot]:
-        """Read the state of an earlier moment for the length of one request."""
+        """Read the state at an earlier moment for the length of one request."""
         return _Borrowed(self, self.begin_past(moment))
 
     @contextlib.contextmanager
     def write(self, *, may_share: bool = False) -> Iterator[row_writer.Writer]:
-        """Change the file: all of it or, on any exception, nothing. On disk when it returns.
+        """Run the block as one commit, which is on disk when it returns; an exception undoes all.
 
         Args:
-            may_share: it is short, changes entities only, and others may share its sync.
+            may_share: The commit is short, changes only entities, and may share its sync with
+                others.
         """
         fault_plans.point("commit.begin")
         turn = self._connections.turn
@@ -315,10 +322,10 @@ class FileStore:
         fault_plans.point("commit.after")
 
     def _remember(self, writer: row_writer.Writer, now: int) -> None:
-        """Take note of a commit that is on disk."""
+        """Update what this process knows about the file after a commit reached the disk."""
         if self._log_due is None and not self._history:
             self._log_due = now + LOG_SECONDS * 1_000_000
-        # Only now: ids of a commit that failed are not those of the file.
+        # Not earlier: index ids from a failed commit are not in the file.
         writer.definitions.ids.update(writer.new_ids)
 
     def _is_log_due(self) -> bool:
@@ -344,7 +351,7 @@ class FileStore:
     def _definitions(
         self, connection: sqlite3.Connection, generation: int
     ) -> row_reader.Definitions:
-        """Return the definitions in a connection's view; another process may have changed them."""
+        """Return the definitions that a connection sees; another process may have changed them."""
         known = self._connections.definitions
         if known is not None and known.generation == generation:
             return known

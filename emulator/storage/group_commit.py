@@ -1,30 +1,32 @@
-"""Group commit: the turn of a process's one writer, and commits that wait for the disk together.
+"""Group commit: one writer per process, whose waiting commits share a disk sync.
 
-Owns the writer's connection, who may use it, and where a SQLite transaction begins and ends. Most
-of what a small commit takes is its sync. So whoever is done while others wait for the turn leaves
-the transaction open for them: each of these *parts* is a savepoint of it, and one COMMIT puts them
-on disk together. Who finds nobody waiting commits at once, without a savepoint: alone, a group is
-what it always was, one commit.
+Owns the writer's connection, the lock that says which thread may use it (the writer's turn), and
+where a SQLite transaction begins and ends. Most of the time of a small commit is its sync. So a
+commit that finishes while other threads wait for the turn leaves its transaction open for them:
+each commit is a *part*, a savepoint of that transaction, and one COMMIT puts all parts on disk. A
+commit that finds no other thread waiting commits at once, without a savepoint.
 
-What must stay true, because callers rely on it (`Turn.transaction` returns only then):
+Invariants (callers rely on them; `Turn.transaction` returns only after the COMMIT):
 
-- A part has happened when its block is over without an error, and not before: whoever is done first
-  waits for the group's COMMIT. Until then nobody is answered, no lock falls (`lock_manager`), no
-  commit is metered, and what a part wants remembered in this process (ids of indexes, when the log
-  is due) is not.
-- If the COMMIT fails, or SQLite fails in a part, all is rolled back, the connection is closed, and
-  every part is told. Such a fault is the file's or the machine's, never one part's.
-- A part that fails for itself takes back its own savepoint and no more. It is told when the group
-  has ended, and as the group ended: it may have been refused for what an earlier part had done (an
-  entity that exists, a changed read), and nobody may learn of that before it is on disk.
-- A part sees the earlier parts of its group and nothing of those that failed, so validation and
-  versions are those of commits one after the other. Nobody else sees any of them: snapshots are
-  connections of their own, and SQLite shows them what is committed.
-- Others wait no longer than for `MOST` small parts, or for those that begin within `LONGEST`
-  seconds, and one sync; then another process can have its turn. What may take long (an import), or
-  changes what parts rest on (indexes, a reset), has a transaction of its own.
-- Nobody waits for a thread that is gone: the group is ended by whoever has the turn, and by its own
-  parts if nobody takes that for a while. A part that a fault plan holds up holds up its group.
+1. A part has happened only when its block has ended without an error and the group's COMMIT is
+   done. Until then no caller gets an answer, no lock is released (`lock_manager`), no commit is
+   metered, and this process remembers nothing of it (ids of indexes, when the log is due).
+2. If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
+   closed and every part raises an error. Such a fault is the file's or the machine's, never that of
+   a single part.
+3. A part that fails by itself rolls back only its own savepoint. It raises its error only after the
+   group has ended, and according to how the group ended: it may have been refused because of what
+   an earlier part did (an entity that exists, a changed read), and no caller may learn of that
+   before it is on disk.
+4. A part sees the earlier parts of its group and nothing of the parts that failed, so validation
+   and versions are the same as for separate commits in sequence. Nothing outside the group sees its
+   parts: snapshots use other connections, and SQLite shows them only what is committed.
+5. Another process waits for at most `MOST` small parts, or for the parts that begin within
+   `LONGEST` seconds, and one sync. A commit that can take long (an import), or that changes what
+   parts depend on (indexes, a reset), has a transaction of its own.
+6. No part waits for a thread that has died: the thread that has the turn ends the group, or one of
+   its own parts does if no thread takes the turn for a while. A part that a fault plan delays also
+   delays its group.
 """
 
 from __future__ import annotations
@@ -39,14 +41,14 @@ from emulator import errors
 from emulator.storage import data_file
 
 MOST = 32  # parts of a group
-LONGEST = 0.05  # seconds after its begin in which parts may still begin
-_NAP = 0.1  # seconds until a part looks whether anybody will end its group
+LONGEST = 0.05  # seconds after the group began in which a part may still begin
+_NAP = 0.1  # seconds after which a part checks whether it must end its group itself
 
 
 class Part:
     """One commit of a group.
 
-    `remember` is called once it is on disk, in the writer's turn; it must not fail.
+    `remember` is called in the writer's turn, once the part is on disk. It must not fail.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -55,7 +57,7 @@ class Part:
 
 
 class _Group:
-    """Commits in one SQLite transaction. Changed in the writer's turn only."""
+    """Commits in one SQLite transaction. Only the thread that has the writer's turn changes it."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -69,24 +71,25 @@ class _Group:
 
 
 class Turn:
-    """Who may write, in one process.
+    """The writer's turn in one process: which thread may write.
 
     Args:
-        connect: opens the writer's connection, when it is needed.
+        connect: Opens the writer's connection when it is needed.
     """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.connection: sqlite3.Connection | None = None
         self._connect = connect
-        # Threads queue here and not in SQLite, whose waiting is a sleep that some never win.
+        # Threads queue here and not in SQLite, which waits by sleeping: some threads would never
+        # win.
         self._lock = threading.Lock()
         self._guard = threading.Lock()
-        self._awaited = 0  # by how many threads
+        self._awaited = 0  # number of threads that wait for the turn
         self._group: _Group | None = None
 
     @contextlib.contextmanager
     def transaction(self, *, may_share: bool) -> Iterator[Part]:
-        """Change the file: all of the block or, on any exception, nothing. On disk at the end."""
+        """Run the block as one commit, on disk when it returns; an exception undoes all of it."""
         refusal: BaseException | None = None
         with self._taken():
             if not may_share:
@@ -100,7 +103,7 @@ class Turn:
                 if group.parts:
                     part.connection.execute("RELEASE part")
                 group.parts.append(part)
-            except BaseException as fault:  # noqa: BLE001 - it is raised below, if it is still true
+            except BaseException as fault:  # noqa: BLE001 - raised below, unless the group failed
                 refusal = fault
                 self._take_back(group, fault)
             if not (may_share and self._awaited) or group.is_full():
@@ -113,14 +116,14 @@ class Turn:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[sqlite3.Connection]:
-        """Take the turn, with no transaction under way."""
+        """Take the turn with no transaction in progress."""
         with self._taken():
             self._end()
             yield self._writer()
 
     @contextlib.contextmanager
     def if_free(self) -> Iterator[sqlite3.Connection | None]:
-        """Take the turn if nobody has it and no transaction is under way; None if it is not so."""
+        """Take the turn if it is free and no transaction is in progress, else yield None."""
         if not self._lock.acquire(blocking=False):
             yield None
             return
@@ -130,14 +133,14 @@ class Turn:
             self._lock.release()
 
     def close(self) -> None:
-        """Commit what is under way and close the connection. It may be opened again."""
+        """Commit the current group and close the connection. A later call may open it again."""
         with self._taken():
             self._end()
             if self.connection is not None:
                 self._drop(self.connection)
 
     def close_idle(self) -> None:
-        """Close the connection, if nobody has the turn and nothing is under way."""
+        """Close the connection if no thread has the turn and no transaction is in progress."""
         if not self._lock.acquire(blocking=False):
             return
         try:
@@ -156,7 +159,7 @@ class Turn:
             self._lock.release()
 
     def _wait(self) -> None:
-        """Take the turn as one of those for whom a group is left open."""
+        """Wait for the turn, counted among the threads for which a group is left open."""
         with self._guard:
             self._awaited += 1
         try:
@@ -171,7 +174,7 @@ class Turn:
         return self.connection
 
     def _drop(self, connection: sqlite3.Connection) -> None:
-        """Close the connection; SQLite rolls back what it has under way."""
+        """Close the connection; SQLite then rolls back its open transaction."""
         self.connection = None
         connection.close()
 
@@ -186,7 +189,7 @@ class Turn:
         return self._group
 
     def _take_back(self, group: _Group, fault: BaseException) -> None:
-        """Undo a part that failed: it alone, unless the fault is the file's or the machine's."""
+        """Undo a failed part, or the whole group for a fault of the file or machine."""
         if isinstance(fault, sqlite3.Error):
             self._lose(group, fault)
             return
@@ -198,7 +201,7 @@ class Turn:
                 group.connection.rollback()
                 self._group = None
                 group.over.set()
-        except BaseException as lasting:  # noqa: BLE001 - all parts raise it
+        except BaseException as lasting:  # noqa: BLE001 - every part raises it
             self._lose(group, lasting)
 
     def _lose(self, group: _Group, fault: BaseException) -> None:
@@ -211,7 +214,7 @@ class Turn:
             group.over.set()
 
     def _end(self) -> None:
-        """Commit the group that is under way. What becomes of it its parts raise."""
+        """Commit the current group, if any. Its parts raise the error if that fails."""
         group = self._group
         if group is None:
             return
@@ -221,7 +224,7 @@ class Turn:
             if isinstance(fault, sqlite3.Error):
                 self._lose(group, fault)
                 return
-            # An interrupt: it came before the statement, or after it.
+            # An interrupt, either before or after the statement ran.
             if group.connection.in_transaction:
                 self._lose(group, fault)
             else:
@@ -238,7 +241,7 @@ class Turn:
             group.over.set()
 
     def _await(self, group: _Group) -> None:
-        """Wait until a group has ended; end it where whoever was to do it does not come."""
+        """Wait until a group has ended; end it here if its thread does not."""
         while not group.over.wait(_NAP):
             if self._lock.acquire(blocking=False):
                 try:
@@ -253,8 +256,8 @@ def _nothing() -> None:
 
 
 def _told(fault: BaseException) -> errors.DatastoreError:
-    """What a part is told of the fault that its group met: an error of its own."""
+    """Return the error that one part raises for the fault of its group."""
     known = data_file.refusal(fault)
     return known or errors.Unavailable(
-        f"Commits beside this one failed, and it with them: {fault!r}"
+        f"The commit failed together with others in its group: {fault!r}"
     )

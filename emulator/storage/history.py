@@ -1,14 +1,16 @@
 """History: reading the file as it was at an earlier moment.
 
-Owns which moments may be asked for and how the past is put together: what is current and was
-already there, and what `history` keeps of entities that were changed or deleted since. Index
-entries of the latter are computed from the entities, so a query of the past may use every index of
-today, and finds with it what was in the file then.
+Owns which moments can be read, and how the past is assembled from current rows that already existed
+and from the `history` rows of entities that were changed or deleted since. Index entries of the
+latter are computed from the entities. So a query of the past can use every index that exists today,
+and finds what was in the file then.
 
-What must stay true: a read of the past costs what the same read of today costs, and what was
-changed since in the kinds it asks for; the batches of one query share the latter. An entity is in
-one state at one moment: the current one if its version is not newer, else the one revision that
-began before the moment and ended after.
+Invariants:
+
+1. A read of the past costs as much as the same read of today, plus the changes since then in the
+   kinds it reads. The batches of one query share the latter cost.
+2. An entity has one state at one moment: the current one if its version is not newer, else the one
+   revision that began before the moment and ended after it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
 from emulator.storage import read_sets, row_reader
 
-MAX_AGE = 3600  # seconds that production can look back
+MAX_AGE = 3600  # seconds that Google's service can look back
 _entry_of = operator.itemgetter(0)
 
 
@@ -31,7 +33,7 @@ def micros(timestamp: protobufs.Timestamp) -> int:
     """Return a request's read_time as microseconds since 1970.
 
     Raises:
-        errors.InvalidArgument: it is no timestamp, or not of whole microseconds.
+        errors.InvalidArgument: It is not a valid timestamp, or not of whole microseconds.
     """
     if not 0 <= timestamp.nanos < 1_000_000_000 or timestamp.nanos % 1000:  # noqa: PLR2004
         raise errors.InvalidArgument("read_time must be a timestamp of whole microseconds.")
@@ -42,8 +44,8 @@ def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
     """Check that a moment can be read; `history` is how long it is kept, in microseconds.
 
     Raises:
-        errors.InvalidArgument: it is in the future, or too long ago.
-        errors.Unimplemented: no history is kept.
+        errors.InvalidArgument: The moment is in the future, or too long ago.
+        errors.Unimplemented: No history is kept.
     """
     if not history:
         raise errors.Unimplemented("read_time, with the history switched off,")
@@ -58,10 +60,10 @@ def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
 
 
 class PastEntries:
-    """What was computed for one moment, shared by its readers: what is gone stays gone.
+    """Index entries computed for one past moment, shared by its readers because they never change.
 
-    `entries` has the rows that an index had for what has changed since, and the version up to which
-    that is known; `keys` those of the entities in these rows.
+    `entries` has, for each index, the rows of entities that have changed since the moment, and the
+    version up to which that is known. `keys` has the keys of the entities in these rows.
     """
 
     def __init__(self, moment: int) -> None:
@@ -77,17 +79,17 @@ class PastReader(row_reader.Reader):
     _gone: PastEntries
 
     def look_back(self, gone: PastEntries) -> None:
-        """Fix the moment."""
+        """Set the moment to read at."""
         self.moment = gone.moment
         self._gone = gone
 
     @property
     def version(self) -> int:
-        """The moment: everything up to it is seen, nothing after."""
+        """The moment: changes up to it are visible, later ones are not."""
         return self.moment
 
     def entity(self, key: bytes) -> row_reader.Stored | None:
-        """Return the entity of an encoded key as it was."""
+        """Return the entity of an encoded key as it was at the moment."""
         current = super().entity(key)
         if current is not None and current.version <= self.moment:
             return current
@@ -104,7 +106,7 @@ class PastReader(row_reader.Reader):
         )
 
     def entity_by_id(self, entity_id: int) -> row_reader.Stored:
-        """Return the entity that an index entry named."""
+        """Return the entity that an index entry names."""
         key = self._gone.keys.get(entity_id)
         if key is None:
             row = self._connection.execute(
@@ -117,7 +119,7 @@ class PastReader(row_reader.Reader):
         return stored
 
     def entity_version(self, key: bytes) -> int:
-        """Return the version an entity had, 0 if it was missing."""
+        """Return the version that an entity had, 0 if it did not exist."""
         stored = self.entity(key)
         return 0 if stored is None else stored.version
 
@@ -136,7 +138,7 @@ class PastReader(row_reader.Reader):
                 self._ended(low, high),
                 key=_entry_of,
             )
-        # An index that nothing is in now, and perhaps never was since it was defined, has no id.
+        # An index without an id has no entries now, and perhaps never had any.
         current = self._connection.execute(
             "SELECT entry, entity_id, is_multiple, NULL, NULL, 0 FROM index_entries "
             "WHERE index_id = ? AND entry >= ? AND entry < ? AND version <= ? ORDER BY entry",
@@ -148,14 +150,14 @@ class PastReader(row_reader.Reader):
         return _merged(current, gone[first:last]) if first < last else current
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows an index had in a range, counting no further than `most`."""
+        """Return how many rows an index had in a range, counting at most `most`."""
         return row_reader.counted(self.scan(name, low, high, with_entities=False), most)
 
     def _was(self, row: row_reader.Row) -> bool:
         return row[5] <= self.moment
 
     def _ended(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
-        """Yield the revisions of a range of keys that were valid and have ended since."""
+        """Yield the revisions in a range of keys that were current then and have ended since."""
         found = self._connection.execute(
             "SELECT key, entity_id, proto, version, created FROM history "
             "WHERE key >= ? AND key < ? AND until > ? AND version <= ? ORDER BY key",
@@ -165,7 +167,7 @@ class PastReader(row_reader.Reader):
             yield key, entity_id, 0, proto, row_reader.meta(version, created), version
 
     def _past_entries(self, partition: bytes, code: bytes) -> list[row_reader.Row]:
-        """Return the rows in an index of all entities that have changed since, sorted."""
+        """Return the index rows of all entities that have changed since the moment, sorted."""
         name = (partition, code)
         entries, known = self._gone.entries.get(name, ([], self.moment))
         if self.state.version > known:
@@ -176,7 +178,7 @@ class PastReader(row_reader.Reader):
     def _compute_past_entries(
         self, name: tuple[bytes, bytes], known: int
     ) -> Iterator[row_reader.Row]:
-        """Yield the rows of entities that were there and were changed after a version."""
+        """Yield the index rows of entities that existed then and changed after a version."""
         index = indexes.decode(name[1])
         found = self._connection.execute(
             "SELECT entity_id, key, proto FROM history WHERE key >= ? AND key < ? "

@@ -1,13 +1,15 @@
-"""Inspection: whether a data file is what the engine would have written.
+"""Inspection: check whether a data file is what the engine would have written.
 
-Owns the one check of everything: SQLite's own of its pages, and ours of the rows: values of another
-type than their column's, each entity against its checksum and its key, its index entries computed
-again and compared with those stored, entries without an entity, versions and history. It reads one
-snapshot, so engines may write on, and keeps a page of entities in memory. It mends nothing: a
-backup does.
+Owns the full check: SQLite's own check of its pages, and the engine's check of the rows. The latter
+covers values whose type is not their column's, each entity against its checksum and its key, its
+index entries (computed again and compared with the stored ones), entries without an entity,
+versions and history. It reads one snapshot, so engines can keep writing, and holds one page of
+entities in memory. It repairs nothing: restore a backup instead.
 
-What must stay true: whatever the rows hold is a problem in the report, never an exception. Only a
-file that cannot be opened, or is of another format, is refused.
+Invariants:
+
+1. Whatever the rows contain becomes a problem in the report, never an exception. Only a file that
+   cannot be opened, or has another format, is refused.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from emulator import errors
 from emulator.encoding import indexes, keys
 from emulator.storage import data_file, read_sets, row_reader, schema
 
-MAX_LISTED = 100  # problems that are described; all are counted
+MAX_LISTED = 100  # problems described in the report; all of them are counted
 _PAGE = 1000  # entities held at a time
 _UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
 
 
 @dataclass(slots=True)
 class Report:
-    """What was found in a file. `problems` describes the first ones; `wrong` counts all."""
+    """The findings about a file: `problems` describes the first ones, `wrong` counts all."""
 
     path: str
     entities: int = 0
@@ -41,7 +43,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
 
     def note(self, problem: str) -> None:
-        """Count a problem, and describe it unless there are too many."""
+        """Count a problem, and describe it unless the list is full."""
         self.wrong += 1
         if len(self.problems) < MAX_LISTED:
             self.problems.append(problem)
@@ -58,8 +60,8 @@ def check(path: str | os.PathLike[str]) -> Report:
     """Check a data file of this engine's format and report what is wrong with it.
 
     Raises:
-        errors.FailedPrecondition: it cannot be opened, or is not of this engine's format.
-            `errors.Damaged`, which is one, if SQLite cannot even read which format it is of.
+        errors.FailedPrecondition: The file cannot be opened or has another format. The subclass
+            `errors.Damaged` means that SQLite cannot even read its format.
     """
     name = os.fspath(path)
     report = Report(name)
@@ -70,7 +72,8 @@ def check(path: str | os.PathLike[str]) -> Report:
         with contextlib.closing(connection):
             if data_file.found_format(connection, name) != schema.FORMAT:
                 raise errors.FailedPrecondition(
-                    f"{name} is not of format {schema.FORMAT}: an engine that opens it upgrades it."
+                    f"{name} does not have format {schema.FORMAT}. Open it with the engine "
+                    "once to upgrade it."
                 )
             connection.execute("BEGIN")
             try:
@@ -89,7 +92,7 @@ def _check_pages(connection: sqlite3.Connection, report: Report) -> None:
 
 
 def _check_types(connection: sqlite3.Connection, report: Report) -> None:
-    """SQLite stores a value of any type in any column, so damage can change it."""
+    """Find values of a wrong type: SQLite allows any type in any column."""
     columns = connection.execute(
         'SELECT stored.name, columns.name, lower(columns.type), columns."notnull" OR columns.pk '
         "FROM sqlite_master AS stored, pragma_table_info(stored.name) AS columns "
@@ -97,7 +100,8 @@ def _check_types(connection: sqlite3.Connection, report: Report) -> None:
     ).fetchall()
     for table, column, declared, is_required in columns:
         allowed = (declared, declared if is_required else "null")
-        # The names are those of `schema`, unless the file's is damaged: then this is refused.
+        # The names come from `schema`; if the file's own schema is damaged, SQLite refuses the
+        # query.
         query = f'SELECT count(*) FROM "{table}" WHERE typeof("{column}") NOT IN (?, ?)'  # noqa: S608
         (wrong,) = connection.execute(query, allowed).fetchone()
         if wrong:
@@ -138,9 +142,9 @@ class _Inspection:
 
     def _check_row(self, where: str, stored: row_reader.Stored, crc: int | None) -> None:
         if crc not in (None, zlib.crc32(stored.proto)):
-            self._report.note(f"{where} has another checksum than when it was written")
+            self._report.note(f"{where} does not match its stored checksum")
         if stored.meta != row_reader.meta(stored.version, stored.created):
-            self._report.note(f"{where} is answered with other times than its own")
+            self._report.note(f"{where} has stored metadata that does not match its times")
         if stored.version > self._reader.version:
             self._report.note(f"{where} is newer than the last commit")
 
@@ -159,12 +163,13 @@ class _Inspection:
         entity = row_reader.parse(proto)
         partition, path = keys.decode(key)
         if keys.encode(keys.partition_of(entity.key, partition), entity.key) != key:
-            self._report.note(f"entity {entity_id} is stored under another key than its own")
+            self._report.note(f"entity {entity_id} is not stored under its own key")
         composites = self._reader.definitions.by_kind.get(entity.key.path[-1].kind, ())
         wanted = indexes.membership(entity, partition, path, composites)
         for code, entries in wanted.items():
             index_id = self._ids.get((partition.encoded, code))
-            # Older engines took entries below several ancestors for several. That only costs time.
+            # Older engines also set the flag for single entries below several ancestors. That only
+            # costs time.
             right = ((entity_id, int(indexes.are_several(code, entries))), (entity_id, 1))
             for entry in entries:
                 found = self._connection.execute(
@@ -179,12 +184,12 @@ class _Inspection:
                 self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
 
     def _check_counts(self) -> None:
-        """Every entry that an entity should have was counted: more are nobody's."""
+        """Compare the counts: a stored entry that no entity accounts for belongs to none."""
         (stored,) = self._connection.execute("SELECT count(*) FROM index_entries").fetchone()
         if stored != self._report.entries:
             self._report.note(
-                f"{stored} index entries are stored, and {self._report.entries} of them belong to "
-                "an entity as it is"
+                f"{stored} index entries are stored, but only {self._report.entries} of them "
+                "belong to an existing entity"
             )
 
     def _check_history(self) -> None:
@@ -197,4 +202,4 @@ class _Inspection:
                 row_reader.parse(proto)
             with self._noting(where):
                 if not version < until <= self._reader.version:
-                    self._report.note(f"{where} is of no time")
+                    self._report.note(f"{where} has no valid period")

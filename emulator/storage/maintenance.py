@@ -1,12 +1,15 @@
 """Maintenance: backup, restore and compaction of a data file.
 
-Owns whole files: how one is copied while it is written to, put in another's place and made small.
+Owns operations on whole files: copying one while engines write to it, replacing one and shrinking
+one.
 
-What must stay true: a kill at any moment leaves the old file or the new one. A copy is made under
-another name, checked, synced, and only then gets its name, in one step. Nothing is overwritten
-unless that is asked for, and never a file that is in use. A restored file gives out no id that was
-given out after the backup: its counter jumps by a number for each microsecond since, which is more
-than can have been taken.
+Invariants:
+
+1. A process killed at any moment leaves either the old file or the new one. A copy is made under
+   another name, checked and synced, and only then gets its name, in one step.
+2. Nothing is overwritten unless the caller asks for it, and never a file that is in use.
+3. A restored file never hands out an id that was handed out after the backup: its counter advances
+   by one for each microsecond since then, which is more ids than can have been used.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from emulator import errors
 from emulator.storage import data_file, history, row_writer, write_ahead_log
 
 _DURABLE = data_file.Durability.DURABLE
-_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps next to a file
+_BESIDE = ("-wal", "-shm", "-journal")  # the files that SQLite keeps next to a data file
 
 
 class Copied(NamedTuple):
-    """What a backup or a restore wrote."""
+    """The file that a backup or a restore wrote."""
 
     path: str
     entities: int
@@ -37,7 +40,7 @@ class Copied(NamedTuple):
 
 
 class Compacted(NamedTuple):
-    """What a compaction won, in bytes, the log included."""
+    """The size of a file and its log before and after a compaction, in bytes."""
 
     path: str
     before: int
@@ -48,16 +51,16 @@ class Compacted(NamedTuple):
         said = f"{self.path}: {self.before} bytes before, {self.after} bytes after"
         if self.is_log_empty:
             return said
-        return f"{said}; its log is in use and is emptied later"
+        return f"{said}; its log is in use and will be emptied later"
 
 
 def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copied:
     """Copy a data file as of one moment, while engines read and write it.
 
     Raises:
-        errors.AlreadyExists: there is something at the target.
-        errors.FailedPrecondition: the data file is not there, not an engine's or too new.
-        errors.Damaged: it is not as an engine left it. Nothing is written.
+        errors.AlreadyExists: The target exists.
+        errors.FailedPrecondition: The data file is missing, not an engine's or too new.
+        errors.Damaged: The data file is damaged. Nothing is written.
     """
     source, final = os.fspath(path), os.fspath(target)
     check_is_free(final)
@@ -75,14 +78,14 @@ def restore(
     now: int,
     replace: bool = False,
 ) -> Copied:
-    """Put a copy of a backup at a data file's place; `now` in microseconds.
+    """Replace or create a data file with a copy of a backup; `now` is in microseconds.
 
-    Moments before `now` cannot be read in the restored file: what was there then is not in it.
+    The restored file cannot be read at moments before `now`, because it does not have that history.
 
     Raises:
-        errors.AlreadyExists: there is a data file and it is not to be replaced.
-        errors.Unavailable: it is to be replaced and is in use.
-        errors.FailedPrecondition: the backup is not there, not an engine's, damaged or too new.
+        errors.AlreadyExists: The data file exists and `replace` is false.
+        errors.Unavailable: The data file is to be replaced and is in use.
+        errors.FailedPrecondition: The backup is missing, not an engine's, damaged or too new.
     """
     final = os.fspath(path)
     if not replace:
@@ -103,9 +106,10 @@ def restore(
 
 
 def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
-    """Give back the room of what was deleted, and forget history older than an hour.
+    """Return the space of deleted data to the disk, and delete history older than an hour.
 
-    Engines may be open and read on; their writes wait. It needs as much free disk as the file has.
+    Engines may have the file open and keep reading; their writes wait. It needs free disk space of
+    the size of the file.
     """
     name = os.fspath(path)
     before = _size(name)
@@ -124,21 +128,21 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
 
 
 def check_is_free(path: str) -> None:
-    """Refuse a name that a new file cannot have.
+    """Refuse a path at which no new file can be created.
 
     Raises:
-        errors.AlreadyExists: there is something.
-        errors.FailedPrecondition: there is no folder for it.
+        errors.AlreadyExists: The path exists.
+        errors.FailedPrecondition: Its folder does not exist.
     """
     if os.path.lexists(path):
-        raise errors.AlreadyExists(f"{path} exists already.")
+        raise errors.AlreadyExists(f"{path} already exists.")
     if not Path(path).parent.is_dir():
-        raise errors.FailedPrecondition(f"There is no folder for {path}.")
+        raise errors.FailedPrecondition(f"The folder of {path} does not exist.")
 
 
 @contextlib.contextmanager
 def _existing(path: str) -> Iterator[None]:
-    """Refuse to make a file where one is expected."""
+    """Refuse a path without a file, which SQLite would create."""
     if not Path(path).is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
     yield
@@ -146,7 +150,7 @@ def _existing(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _partial(final: str) -> Iterator[str]:
-    """Yield a free name in the same folder, and leave nothing there."""
+    """Yield a free name in the same folder, and remove all files of that name at the end."""
     partial = f"{final}.{os.getpid()}-{os.urandom(4).hex()}.partial"
     try:
         yield partial
@@ -158,7 +162,7 @@ def _partial(final: str) -> Iterator[str]:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file's last committed state. One step: it never starts anew for a writer."""
+    """Copy a file's last committed state in one step, so that no writer makes it start over."""
     with (
         _existing(source),
         data_file.translated_at_opening(source),
@@ -174,7 +178,7 @@ def _copy(source: str, target: str) -> None:
 
 
 def _renew(path: str, now: int) -> None:
-    """Jump over all ids and versions that may have been given out since the backup."""
+    """Skip all ids and versions that may have been handed out since the backup."""
     with contextlib.closing(data_file.connect(path, _DURABLE)) as connection:
         connection.execute(
             "UPDATE store SET next_id = next_id + max(0, ? - version), "
@@ -203,7 +207,7 @@ def _checked(path: str) -> int:
 
 
 def _name(partial: str, final: str) -> None:
-    """Give a finished file its name, unless another one has it by now."""
+    """Give a finished file its name, unless another file took that name meanwhile."""
     try:
         os.link(partial, final)
     except FileExistsError:
@@ -213,9 +217,9 @@ def _name(partial: str, final: str) -> None:
 
 @contextlib.contextmanager
 def _retired(path: str) -> Iterator[None]:
-    """Hold a data file that nobody uses for ourselves, its log folded into it.
+    """Hold an unused data file exclusively, with its log merged into it.
 
-    The log must not outlive the file: SQLite would apply it to the one that takes its place.
+    The log must not outlive the file: SQLite would apply it to the file that replaces this one.
     """
     try:
         connection = data_file.connect(path, _DURABLE, wait=0)
@@ -227,7 +231,7 @@ def _retired(path: str) -> Iterator[None]:
         known = data_file.refusal(fault)
         if not isinstance(known, errors.Damaged):
             raise errors.Unavailable(f"{path} is in use: {fault}.") from fault
-        _remove_beside(path)  # a damaged file is what a backup is for
+        _remove_beside(path)  # replacing a damaged file is what backups are for
         yield
 
 

@@ -1,19 +1,22 @@
-"""What a transaction has read.
+"""Read sets: what a transaction has read.
 
-Owns the record that Commit checks: nothing in it may have changed since the transaction's snapshot.
+Owns the record that Commit checks. Nothing in it may have changed since the transaction's snapshot:
 
-* An entity read (or found missing) is its key with the version seen, 0 for missing.
-* A query is the ranges of index entries it walked: a newer entry in one of them is a phantom.
-* A result read from an index alone (keys-only, projection, count, skipped) is its index entry,
-  which must still be there. A whole entity needs no such record: while its version stands, so do
-  its entries.
+* An entity that was read (or found missing) is recorded as its key with the version seen, 0 for
+  missing.
+* A query is recorded as the ranges of index entries it scanned: a newer entry in one of them is a
+  phantom.
+* A result read from an index alone (keys-only, projection, count, skipped) is recorded as its index
+  entry, which must still exist. A whole entity needs no such record: while its version is
+  unchanged, so are its entries.
 """
 
 from dataclasses import dataclass, field
 
-# The key of an index: the partition's encoding and the index's code. None: the entities by key.
+# The name of an index: the partition's encoding and the index's code. None means the entities by
+# key.
 IndexName = tuple[bytes, bytes | None]
-ENTITIES: IndexName = (b"", None)  # all of them: an encoded key names its partition
+ENTITIES: IndexName = (b"", None)  # of all partitions: an encoded key names its partition
 
 
 @dataclass(slots=True)

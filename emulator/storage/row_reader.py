@@ -1,10 +1,12 @@
-"""The rows of the data file, and reading them.
+"""Reading the rows of the data file.
 
-Owns the statements that read the tables (`schema`), and what a stored row says.
+Owns the statements that read the tables (`schema`), and the meaning of a stored row.
 
-What must stay true: a Reader lives inside one SQLite transaction, which its maker begins and ends,
-so all that it reads is of one version. Statements that name a table stand here, where they read,
-and in `row_writer`, where they write.
+Invariants:
+
+1. A Reader lives inside one SQLite transaction, which its creator begins and ends, so everything it
+   reads is of one version.
+2. Only this module (for reads) and `row_writer` (for writes) contain statements that name a table.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from emulator import errors, protobufs
 from emulator.encoding import indexes, keys
 from emulator.storage import read_sets
 
-# One row of a scan: entry, entity id, whether the entity has more entries here, and, if they were
-# asked for, the entity's proto, meta and version.
+# One row of a scan: entry, entity id, whether the entity has more entries in this index and, if
+# requested, the entity's proto, meta and version.
 Row = tuple[bytes, int, int, bytes | None, bytes | None, int]
 
 
 class Stored(NamedTuple):
-    """One entity as it lies in the file."""
+    """One entity as stored in the file."""
 
     entity_id: int
     proto: bytes
@@ -48,11 +50,11 @@ class State(NamedTuple):
 
 
 class Definitions:
-    """The composite indexes of one generation, and what was worked out about them.
+    """The composite indexes of one generation, and caches that depend on them.
 
-    `ids` are those of all indexes met so far. `plans` are of queries met so far, by partition and
-    message, `shapes` those of one for each shape (`query_shapes`); whoever plans a query keeps
-    them.
+    `ids` has the ids of all indexes used so far. `plans` has the plans of queries seen so far, by
+    partition and message; `shapes` has one plan for each shape of query (`query_shapes`). The query
+    planner fills both.
     """
 
     def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
@@ -73,13 +75,13 @@ class PointRead(NamedTuple):
     stored: Stored | None
 
     def entity(self, _key: bytes) -> Stored | None:
-        """Return the entity; who glances at one knows which."""
+        """Return the entity. The key is ignored: the caller has already read it by that key."""
         return self.stored
 
 
 def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
-    """Read the entity of an encoded key. The statement sees one state, without a transaction."""
-    # The cursor ends with this call: one that is kept would hold that state.
+    """Read the entity of an encoded key. One statement sees one state, without a transaction."""
+    # fetchone exhausts the cursor; an open cursor would keep that state alive.
     found = connection.execute(
         "SELECT store.version, entities.id, proto, entities.version, created, meta, crc "
         "FROM store LEFT JOIN entities ON key = ?",
@@ -94,7 +96,7 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
 class Reader:
     """Reads from one connection inside one SQLite transaction."""
 
-    # Whether an index's id that it reads is the file's: one of a commit that fails is free again.
+    # Whether an index id that it reads is committed: the id of a failed commit becomes free again.
     _sees_commits_only = True
 
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
@@ -136,12 +138,12 @@ class Reader:
         return 0 if row is None else row[0]
 
     def is_reserved(self, key: bytes) -> bool:
-        """Tell whether a key's id is not to be given out."""
+        """Tell whether a key's id must not be handed out."""
         found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
         return found.fetchone() is not None
 
     def index_id(self, name: read_sets.IndexName) -> int | None:
-        """Return the id of an index, None if nothing was ever in it."""
+        """Return the id of an index, None if the index never had an entry."""
         ids = self.definitions.ids
         if name in ids:
             return ids[name]
@@ -156,7 +158,7 @@ class Reader:
         return found
 
     def index_codes(self, partition: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
-        """Yield the codes of a partition's indexes with low <= code < high, also of empty ones."""
+        """Yield the codes of a partition's indexes with low <= code < high, empty ones included."""
         found = self._connection.execute(
             "SELECT code FROM indexes WHERE partition = ? AND code >= ? AND code < ? ORDER BY code",
             (partition, low, high),
@@ -168,7 +170,7 @@ class Reader:
     ) -> Iterator[Row]:
         """Yield the rows of an index with low <= entry < high, in order.
 
-        The iterator is lazy: a scan costs the rows that are taken from it.
+        The iterator is lazy: a scan costs only the rows that the caller takes from it.
         """
         if name[1] is None:
             if not with_entities:
@@ -203,9 +205,9 @@ class Reader:
         )
 
     def count(self, name: read_sets.IndexName, low: bytes, high: bytes, most: int | None) -> int:
-        """Return how many rows a scan would yield, counting no further than `most`.
+        """Return how many rows a scan would yield, counting at most `most`.
 
-        A reader that yields other rows counts with `counted`.
+        Subclasses whose scan yields other rows must override this with `counted`.
         """
         limit = -1 if most is None else min(most, sys.maxsize)
         if name[1] is None:
@@ -239,7 +241,7 @@ class Reader:
         return found.fetchone() is not None
 
     def has_entry(self, name: read_sets.IndexName, entry: bytes, version: int) -> bool:
-        """Tell whether an entry is still there as it was at a version."""
+        """Tell whether an entry still exists unchanged since a version."""
         if name[1] is None:
             return 0 < self.entity_version(entry) <= version
         found = self._connection.execute(
@@ -249,7 +251,6 @@ class Reader:
         return found.fetchone() is not None
 
     def entry_count(self, name: read_sets.IndexName) -> int:
-        """Count the entries of an index."""
         found = self._connection.execute(
             "SELECT COUNT(*) FROM index_entries WHERE index_id = ?", (self.index_id(name),)
         )
@@ -257,7 +258,7 @@ class Reader:
         return count
 
     def index_sizes(self) -> list[tuple[bytes, bytes, int, int]]:
-        """Return each index that holds entries: partition, code, entries and their bytes."""
+        """Return each index with entries: partition, code, number of entries, their bytes."""
         return self._connection.execute(
             "SELECT partition, code, number, size FROM (SELECT index_id, COUNT(*) AS number, "
             "SUM(LENGTH(entry)) AS size FROM index_entries GROUP BY index_id) "
@@ -271,7 +272,7 @@ class Reader:
 
 
 def _sound(row: tuple[int, bytes, int, int, bytes, int | None]) -> Stored:
-    """Return an entity if it is as it was written."""
+    """Return an entity after checking its checksum."""
     entity_id, proto, version, created, meta, crc = row
     if crc not in (None, zlib.crc32(proto)):
         raise _damaged(entity_id)
@@ -289,11 +290,11 @@ def _sound_rows(
 
 
 def _no_state() -> errors.Damaged:
-    return errors.Damaged("The data file has lost its state.")
+    return errors.Damaged("The data file is damaged: its table 'store' is empty.")
 
 
 def _damaged(entity_id: int) -> errors.Damaged:
-    return errors.Damaged(f"The stored entity {entity_id} is not as it was written.")
+    return errors.Damaged(f"The stored entity {entity_id} does not match its checksum.")
 
 
 DefinitionsOf = Callable[[sqlite3.Connection, int], Definitions]
@@ -306,7 +307,7 @@ def load_definitions(connection: sqlite3.Connection, generation: int) -> Definit
 
 
 def meta(version: int, created: int) -> bytes:
-    """Return what follows an entity in an EntityResult: its version and its two times."""
+    """Return the bytes that follow an entity in an EntityResult: its version and its two times."""
     return (
         protobufs.number_field(4, version)
         + protobufs.field(5, protobufs.timestamp(version))
@@ -315,13 +316,12 @@ def meta(version: int, created: int) -> bytes:
 
 
 def counted(scanned: Iterator[Row], most: int | None) -> int:
-    """Return how many rows there are, taking no more than `most`."""
+    """Return how many rows an iterator yields, taking at most `most`."""
     limit = None if most is None else min(most, sys.maxsize)
     return sum(1 for _ in itertools.islice(scanned, limit))
 
 
 def parse(proto: bytes) -> protobufs.Entity:
-    """Parse a stored entity."""
     try:
         return protobufs.Entity.FromString(proto)
     except message.DecodeError as error:

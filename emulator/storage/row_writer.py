@@ -1,13 +1,16 @@
-"""The one writer of the rows.
+"""Writing the rows of the data file.
 
-Owns every statement that changes a row, and the upkeep of indexes: which entries a change removes
-and adds, and the composite indexes that are filled or dropped when the definitions change.
+Owns every statement that changes a row, and the maintenance of indexes: the entries that a change
+removes and adds, and the composite indexes that are filled or dropped when the definitions change.
 
-What must stay true: an entity and its index entries change together, in the caller's SQLite
-transaction; `group_commit` sees to it that there is only one at a time and commits it. An entry
-that stays as it was keeps its version, so a transaction that read it is not aborted for it; indexes
-of properties that a change leaves alone are not even looked at. Ids that were given to indexes are
-the file's only after the commit, so until then they stay in `new_ids`.
+Invariants:
+
+1. An entity and its index entries change together, in the caller's SQLite transaction.
+   `group_commit` ensures that there is only one such transaction at a time, and commits it.
+2. An unchanged entry keeps its version, so a change does not abort a transaction that only read
+   that entry. Indexes of properties that a change leaves alone are not even read.
+3. Index ids assigned during a commit belong to the file only after the commit; until then they stay
+   in `new_ids`.
 """
 
 from __future__ import annotations
@@ -21,22 +24,22 @@ from emulator.encoding import indexes, keys
 from emulator.fault_injection import fault_plans
 from emulator.storage import read_sets, row_reader
 
-_PAGE = 1000  # entities that a new index is filled from at a time
-_FORGET = 4  # rows of history that every commit may delete, beyond those that it must
+_PAGE = 1000  # entities per page when a new index is filled
+_FORGET = 4  # rows of history that every commit may delete, besides twice those it added
 
 
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
-    """Delete all history that ended before a version."""
+    """Delete all history that ended at or before a version."""
     connection.execute("DELETE FROM history WHERE until <= ?", (horizon,))
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
 
 
 _Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
-New = tuple[keys.Partition, bytes, protobufs.Entity]  # what `Writer.add` stores: with its path
+New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `Writer.add`; the bytes are the path
 
 
 class Writer(row_reader.Reader):
-    """Changes the file inside the one write transaction. Sees its own changes."""
+    """Changes the file inside the one write transaction, and sees its own changes."""
 
     _sees_commits_only = False
 
@@ -56,10 +59,10 @@ class Writer(row_reader.Reader):
         self._history = history
         self._kept_since = self.state.kept_since
         self._kept = 0
-        # Each entry changed: its new row, or None. Written in key order, so that rows which share
-        # a page are written together, and once however often the commit changes them.
+        # Each changed entry with its new row, None if it is removed. Written in key order, so rows
+        # on one page are written together, and once however often the commit changes them.
         self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
-        # What has changed, for those who keep locks: keys of entities and entries of indexes.
+        # The changed keys of entities and entries of indexes, recorded only if the caller locks.
         self.touched: set[tuple[read_sets.IndexName, bytes]] | None = None
 
     def put(
@@ -69,7 +72,7 @@ class Writer(row_reader.Reader):
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
     ) -> row_reader.Stored:
-        """Store an entity in place of the old one and bring its index entries up to date."""
+        """Store an entity in place of the old one and update its index entries."""
         key = partition.encoded + path
         self._touch(key)
         created = self.commit_version if old is None else old.created
@@ -97,7 +100,7 @@ class Writer(row_reader.Reader):
         return row_reader.Stored(entity_id, proto, version, created, meta)
 
     def add(self, new: Sequence[New]) -> None:
-        """Store entities that are not there yet, each once, with their index entries."""
+        """Store new entities, each once, with their index entries. None of them may exist yet."""
         (last,) = self._connection.execute("SELECT max(id) FROM entities").fetchone()
         version = self.commit_version
         meta = row_reader.meta(version, version)
@@ -121,12 +124,12 @@ class Writer(row_reader.Reader):
         self._update_entries(partition, old.entity_id, before, {}, self.commit_version)
 
     def _keep(self, partition: keys.Partition, path: bytes, old: row_reader.Stored) -> None:
-        """Keep an entity as it was until this commit, for readers of the past."""
+        """Keep the old state of an entity for readers of the past."""
         if not self._history:
             self._kept_since = self.commit_version
             return
         if old.version == self.commit_version:
-            return  # no reader ever sees it: the same commit made it
+            return  # this same commit wrote it, so no reader ever sees it
         kind = indexes.builtin(keys.kind_of(path))
         self._connection.execute(
             "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "
@@ -144,13 +147,13 @@ class Writer(row_reader.Reader):
         self._kept += 1
 
     def reserve(self, key: bytes) -> None:
-        """Never give out the id of a key."""
+        """Reserve a key's id, so that it is never handed out."""
         self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
 
     def clear(
         self, project: str | None = None, database: str | None = None, namespace: str | None = None
     ) -> None:
-        """Remove all entities, or those whose partition has the named parts."""
+        """Remove all entities, or those in partitions that match the given parts."""
         wanted = (project, database, namespace)
         if wanted == (None, None, None):
             self._clear_all()
@@ -162,10 +165,9 @@ class Writer(row_reader.Reader):
 
     def _clear_all(self) -> None:
         for table in ("entities", "index_entries", "indexes", "history", "reserved"):
-            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - our own names
+            self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from this tuple
         self._kept_since = self.commit_version
-        # The ids of indexes are free again: nobody, in this process or another, may use those
-        # that were known.
+        # The ids of indexes are free again, so no process may use the ids it has cached.
         self._connection.execute("UPDATE store SET generation = generation + 1")
         self.definitions = row_reader.Definitions(
             self.state.generation, self.definitions.composites
@@ -185,11 +187,11 @@ class Writer(row_reader.Reader):
             self._write_entries()
 
     def flush(self) -> None:
-        """Write the index entries gathered so far: a long commit calls this to hold few of them."""
+        """Write the index entries collected so far, so that a long commit holds few in memory."""
         self._write_entries()
 
     def save_state(self) -> None:
-        """Write what was gathered, the version and the next id: the last before the commit."""
+        """Write the collected entries, the version and the next id: the last step of a commit."""
         self._write_entries()
         self._forget_past()
         self._connection.execute(
@@ -198,10 +200,10 @@ class Writer(row_reader.Reader):
         )
 
     def _forget_past(self) -> None:
-        """Delete some of the history that is too old to be asked for.
+        """Delete some of the history that is too old to be read.
 
-        Twice what this commit kept and a little more: the past shrinks again after a busy hour,
-        and no commit pays for all of it.
+        At most twice what this commit added, plus a few rows: the history shrinks again after a
+        busy hour, and no commit pays for all of it.
         """
         horizon = self.commit_version - self._history
         oldest = self._connection.execute(
@@ -229,9 +231,10 @@ class Writer(row_reader.Reader):
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
     ) -> tuple[indexes.Entries, indexes.Entries]:
-        """Return the entries that an entity had and is to have, where they may differ.
+        """Return the entries that an entity had and will have, where they may differ.
 
-        Only what is stored anew is held to the limits: one that new indexes made too big can go.
+        Only newly stored entries are checked against the limits, so an entity that new indexes made
+        too big can still be deleted or reduced.
         """
         if old is None:
             after = self._entries(partition, path, entity)
@@ -307,13 +310,13 @@ class Writer(row_reader.Reader):
         return known
 
     def define(self, wanted: Iterable[indexes.Index]) -> None:
-        """Drop the composite indexes that are not wanted and fill those that are new."""
+        """Drop composite indexes that are no longer wanted, and fill new ones."""
         codes = {index.code for index in wanted}
         known = {index.code for index in self.definitions.composites}
         if codes == known:
             return
-        # No data changes, so no version is used up: a transaction may move on to a snapshot that
-        # has the new index, and is not aborted for entries that were only filled in.
+        # No data changes, so the version stays: a transaction can move to a snapshot that has the
+        # new index, and newly filled entries do not abort it.
         self.commit_version = self.state.version
         execute = self._connection.execute
         for code in known - codes:
@@ -355,5 +358,5 @@ class Writer(row_reader.Reader):
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
         listed = indexes.entries(index, path, indexed)
         entries = {index.code: listed} if listed else {}
-        # As old as the entity, and not as the index: so the past can be read through it.
+        # The entity's version and not the commit's, so reads of the past can use the new index.
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)

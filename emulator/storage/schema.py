@@ -1,30 +1,33 @@
-"""The tables of the data file, and the upgrade of older ones.
+"""The tables of the data file, and the upgrade of files with older formats.
 
-Owns the stored form of everything that is kept.
+Owns the stored form of all data:
 
     store          one row: version of the last commit, next number to scatter into an id, seed of
                    the scatter, generation of the composite definitions, the earliest version whose
                    state can still be read
-    composites     codes of the composite indexes that are kept up to date
-    entities       id, key (`keys`), proto (serialised Entity, key first), version, created, meta,
+    composites     codes of the composite indexes that are maintained
+    entities       id, key (`keys`), proto (serialized Entity, key first), version, created, meta,
                    CRC-32 of proto (null if an older engine wrote it)
     indexes        id of each index of each partition: name = partition + code (`indexes`)
     index_entries  (index id, entry) -> entity id, version that wrote it, whether the entity has
                    more entries in this index, below the same ancestor if it has ancestors
-    history        entities as they were before a change: the version that ended each, then what
-                   `entities` said of it, and the id of its kind's index. In order of `until`
-    reserved       keys whose ids are not to be given out
+    history        former states of entities: the version that ended each, then what `entities`
+                   said of it, and the id of its kind's index. In order of `until`
+    reserved       keys whose ids must not be handed out
 
-Versions are commit times in microseconds, strictly rising, so a version is also the update time.
-`meta` is what follows an entity in an EntityResult, ready to be spliced. The file's user_version is
-FORMAT; a change of the tables needs a new one, and an entry in `UPGRADES` that makes the new tables
-of the old ones. Format 1 had no history and no CRC, and its `store` was called `state`: an engine
-that knows only format 1 and has the file open while it is upgraded must fail and not write on.
+A version is a commit time in microseconds. Versions rise strictly, so an entity's version is also
+its update time. `meta` is what follows an entity in an EntityResult, ready to be spliced in. The
+file's user_version is FORMAT. A change of the tables needs a new FORMAT and an entry in `_UPGRADES`
+that converts the old tables. Format 1 had no history and no CRC, and its `store` was called
+`state`: an engine that knows only format 1 and has the file open during the upgrade must fail
+instead of writing on.
 
-History holds no index entries: `history` computes them again from the entities. So a change of an
-entity costs one more row, whatever it is indexed by.
+History holds no index entries; `history` computes them again from the entities. So a change of an
+entity costs one more row, however many indexes it is in.
 
-What must stay true: whatever a released FORMAT has written can be upgraded, step by step.
+Invariants:
+
+1. Every format that a release has written can be upgraded, step by step.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ ALTER TABLE entities ADD COLUMN crc INTEGER;
 
 
 def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
-    """Make the tables of an empty file, inside the caller's transaction."""
+    """Create the tables in an empty file, inside the caller's transaction."""
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
     connection.execute("INSERT INTO store VALUES (?, 1, ?, 1, ?)", (version, seed, version))
@@ -83,7 +86,7 @@ def create(connection: sqlite3.Connection, version: int, seed: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, found: int) -> None:
-    """Make this format's tables of an older one's, inside the caller's transaction."""
+    """Upgrade an older format's tables to this one, inside the caller's transaction."""
     for step in range(found, FORMAT):
         for statement in _UPGRADES[step].split(";"):
             connection.execute(statement)

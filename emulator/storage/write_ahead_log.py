@@ -1,16 +1,19 @@
-"""SQLite's write-ahead log beside the data file, kept small however busy the file is.
+"""Keeps SQLite's write-ahead log small, however busy the file is.
 
-Owns the moment in which the log is emptied. SQLite does that when nobody reads from it, and under
-a steady load of transactions that overlap there is no such moment: the log would grow until the
-disk is full. So whoever finds it large asks all that share the file to begin nothing new for a
-moment, and empties it once those who have begun are done.
+Owns the moment at which the log is emptied. SQLite empties it when no connection reads from it.
+Under a steady load of overlapping transactions that moment never comes, and the log would grow
+until the disk is full. So a process that finds the log large asks all processes on the file to
+begin nothing new for a moment, and empties the log once the requests in progress are done.
 
-    <data>-pause   there while somebody asks; 8 bytes: until when (nanoseconds, monotonic)
+    <data>-pause   exists while a pause is requested; 8 bytes: its end (nanoseconds, monotonic)
 
-What must stay true: the pause is a courtesy, and nothing depends on its being heard. It ends by
-itself, so a process that dies in one holds nobody up. Only who holds nothing yet may be asked to
-wait: one that has a snapshot, or is waited for, would be waited for by the pause itself. Emptying
-the log never fails a commit, which has happened by then.
+Invariants:
+
+1. The pause is a courtesy: nothing depends on other processes honoring it.
+2. The pause ends by itself, so a process that dies during one delays nobody.
+3. Only a request that holds nothing yet may be paused: the pause waits for requests that hold a
+   snapshot or that others wait for, so pausing those would deadlock.
+4. Emptying the log never fails a commit, because the commit has already happened.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ from pathlib import Path
 
 from emulator import thread_pool
 
-LARGE = 64 * 1024 * 1024  # bytes; a log that grew by so much is emptied
-PAUSE = 0.5  # seconds at most; most take some milliseconds
+LARGE = 64 * 1024 * 1024  # bytes of growth after which the log is emptied
+PAUSE = 0.5  # seconds at most; most pauses take a few milliseconds
 _STEP = 0.002  # seconds
 _BYTES = 8
 
@@ -35,13 +38,13 @@ class WriteAheadLog:
     """The log of one data file. Safe for many threads, and after a fork.
 
     Args:
-        path: the data file.
-        connect: opens a connection of its own to it that waits for locks `wait` seconds.
+        path: The data file.
+        connect: Opens a separate connection to it that waits `wait` seconds for locks.
     """
 
     def __init__(self, path: str, connect: Callable[[float], sqlite3.Connection]) -> None:
         self._path = Path(f"{path}-wal")
-        self._pause = f"{path}-pause"  # no Path, whose conversion takes longer than the question
+        self._pause = f"{path}-pause"  # a str: converting a Path takes longer than the check
         self._connect = connect
         self._next = 0
         self._turn = threading.Lock()
@@ -51,14 +54,14 @@ class WriteAheadLog:
         self._turn = threading.Lock()
 
     def wait_for_checkpoint(self) -> None:
-        """Wait while the log is being emptied. Call it with nothing held."""
+        """Wait while another process empties the log. The caller must hold no snapshot or lock."""
         if self._left():
             with thread_pool.waiting():
                 while left := self._left():
                     time.sleep(min(left, _STEP))
 
     def checkpoint_if_large(self) -> None:
-        """Empty the log if it has grown. Call it with nothing held."""
+        """Empty the log if it has grown. The caller must hold no snapshot and no lock."""
         size = self._size()
         if size < LARGE:
             self._next = 0
@@ -67,16 +70,17 @@ class WriteAheadLog:
             return
         try:
             is_empty = self.empty()
-        except sqlite3.Error:  # what fails here, the next commit meets and tells
+        except sqlite3.Error:  # the next commit meets the same fault and reports it
             is_empty = False
         finally:
             self._turn.release()
         self._next = 0 if is_empty else self._size() + LARGE
 
     def empty(self, patience: float = PAUSE) -> bool:
-        """Write all of the log back to the file, and cut it; say whether that was possible.
+        """Move the whole log into the file and truncate it; return whether that was possible.
 
-        Others begin nothing meanwhile, for `PAUSE` seconds of the patience at most.
+        Other processes are asked to begin nothing for the first `PAUSE` seconds of `patience` at
+        most.
         """
         end = time.monotonic() + patience
         with (
@@ -86,7 +90,7 @@ class WriteAheadLog:
             while not _is_emptied(connection):
                 if time.monotonic() >= end:
                     return False
-                # In between those who have begun may commit, which ends what they read.
+                # Meanwhile transactions in progress can commit, which ends their snapshots.
                 time.sleep(_STEP)
         return True
 
@@ -97,22 +101,22 @@ class WriteAheadLog:
             return 0
 
     def _left(self) -> float:
-        """Seconds for which to begin nothing."""
-        if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and asked at each begin
+        """Return the seconds that the current pause still lasts."""
+        if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and run at each begin
             return 0.0
         try:
             until = int.from_bytes(Path(self._pause).read_bytes(), "little")
-        except OSError:  # just over
+        except OSError:  # the pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
-        # What is further off was said before the machine started.
+        # A later end is from before the machine restarted its monotonic clock.
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager
     def _asking(self, seconds: float) -> Iterator[None]:
-        """Ask for a pause for the length of a block, and for so many seconds at most."""
+        """Request a pause for the length of the block, and for at most so many seconds."""
         until = time.monotonic_ns() + int(seconds * 1e9)
-        # On a disk that takes no file nobody is asked, and the log waits for its moment.
+        # If the file cannot be written, no pause is requested and the log is emptied another time.
         with contextlib.suppress(OSError):
             Path(self._pause).write_bytes(until.to_bytes(_BYTES, "little"))
         try:

@@ -1,14 +1,14 @@
 """Transactions, locks and commits.
 
-Use `open_transactions` to begin, find and end transactions, `commits` to commit, `mutations` to
-check and apply the changes of a commit (`preconditions`, `property_transforms`). Pessimistic mode
-takes its locks from `lock_manager`; `lock_table` decides who waits for whom, `shared_lock_files`
-shares locks between processes.
+Use `open_transactions` to begin, find and end transactions, `commits` to commit, and `mutations` to
+check and apply the changes of a commit (with `preconditions` and `property_transforms`).
+Pessimistic mode takes its locks from `lock_manager`; `lock_table` decides which transaction waits
+for which, `shared_lock_files` shares locks between processes.
 
 Invariants:
 
 1. A commit is refused with ABORTED if anything that its transaction has read has changed. The check
    runs inside the write transaction.
 2. Correctness never depends on a lock. A missing lock costs an ABORTED, not a wrong result.
-3. Nobody waits for ever. Of transactions that wait for each other the youngest is aborted.
+3. No request waits forever. Of transactions that wait for each other, the youngest is aborted.
 """

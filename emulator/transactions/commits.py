@@ -1,12 +1,14 @@
-"""Commits: one request's mutations, in a transaction or not.
+"""Commits: the mutations of one request, with or without a transaction.
 
-Owns the order of things in a Commit: which transaction it ends, if any, what is checked before
-anything is locked, what is written and answered, and its bill. What a mutation does is decided in
-`mutations`, whether a transaction may commit in `open_transactions`.
+Owns the sequence of a Commit: which transaction it ends, if any, what is checked before anything is
+locked, what is written and answered, and what is metered. `mutations` decides what a mutation does,
+and `open_transactions` whether a transaction may commit.
 
-What must stay true: OK and ABORTED end the transaction, after any other refusal it is still open.
-An answer is made before the file is changed for good: what cannot be serialized must not be
-committed.
+Invariants:
+
+1. OK and ABORTED end the transaction. After any other error it is still open.
+2. The answer is serialized before the COMMIT: an answer that cannot be serialized must not be
+   committed.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from emulator.fault_injection import fault_plans
 from emulator.storage import row_writer
 from emulator.transactions import mutations, open_transactions
 
-MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # what gRPC clients take unless told otherwise
+MAX_RESPONSE_BYTES = 4 * 1024 * 1024  # the default limit of gRPC clients
 _NON_TRANSACTIONAL = 2
 
 Begin = Callable[["protobufs.TransactionOptions", tuple[str, str]], open_transactions.Transaction]
@@ -30,9 +32,9 @@ class Commits:
     """Answers the commits of one engine.
 
     Args:
-        opened: the transactions that a commit may be of.
-        begin: begins one for a single use, with options for a project and database.
-        meter: is told what each commit costs.
+        opened: The open transactions that a commit can belong to.
+        begin: Begins a single-use transaction, with options for a project and database.
+        meter: Receives the cost of each commit.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Commits:
         try:
             return self._in_transaction(request, name, default)
         except BaseException:
-            # Nobody knows its id.
+            # No client knows its id, so no client can end it.
             self._transactions.roll_back(name, scope)
             raise
 
@@ -93,7 +95,7 @@ class Commits:
         transaction: open_transactions.Transaction | None,
     ) -> bytes:
         if not request.mutations:
-            # Nothing is written, so what was read is consistent: it is one snapshot.
+            # Without writes there is nothing to validate: all reads came from one snapshot.
             if transaction is None:
                 return b""
             seen = self._transactions.snapshot_of(transaction).version
@@ -131,10 +133,10 @@ class Commits:
 
 
 def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
-    """Serialise what cannot be cut, before it is committed: a client would refuse more."""
+    """Serialize a response that cannot be split, before the commit: clients refuse larger ones."""
     answer = response.SerializeToString()
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(
-            f"The answer would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
+            f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send less at once."
         )
     return answer

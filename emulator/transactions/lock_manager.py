@@ -1,18 +1,21 @@
-"""The lock manager: who may go on, who waits, and who gives up.
+"""The lock manager: decides which request proceeds, waits or gives up.
 
 Owns the waiting of pessimistic concurrency. A reader takes shared locks on what it has read; a
-change that touches what another transaction has read waits until that one ends. The lock of a
-change is held from its announcement until it is on disk (with all that share its COMMIT,
-`group_commit`), and readers of its places wait for that.
+change of something that another transaction has read waits until that transaction ends. A change
+announces its places before it commits and locks them until it is on disk (with all that share its
+COMMIT, `group_commit`); readers of those places wait for that.
 
-What must stay true: nothing that is right depends on a lock. A commit is validated as in optimistic
-mode, so a lock that came too late or fell too early costs an ABORTED and never a wrong result.
-Nobody waits for ever: not for the dead, not for the expired, not in a ring (`lock_table`), and not
-longer than the bounds below. A waiting change keeps new readers away, or a stream of them could
-make it wait for ever; but only so long, for it may be waiting for somebody who takes his time.
+Invariants:
 
-Shared locks alone make the many who read and change one entity abort one another: each holds what
-the others want to change. So where that has happened of late, readers queue.
+1. Correctness never depends on a lock. A commit is validated as in optimistic mode, so a lock that
+   is taken too late or released too early costs an ABORTED and never a wrong result.
+2. No request waits forever: not for a dead process, not for an expired transaction, not in a cycle
+   (`lock_table`), and not longer than the limits below.
+3. A waiting change keeps new readers away, otherwise a stream of them could delay it forever. But
+   it does so only for a limited time, because it may itself be waiting for a slow transaction.
+
+Shared locks alone make transactions that read and change the same entity abort each other: each
+holds a lock on what the others want to change. So where that happened recently, readers queue.
 """
 
 from __future__ import annotations
@@ -27,14 +30,14 @@ from emulator import errors, thread_pool
 from emulator.storage import read_sets
 from emulator.transactions import lock_table, shared_lock_files
 
-READ_WAIT = 1.0  # seconds that a read stands back behind the same others; then it goes on
-READ_QUEUE = 10.0  # seconds that it stands back while those in front of it come through
+READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move; then it proceeds
+READ_QUEUE = 10.0  # seconds that it waits while the queue does move
 COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
-WRITE_WAIT = 5.0  # the same for a commit outside of a transaction, which nothing waits for
-_BUSY = 1.0  # seconds for which readers queue where transactions have met
-_MAX_BUSY = 1000
+WRITE_WAIT = 5.0  # the same for a commit outside of a transaction
+_BUSY = 1.0  # seconds for which readers queue at a place after transactions met there
+_MAX_BUSY = 1000  # busy places remembered before expired ones are dropped
 MAX_WAITING = 2000  # requests of this process that may wait at once
-_NAP = 0.25  # seconds until a waiter looks for the expired of its own accord
+_NAP = 0.25  # seconds after which a waiter checks for expired holders by itself
 _NAPS_ABROAD = (0.002, 0.02)  # the same, shortest and longest, for changes in other processes
 
 CONTENTION = (
@@ -45,15 +48,15 @@ CONTENTION = (
 
 
 class Party(NamedTuple):
-    """A transaction, or a commit outside of one, as the others see it."""
+    """A transaction, or a commit outside of one, as other transactions see it."""
 
     name: str
     age: float  # when its first attempt began, seconds since 1970
-    until: float  # its locks count no longer after this time
+    until: float  # when its locks expire
 
 
 class Blocked(Exception):
-    """Somebody has read what a change would touch. Take the change back, wait, make it again."""
+    """Another party has read what a change would touch. Undo the change, wait and repeat it."""
 
 
 class _Waiter:
@@ -65,7 +68,7 @@ class _Waiter:
 
 
 class LockManager:
-    """The locks on one data file, of this process and of those it shares the file with."""
+    """The locks on one data file, of this process and of all others that use it."""
 
     def __init__(
         self, folder: Path, *, clock: Callable[[], float], timer: Callable[[], float]
@@ -80,7 +83,7 @@ class LockManager:
         self._is_closed = False
 
     def forget(self) -> None:
-        """Start afresh in a forked child: the locks are the parent's."""
+        """Start afresh in a forked child: the locks belong to the parent."""
         self._lock = threading.RLock()
         self._peers.close()
         self._peers = shared_lock_files.Peers(self._peers.folder)
@@ -88,7 +91,7 @@ class LockManager:
         self._watching = None
 
     def close(self) -> None:
-        """End all locks of this process, and all waiting."""
+        """Release all locks of this process, and wake all waiters."""
         with self._lock:
             self._is_closed = True
             self._wake(self._waiters)
@@ -97,10 +100,10 @@ class LockManager:
     def share(self, party: Party, reads: read_sets.ReadSet) -> None:
         """Lock what a request has read.
 
-        It waits for changes that are about to touch that, and where transactions that read and
-        change have met of late, for those that have read it before. Neither wait is needed, so it
-        is given up where nobody in front comes through for a while, where it would be long, or part
-        of a ring.
+        First wait for changes that are about to touch it, and, where transactions that read and
+        change have met recently, for parties that read it before. Neither wait is needed for
+        correctness. So the read stops waiting when the queue does not move for a while, when the
+        wait would be long, or when it would close a cycle.
         """
         footprint = lock_table.footprint(reads)
 
@@ -120,10 +123,10 @@ class LockManager:
                 hold()
 
     def announce(self, party: Party, touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> None:
-        """Say what a party is about to change.
+        """Announce the places that a party is about to change.
 
         Raises:
-            Blocked: somebody's lock stands against it.
+            Blocked: Another party holds a lock on one of them.
         """
         wanted = lock_table.places(touched)
         with self._turn():
@@ -133,29 +136,29 @@ class LockManager:
                 raise Blocked
 
     def time_after(self, seconds: float) -> float:
-        """Return the time on the timer after so many seconds from now."""
+        """Return the timer's time in so many seconds."""
         return self._timer() + seconds
 
     def await_readers(self, party: Party, end: float) -> None:
-        """Wait until no lock stands against what a party has announced.
+        """Wait until no other party holds a lock on the places that a party announced.
 
         Raises:
-            errors.Aborted: that took too long, or the party is the youngest in a ring.
+            errors.Aborted: The wait took too long, or the party is the youngest in a cycle.
         """
         if not self._wait(party, lambda: self._against(party), lambda: None, end):
             raise errors.Aborted(CONTENTION)
 
     def withdraw(self, party: Party) -> None:
-        """Take back what a party has announced."""
+        """Cancel a party's announcement."""
         self._end(party.name, ["want", party.name, party.until, []])
 
     def release(self, name: str) -> None:
-        """End a party and all that it holds."""
+        """End a party and release its locks."""
         self._end(name, ["end", name])
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Keep everybody else out, other processes too, knowing what they have done."""
+        """Exclude all other threads and processes, and read what the other processes have done."""
         with self._lock:
             if self._is_closed:
                 raise errors.Unavailable("The engine is closed.")
@@ -173,11 +176,12 @@ class LockManager:
         *,
         may_pass: bool = False,
     ) -> bool:
-        """Wait until nobody stands in the way, then go on in the same turn.
+        """Wait until no other party blocks this one, then run `go_on` in the same turn.
 
-        Returns whether it came to that. Otherwise the wait was too long, or part of a ring and the
-        party may pass; where it may, a queue that does not move is too long sooner. Without that
-        all who queue would pass at once, and abort one another at once.
+        Return whether `go_on` ran. If not, the wait was too long, or part of a cycle and `may_pass`
+        is set. With `may_pass`, the wait ends sooner (`READ_WAIT`) if the queue does not move. If
+        that limit ran while the queue moves, all queued readers would proceed at once and abort
+        each other.
         """
         front: set[str] = set()
         moved = self._timer()
@@ -211,7 +215,7 @@ class LockManager:
         return party.name not in self._waiters and len(self._waiters) >= MAX_WAITING
 
     def _note(self, party: Party, awaited: set[str]) -> None:
-        """Say whom a party waits for, and wake those who may have to give up for it."""
+        """Record which parties a party waits for, and wake the waiters if that closes a cycle."""
         own = self._peers.table.holders.get(party.name)
         if own is not None and own.awaited == awaited:
             return
@@ -223,7 +227,7 @@ class LockManager:
         return lock_table.leads_to(self._peers.all(), awaited, party.name)
 
     def _note_busy(self, changing: lock_table.Holder) -> None:
-        """Note where transactions meet that read something and change it."""
+        """Record places that transactions both read and change."""
         now = self._timer()
         if len(self._busy) > _MAX_BUSY:
             self._busy = {place: end for place, end in self._busy.items() if end > now}
@@ -231,7 +235,7 @@ class LockManager:
             self._busy[place] = now + _BUSY
 
     def _busy_among(self, party: Party, footprint: lock_table.Footprint) -> set[str]:
-        """Return the busy places a party has read now and not before."""
+        """Return the busy places that a party has read now for the first time."""
         if not self._busy:
             return set()
         now = self._timer()
@@ -246,7 +250,7 @@ class LockManager:
         waiter = self._waiters.setdefault(name, _Waiter(self._lock))
         nap = _NAP
         is_abroad = not awaited <= self._peers.table.holders.keys()
-        # One waiter watches the other processes for all of this one.
+        # One waiter watches the other processes on behalf of all waiters in this process.
         if is_abroad and self._watching in (None, name):
             self._watching = name
             nap = waiter.nap
@@ -274,7 +278,7 @@ class LockManager:
                 yield name, holder
 
     def _against(self, party: Party) -> set[str]:
-        """Return those who have read what a party is about to change."""
+        """Return the parties that have read what a party is about to change."""
         wanted = self._peers.table.holders[party.name].wanted
         return {name for name, other in self._others(party) if other.stands_against(wanted)}
 
@@ -285,10 +289,10 @@ class LockManager:
             self._peers.tell(["open", party.name, party.age, party.until], event)
 
     def _end(self, name: str, event: lock_table.Event) -> None:
-        """Tell of something that ends, and wake those who wait for its end.
+        """Publish an event that ends something, and wake the waiters for it.
 
-        Whoever ends has been answered already, so a folder that cannot be used is no error: the
-        others learn of it with the next event, or see the holder expire.
+        The client already has its answer, so an unusable lock folder is no error here: the other
+        processes learn of the end with the next event, or when the holder expires.
         """
         with self._lock, contextlib.suppress(errors.Unavailable):
             own = self._peers.table.holders

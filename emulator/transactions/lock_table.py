@@ -1,20 +1,20 @@
 """The lock table: who has read what, who wants to change what, and who waits for whom.
 
-Owns the arithmetic of locks. Pure: the waiting is in `lock_manager`, the sharing in
-`shared_lock_files`.
+Owns the decisions about locks. It is pure: `lock_manager` does the waiting, `shared_lock_files` the
+sharing between processes.
 
-A *place* is where a change can be seen: an entity's key or one entry of an index, as a string of
-the characters 0 to 255, so that strings compare as the bytes do and JSON can carry them.
+A *place* is where a change can be seen: an entity's key or one entry of an index. It is a string of
+the characters 0 to 255, so strings compare as the bytes do and JSON can carry them:
 
     E key                                                an entity
     I length "," length "," partition code entry         an entry of an index
 
-A holder is a transaction, or a single commit outside of one. A lock on what is missing, or on a
-range of an index, is a lock like any other: a change conflicts with it if one of its places lies
-there. Locks only grow until the holder ends.
+A holder is a transaction, or a single commit outside of one. Locks on missing entities and on
+ranges of an index work like any other: a change conflicts with a lock if one of its places is in
+it. A holder's locks only grow until it ends.
 
-Of the holders that wait for each other in a ring the youngest gives up, whichever came last. So the
-oldest transaction of all is never the one, and somebody always commits.
+Of the holders that wait for each other in a cycle, the youngest gives up, whichever joined last. So
+the oldest transaction of all never gives up, and one of them always commits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from emulator.storage import read_sets
 
-Event = list[Any]  # a verb, a holder's name, and what `LockTable.apply` says; as JSON carries it
+Event = list[Any]  # a verb, a holder's name and arguments (see `LockTable.apply`), in JSON's types
 
 
 class Footprint(NamedTuple):
@@ -42,19 +42,19 @@ class Footprint(NamedTuple):
 class Holder:
     """One holder of locks."""
 
-    age: float  # when its first attempt began: the lower, the older
-    until: float  # its locks count no longer after this time
+    age: float  # when its first attempt began: a lower value is older
+    until: float  # when its locks expire
     places: set[str] = field(default_factory=set)
     ranges: set[tuple[str, str]] = field(default_factory=set)
     wanted: list[str] = field(default_factory=list)  # the places it is about to change, sorted
-    awaited: frozenset[str] = frozenset()  # the names of those it waits for
+    awaited: frozenset[str] = frozenset()  # the names of the holders it waits for
 
     def stands_against(self, wanted: list[str]) -> bool:
-        """Tell whether a change of these places, sorted, touches what was read."""
+        """Tell whether a change of these places (sorted) touches what this holder has read."""
         return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
 
     def is_to_change(self, footprint: Footprint) -> bool:
-        """Tell whether the change this holder is about to make touches what was read."""
+        """Tell whether the change that this holder is about to make touches a footprint."""
         if not self.wanted:
             return False
         return not set(self.wanted).isdisjoint(footprint.places) or _meets(
@@ -69,13 +69,13 @@ class LockTable:
         self.holders: dict[str, Holder] = {}
 
     def apply(self, event: Event) -> None:
-        """Follow one event.
+        """Apply one event.
 
         ["open", name, age, until]                 a holder appears
-        ["read", name, until, places, ranges]      it has read these
-        ["want", name, until, places]              it is about to change these and no others
-        ["wait", name, names]                      it waits for these and no others
-        ["end", name]                              it is gone, and its locks with it
+        ["read", name, until, places, ranges]      it has also read these
+        ["want", name, until, places]              it is about to change exactly these
+        ["wait", name, names]                      it waits for exactly these
+        ["end", name]                              it ends, and its locks with it
         """
         verb, name, *rest = event
         if verb == "open":
@@ -96,7 +96,7 @@ class LockTable:
         holder.ranges.update((low, high) for low, high in rest[2])
 
     def events(self) -> Iterator[Event]:
-        """Yield events that lead from nothing to this table."""
+        """Yield events that rebuild this table from an empty one."""
         for name, holder in self.holders.items():
             yield ["open", name, holder.age, holder.until]
             yield ["read", name, holder.until, list(holder.places), list(holder.ranges)]
@@ -118,12 +118,12 @@ def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:
 
 
 def leads_to(holders: Mapping[str, Holder], names: Iterable[str], name: str) -> bool:
-    """Tell whether one of some holders is, or waits through others for, the one of a name."""
+    """Tell whether one of the named holders is `name`, or waits for it directly or indirectly."""
     return _leads_to(holders, names, name, through=holders.keys())
 
 
 def is_victim(holders: Mapping[str, Holder], name: str) -> bool:
-    """Tell whether a holder is the youngest in a ring of holders that wait for each other."""
+    """Tell whether a holder is the youngest in a cycle of holders that wait for each other."""
     age = holders[name].age, name
     older = {other for other, holder in holders.items() if (holder.age, other) < age}
     return _leads_to(holders, holders[name].awaited, name, through=older)
@@ -157,7 +157,7 @@ def _place(name: read_sets.IndexName, entry: bytes) -> str:
 
 
 def _meets(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether one of some sorted places lies in one of the ranges."""
+    """Tell whether one of some sorted places is in one of the ranges."""
     for low, high in ranges:
         found = bisect.bisect_left(wanted, low)
         if found < len(wanted) and wanted[found] < high:

@@ -1,8 +1,9 @@
-"""Mutations: applied inside the one write transaction, and automatic ids.
+"""Mutations: checking and applying them, and handing out automatic ids.
 
 Owns what a mutation may do and how ids are made. An id is the next number of a stored counter,
-scattered over 16 decimal digits by a bijection, so none is handed out twice, in any process or
-life of the file; those in use or reserved are passed over. Ids say nothing about time.
+scattered over 16 decimal digits by a bijection. So no id is handed out twice, by any process or at
+any time in the life of the file; ids in use or reserved are skipped. Ids carry no information about
+time.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from emulator.storage import row_reader, row_writer
 from emulator.transactions import preconditions, property_transforms
 
 _ID_BASE = 10**15
-_ID_BITS = 52  # the highest id stays below 2^53, so JavaScript keeps it
+_ID_BITS = 52  # the highest id stays below 2^53, which JavaScript numbers represent exactly
 _ID_MASK = (1 << _ID_BITS) - 1
-_ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, so that multiplying is a bijection
+_ID_FACTOR = 0x9E37_79B9_7F4A5  # odd, which makes the multiplication a bijection
 
 
 class Mutation(NamedTuple):
@@ -35,7 +36,6 @@ class Mutation(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether the key needs no id."""
         return keys.is_complete(self.key)
 
 
@@ -109,7 +109,7 @@ def check_each_once(writes: Sequence[Mutation]) -> None:
 
 
 def apply(writer: row_writer.Writer, write: Mutation) -> protobufs.MutationResult:
-    """Apply one mutation and describe what came of it."""
+    """Apply one mutation and return its result."""
     result = protobufs.MutationResult(version=writer.commit_version)
     if not write.is_complete:
         write.key.path[-1].id = take_id(writer, write.partition, write.key)
@@ -159,7 +159,7 @@ def _resulting(
     old: row_reader.Stored | None,
     result: protobufs.MutationResult,
 ) -> protobufs.Entity:
-    """Return what is to be stored: the given entity, merged and transformed as the write says."""
+    """Return the entity to store: the given one with the mask and the transforms applied."""
     if write.mask is None and not write.transforms:
         return given
     entity = given

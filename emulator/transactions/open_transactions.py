@@ -1,17 +1,17 @@
-"""Transactions: what is open, what it has read, and whether it may commit.
+"""Open transactions: what each has read, and whether it may commit.
 
-Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, opened by
-its first read, and its commit is refused with ABORTED if anything that it read has changed since;
-that check runs inside the write transaction, so no change can slip in between, and it sees those
-that share the transaction and came before it (`group_commit`). That is all there is in optimistic
-mode, and what serializability rests on in both.
+Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
+first read opens. Its commit is refused with ABORTED if anything it has read has changed since. That
+check runs inside the write transaction, so no change can come in between, and it also sees the
+earlier commits of the same group (`group_commit`). Optimistic mode consists of this check alone,
+and in both modes serializability rests on it.
 
-In pessimistic mode a transaction also holds locks on what it has read (`lock_manager`), and a
-change that touches them waits, in or out of a transaction. A read that meets something newer than
-the snapshot moves it there: whatever was read before still stands, so it is as if the transaction
-had begun later. Otherwise the transaction ends at once.
+In pessimistic mode a transaction also holds locks on what it has read (`lock_manager`); a change of
+these places waits, in or out of a transaction. If a read meets something newer than the snapshot,
+and everything read before is unchanged, the snapshot moves forward, as if the transaction had begun
+later. Otherwise the transaction is aborted at once.
 
-Ids hold only in the process that made them. A snapshot never outlives its transaction.
+Ids are valid only in the process that made them. A snapshot never outlives its transaction.
 """
 
 import contextlib
@@ -29,12 +29,16 @@ from emulator.transactions import lock_manager
 
 MAX_AGE = 270.0  # seconds from begin
 MAX_IDLE = 60.0  # seconds without a request
-UNCLAIMED = 2.0  # seconds for which the locks of a first read stand alone
-_MAX_REMEMBERED = 10_000  # finished transactions, so that rolling an aborted one back is no error
+UNCLAIMED = 2.0  # seconds that locks last if the client has never used the transaction's id
+_MAX_REMEMBERED = 10_000  # ended transactions; needed to accept a rollback of an aborted one
 
 
 class Concurrency(enum.Enum):
-    """Whether a transaction keeps others from changing what it has read, or loses if they have."""
+    """How transactions handle conflicts.
+
+    OPTIMISTIC aborts a transaction at commit if something it read has changed. PESSIMISTIC also
+    locks what a transaction has read.
+    """
 
     OPTIMISTIC = "optimistic"
     PESSIMISTIC = "pessimistic"
@@ -50,11 +54,11 @@ class Outcome(enum.Enum):
 
 
 class SnapshotMoved(Exception):
-    """A read was out of date before it was locked, and the snapshot has moved: do it again."""
+    """A read was outdated before it was locked, and the snapshot has moved: repeat the read."""
 
 
 class _Ended(NamedTuple):
-    """What is remembered of a transaction."""
+    """What is remembered of an ended transaction."""
 
     outcome: Outcome
     age: float
@@ -77,9 +81,9 @@ class Transaction:
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
-        # Whether its client has shown that it knows the id.
+        # Whether the client has used the id, and so is known to have received it.
         self.is_claimed = True
-        # One request at a time: the snapshot is one connection.
+        # Allows one request at a time: the snapshot is one connection.
         self.lock = threading.RLock()
 
     def is_expired(self, now: float) -> bool:
@@ -88,15 +92,16 @@ class Transaction:
 
     @property
     def until(self) -> float:
-        """When it expires, unless it is used before."""
+        """The time at which it expires unless it is used before."""
         return min(self.began + MAX_AGE, self.used + MAX_IDLE)
 
     @property
     def party(self) -> lock_manager.Party:
         """The transaction as a holder of locks.
 
-        One that began with its first read may be nobody's: if that answer was lost, no client can
-        end it. So until it is heard of again its locks, and only they, stand for a short while.
+        If it began with its first read and the answer to that read was lost, no client knows its id
+        and can end it. So until its id is used, its locks (and only they) expire after a short
+        time.
         """
         until = self.until if self.is_claimed else min(self.until, self.used + UNCLAIMED)
         return lock_manager.Party(self.name.hex(), self.age, until)
@@ -125,7 +130,7 @@ class Transactions:
             )
 
     def forget(self) -> None:
-        """Start afresh in a forked child: the snapshots are the parent's."""
+        """Start afresh in a forked child: the snapshots belong to the parent."""
         self._open = {}
         self._ended = {}
         self._lock = threading.Lock()
@@ -140,13 +145,13 @@ class Transactions:
         read_time: int | None = None,
         previous: bytes = b"",
     ) -> Transaction:
-        """Begin a transaction for a project and database, perhaps in the past (microseconds).
+        """Begin a transaction for a project and database, optionally in the past (microseconds).
 
-        A previous attempt lends its age, and the older of two wins. One that is not remembered has
-        none to lend.
+        The new transaction inherits the age of its previous attempt, if that is still remembered:
+        of two transactions the older one wins.
 
         Raises:
-            errors.InvalidArgument: the previous attempt was a read-only transaction.
+            errors.InvalidArgument: The previous attempt was a read-only transaction.
         """
         self._expire()
         transaction = Transaction(os.urandom(16), scope, self._clock(), is_read_only=is_read_only)
@@ -156,7 +161,7 @@ class Transactions:
                 raise errors.InvalidArgument("The previous transaction was a read-only one.")
             transaction.age = attempt.age
         if read_time is not None:
-            # At once: by the first read its history could be gone.
+            # Opened at once: by the first read the history could be deleted.
             transaction.snapshot = self._storage.begin_past(read_time)
         with self._lock:
             self._open[transaction.name] = transaction
@@ -167,7 +172,7 @@ class Transactions:
         """Hold an open transaction for the length of one request.
 
         Raises:
-            errors.InvalidArgument: it is unknown, of another database, has ended or has expired.
+            errors.InvalidArgument: It is unknown, of another database, has ended or has expired.
         """
         self._expire()
         transaction = self._open.get(name)
@@ -179,20 +184,21 @@ class Transactions:
             transaction.used = self._clock()
             yield transaction
             transaction.used = self._clock()
-            # The request that began it was the first; from the next one on it is somebody's.
+            # The first request is the one that began it; a second one proves that the client has
+            # the id.
             transaction.is_claimed = True
 
     def snapshot_of(self, transaction: Transaction) -> file_store.Snapshot:
-        """Return a transaction's snapshot; the first read fixes it."""
+        """Return a transaction's snapshot, which the first read opens."""
         if transaction.snapshot is None:
             transaction.snapshot = self._storage.begin_snapshot()
         return transaction.snapshot
 
     def renew(self, name: bytes, scope: tuple[str, str]) -> None:
-        """Move a transaction to a snapshot that has an index which was just made.
+        """Move a transaction to a snapshot that includes an index which was just created.
 
         Raises:
-            errors.Aborted: data have changed since its first read, so its snapshot must stay.
+            errors.Aborted: Data has changed since its first read, so its snapshot cannot move.
         """
         with self.using(name, scope) as transaction:
             old = transaction.snapshot
@@ -205,19 +211,19 @@ class Transactions:
                 return
             self._storage.end_snapshot(new)
             self.end(transaction, Outcome.ABORTED)
-            raise errors.Aborted("An index was made for this query. Run the transaction again.")
+            raise errors.Aborted("An index was created for this query. Run the transaction again.")
 
     @contextlib.contextmanager
     def reading(
         self, transaction: Transaction
     ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None]]:
-        """Hold a transaction's snapshot for one request, and what notes its reads.
+        """Hold a transaction's snapshot for one request, and the read set that records its reads.
 
         Raises:
-            errors.Aborted: what is read has changed since the snapshot, and so has something that
-                was read before. The transaction has ended.
-            SnapshotMoved: the same, but what was read before still stands. The snapshot is a new
-            one.
+            errors.Aborted: What was read has changed since the snapshot, and so has something read
+                before. The transaction has ended.
+            SnapshotMoved: What was read has changed since the snapshot, but everything read before
+                is unchanged. The transaction has a new snapshot.
         """
         if self._locks is None or transaction.is_read_only:
             reads = None if transaction.is_read_only else transaction.reads
@@ -238,14 +244,14 @@ class Transactions:
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
         """Give a transaction the latest snapshot, unless something that it has read has changed.
 
-        Without this a read of what many change would end almost every transaction that reads it
-        late: it waits for its turn, and what it waits for is newer than its first read.
+        Without this, a late read of a busy entity would abort almost every transaction: the
+        transaction waits for its turn, and what it waits for is newer than its first read.
         """
         new = self._storage.begin_snapshot()
-        is_standing = _is_unchanged(transaction.reads, old.version, new)
+        is_unchanged = _is_unchanged(transaction.reads, old.version, new)
         transaction.snapshot = new
         self._storage.end_snapshot(old)
-        if not is_standing:
+        if not is_unchanged:
             self.end(transaction, Outcome.ABORTED)
             raise errors.Aborted(lock_manager.CONTENTION)
 
@@ -255,12 +261,12 @@ class Transactions:
         check: Callable[[], _Checked],
         apply: Callable[[row_writer.Writer, _Checked], _Answer],
     ) -> _Answer:
-        """Change the file: apply what was checked, of a transaction if what it read still stands.
+        """Apply a checked change to the file, in a transaction only if its reads are unchanged.
 
-        With locks both may be called again after a wait, `check` first.
+        With locks, `check` and `apply` may be called again, in that order, after a wait.
 
         Raises:
-            errors.Aborted: what was read has changed, or others hold locks for too long.
+            errors.Aborted: What was read has changed, or others hold locks for too long.
         """
         if self._locks is not None:
             return self._write_locked(self._locks, transaction, check, apply)
@@ -302,7 +308,7 @@ class Transactions:
     def _writer(
         self, held: lock_manager.LockManager, transaction: Transaction | None
     ) -> tuple[lock_manager.Party, float]:
-        """Return who writes, and until when it may wait."""
+        """Return the party that writes, and until when it may wait."""
         if transaction is not None:
             return transaction.party, held.time_after(lock_manager.COMMIT_WAIT)
         now = self._clock()
@@ -310,7 +316,7 @@ class Transactions:
         return party, held.time_after(lock_manager.WRITE_WAIT)
 
     def end(self, transaction: Transaction, outcome: Outcome) -> None:
-        """End a transaction, once, and release its snapshot. The caller holds its lock."""
+        """End a transaction once and release its snapshot. The caller must hold its lock."""
         with self._lock:
             if self._open.pop(transaction.name, None) is None:
                 return
@@ -329,7 +335,7 @@ class Transactions:
             transaction.snapshot = None
 
     def roll_back(self, name: bytes, scope: tuple[str, str]) -> None:
-        """End a transaction without a write. One that was aborted may be rolled back too."""
+        """End a transaction without a write. An aborted one may be rolled back too."""
         ended = self._ended.get(name)
         if ended is not None and ended.outcome is Outcome.ABORTED:
             return
@@ -337,13 +343,13 @@ class Transactions:
             self.end(transaction, Outcome.ROLLED_BACK)
 
     def close(self) -> None:
-        """End all transactions and all waiting."""
+        """End all transactions and wake all waiters."""
         if self._locks is not None:
             self._locks.close()
         self.end_all()
 
     def end_all(self) -> None:
-        """End all transactions; others may begin."""
+        """End all transactions; new ones may begin."""
         for transaction in list(self._open.values()):
             with transaction.lock:
                 self.end(transaction, Outcome.ROLLED_BACK)
@@ -367,10 +373,10 @@ class Transactions:
 
 
 def validate(transaction: Transaction, writer: row_writer.Writer) -> None:
-    """Check inside the write transaction that nothing a transaction read has changed.
+    """Check inside the write transaction that nothing a transaction has read has changed.
 
     Raises:
-        errors.Aborted: something has.
+        errors.Aborted: Something has changed.
     """
     if transaction.snapshot is None:
         return
@@ -380,7 +386,7 @@ def validate(transaction: Transaction, writer: row_writer.Writer) -> None:
 
 @contextlib.contextmanager
 def _held(lock: threading.RLock) -> Iterator[None]:
-    """Hold a lock that another request of the same transaction may hold for as long as it waits."""
+    """Hold a transaction's lock; another of its requests may hold it during a long wait."""
     if not lock.acquire(blocking=False):
         with thread_pool.waiting():
             lock.acquire()

@@ -1,10 +1,10 @@
-"""Preconditions: the state that a mutation expects the stored entity to be in.
+"""Preconditions: the state that a mutation expects of the stored entity.
 
-Owns `base_version`, `update_time` and what a conflict leads to. Pure.
+Owns `base_version`, `update_time` and how a conflict is resolved. Pure.
 
-Version 0 means that there is no entity. A version that the stored entity has not reached yet cannot
-be a conflict: it is refused. Which operation may meet a stored or a missing entity at all (insert,
-update) is not decided here, and comes first.
+Version 0 means that the entity does not exist. A base version higher than the stored one is not a
+conflict but an invalid request. Whether an operation (insert, update) accepts an existing or a
+missing entity is checked elsewhere, before this.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Precondition(NamedTuple):
     must_hold: bool
 
     def is_met(self, version: int, described: str) -> bool:
-        """Tell whether a stored entity's version, 0 for a missing one, is the expected one.
+        """Tell whether a stored entity's version (0 if missing) is the expected one.
 
-        A version is the microseconds of the update time. `described` names the entity.
+        A version is the update time in microseconds. `described` names the entity.
 
         Raises:
-            errors.FailedPrecondition: it is not, and the mutation says that the commit then fails.
-            errors.InvalidArgument: the entity exists and has never had so high a version.
+            errors.FailedPrecondition: It is not, and the mutation asks for the commit to fail then.
+            errors.InvalidArgument: The entity exists and has never had such a high version.
         """
         if self.base_version is not None and 0 < version < self.base_version:
             raise errors.InvalidArgument(
@@ -53,10 +53,10 @@ class Precondition(NamedTuple):
 
 
 def of(mutation: protobufs.Mutation, *, is_insert: bool) -> Precondition | None:
-    """Return what a mutation expects. `is_insert`: the operation wants no entity to be there.
+    """Return what a mutation expects. `is_insert`: the operation requires that no entity exists.
 
     Raises:
-        errors.InvalidArgument: it expects what can never be.
+        errors.InvalidArgument: The expectation can never be met.
     """
     strategy = mutation.conflict_resolution_strategy
     kind = mutation.WhichOneof("conflict_detection_strategy")
@@ -72,7 +72,7 @@ def of(mutation: protobufs.Mutation, *, is_insert: bool) -> Precondition | None:
     if kind == "update_time":
         return Precondition(None, _update_time(mutation, is_insert=is_insert), must_hold)
     if mutation.base_version < 0:
-        raise errors.InvalidArgument("A base version is negative.")
+        raise errors.InvalidArgument("A base version must not be negative.")
     if is_insert and mutation.base_version:
         raise errors.InvalidArgument(
             "Cannot insert an entity with a base version greater than zero"
@@ -86,5 +86,5 @@ def _update_time(mutation: protobufs.Mutation, *, is_insert: bool) -> int:
     given = mutation.update_time
     nanos = given.seconds * _MAX_NANOS + given.nanos
     if nanos <= 0 or not 0 <= given.nanos < _MAX_NANOS:
-        raise errors.InvalidArgument("An update time is no time after 1970.")
+        raise errors.InvalidArgument("An update time must be later than 1970-01-01.")
     return nanos

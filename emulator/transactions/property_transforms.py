@@ -1,9 +1,9 @@
-"""Property transforms: changes that the server computes from what a property holds.
+"""Property transforms: changes that the server computes from a property's stored value.
 
-Owns their checks and their arithmetic. Pure: the time of the request is given.
+Owns their checks and their arithmetic. Pure: the caller passes the time of the request.
 
-Numbers that are equal are one value, whether integer or double (3 and 3.0, 0.0 and -0.0); NaN
-equals NaN. A computed value keeps the property's `exclude_from_indexes`; its `meaning` is dropped.
+Equal numbers are one value, whether integer or double (3 and 3.0, 0.0 and -0.0); NaN equals NaN. A
+computed value keeps the property's `exclude_from_indexes` and loses its `meaning`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NAN = "NaN"
 
 
 class Transform(NamedTuple):
-    """One checked transform. The operand is a number or an array; none for the server's time."""
+    """One checked transform. The operand is a number or an array; empty for the server's time."""
 
     path: property_paths.Path
     kind: str
@@ -36,7 +36,7 @@ def check(
     """Check the transforms of one mutation.
 
     Raises:
-        errors.InvalidArgument: one has no path, no type or an operand that does not fit.
+        errors.InvalidArgument: One has no path, no type or an operand of the wrong type.
     """
     return tuple(_check(each, default) for each in given)
 
@@ -66,10 +66,10 @@ def _check(given: protobufs.PropertyTransform, default: keys.Partition) -> Trans
 def apply(
     entity: protobufs.Entity, transforms: Sequence[Transform], *, now: int
 ) -> list[protobufs.Value]:
-    """Change an entity, one transform after the other, and return the result of each.
+    """Apply transforms to an entity in order, and return the result of each.
 
-    `now` is the time of the request in microseconds. The result is the new value, and null for
-    those that change arrays.
+    `now` is the time of the request in microseconds. The result is the new value, or null for
+    transforms that change arrays.
     """
     return [_apply(entity, each, now) for each in transforms]
 
@@ -86,14 +86,14 @@ def _apply(entity: protobufs.Entity, transform: Transform, now: int) -> protobuf
         is_excluded = (new if current is None else current).exclude_from_indexes
         stored = holder.properties[name]
         stored.CopyFrom(new)
-        # An array has no setting of its own: its elements have.
+        # exclude_from_indexes is set on an array's elements, not on the array.
         if new.WhichOneof("value_type") != "array_value":
             stored.exclude_from_indexes = is_excluded
     return _result(holder.properties[name])
 
 
 def _holder(entity: protobufs.Entity, path: property_paths.Path) -> protobufs.Entity:
-    """Return the entity that holds a path's last property; what is in the way becomes one."""
+    """Return the entity that holds a path's last property, creating entities on the way."""
     for name in path[:-1]:
         value = entity.properties[name]
         if value.WhichOneof("value_type") != "entity_value":
@@ -125,7 +125,7 @@ def _increment(current: protobufs.Value | None, operand: protobufs.Value) -> pro
     if isinstance(left, int) and isinstance(right, int):
         return protobufs.Value(integer_value=min(max(left + right, _MIN_INTEGER), _MAX_INTEGER))
     total = float(left) + float(right)
-    # The sign of a NaN that the processor makes is its own affair: here there is one NaN.
+    # The sign of a NaN depends on the processor, so return one fixed NaN.
     return protobufs.Value(double_value=math.nan if math.isnan(total) else total)
 
 
@@ -142,7 +142,7 @@ def _extreme(
     operand: protobufs.Value,
     is_further: Callable[[float, float], bool],
 ) -> protobufs.Value:
-    """Return the one further out; the current one if they are equal. NaN beats all."""
+    """Return the value further out; the current one if they are equal. NaN beats all."""
     left, right = _number(current), _number(operand)
     if current is None or left is None or right is None:
         return operand
@@ -173,7 +173,7 @@ def _remove(current: protobufs.Value | None, operand: protobufs.Value) -> protob
 
 
 def _array(current: protobufs.Value | None) -> protobufs.Value:
-    """Return a copy of an array, an empty one in place of anything else."""
+    """Return a copy of an array, or an empty array in place of any other value."""
     array = protobufs.Value()
     if current is not None and current.WhichOneof("value_type") == "array_value":
         array.CopyFrom(current)
@@ -199,7 +199,7 @@ def _number(value: protobufs.Value | None) -> float | None:
 
 
 def _identity(value: protobufs.Value) -> Hashable:
-    """Return what two values share if and only if they are equal; settings do not count."""
+    """Return a key that is the same for equal values only; a value's settings do not count."""
     number = _number(value)
     if number is not None:
         # Python compares and hashes integers and doubles by their exact number.

@@ -1,17 +1,20 @@
-"""Shared lock files: the processes that share one data file, and the locks that each of them holds.
+"""Shared lock files: how processes on one data file see each other's locks.
 
 Owns the folder of locks beside the data file:
 
-    gate            held (flock) by the process whose turn it is; holds how often one has joined
+    gate            held (flock) by the process whose turn it is; counts how often one has joined
     <pid>-<random>  one process's own file, held (flock) for as long as the process lives:
-                    8 bytes that change when the file is written anew, then one event (`lock_table`)
-                    to the line, as JSON
+                    8 bytes that change when the file is rewritten, then one event (`lock_table`)
+                    per line, as JSON
 
-What must stay true: a process writes its own file only, and reads and writes only in its turn. The
-kernel lets go of a process's file when the process ends, however it ends and whatever container it
-ran in; that ends its locks at once, which a process id and a start time could not tell across pid
-namespaces. Nothing here is worth keeping: after a crash of the machine the files are held by nobody
-and are removed, so nothing is ever synced.
+Invariants:
+
+1. A process writes only its own file, and reads and writes only in its turn.
+2. The kernel releases a process's file when the process ends, for any reason and in any container,
+   and that ends its locks at once. A process id and a start time could not tell this across pid
+   namespaces.
+3. Nothing here needs to survive a crash: after one, no process holds the files and they are
+   removed. So nothing is ever synced.
 """
 
 from __future__ import annotations
@@ -31,8 +34,8 @@ from emulator.transactions import lock_table
 
 _COUNTER = 8  # bytes
 _CHUNK = 1 << 20
-_MAX_BYTES = 1 << 18  # a longer file is written anew, with what still holds
-# ... and so is one that began longer ago: what was locked may be of somebody who is erased since.
+_MAX_BYTES = 1 << 18  # a longer file is rewritten with only the current holders
+# An older file is rewritten too, because it may contain keys of erased personal data.
 _SECONDS = 60
 
 
@@ -47,7 +50,6 @@ class Peer:
         self._read = 0
 
     def is_alive(self) -> bool:
-        """Tell whether the process still lives."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -56,14 +58,14 @@ class Peer:
         return False
 
     def catch_up(self) -> bool:
-        """Follow what the process has written since. Tell whether there was anything."""
+        """Apply what the process has written since the last call; tell if there was any."""
         counter = os.pread(self._file, _COUNTER, 0)
         if counter != self._counter:
             self._counter, self._read, self.table = counter, _COUNTER, lock_table.LockTable()
         news = b""
         while chunk := os.pread(self._file, _CHUNK, self._read + len(news)):
             news += chunk
-        # A process that was killed while it wrote leaves half a line.
+        # A process killed while writing leaves half a line.
         news = news[: news.rfind(b"\n") + 1]
         self._read += len(news)
         for line in news.splitlines():
@@ -71,11 +73,10 @@ class Peer:
         return bool(news)
 
     def close(self) -> None:
-        """Forget the process."""
         os.close(self._file)
 
     def remove(self) -> None:
-        """Remove what a process has left behind."""
+        """Remove the file that a dead process has left behind."""
         self.close()
         self._path.unlink(missing_ok=True)
 
@@ -98,10 +99,10 @@ class Peers:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[bool]:
-        """Keep the other processes out. Yields whether anything is new of them.
+        """Exclude the other processes; yield whether they have written anything new.
 
         Raises:
-            errors.Unavailable: the folder cannot be used.
+            errors.Unavailable: The folder cannot be used.
         """
         with _says_unavailable():
             gate = self._join() if self._gate is None else self._gate
@@ -114,7 +115,7 @@ class Peers:
             fcntl.flock(gate, fcntl.LOCK_UN)
 
     def tell(self, *events: lock_table.Event) -> None:
-        """Apply events to this process's table, and tell the others."""
+        """Apply events to this process's table, and publish them to the other processes."""
         for event in events:
             self.table.apply(event)
         with _says_unavailable():
@@ -134,7 +135,7 @@ class Peers:
         return found
 
     def drop_dead(self, names: set[str]) -> bool:
-        """Forget the processes of these holders if they are gone. Tell whether any was."""
+        """Forget the processes of these holders that have died; tell whether there was one."""
         return self._drop(
             file
             for file, other in self._others.items()
@@ -142,7 +143,7 @@ class Peers:
         )
 
     def leave(self) -> None:
-        """End this process's locks and close its files."""
+        """Release this process's locks and close its files."""
         if self._gate is None:
             return
         self._path.unlink(missing_ok=True)
@@ -150,7 +151,7 @@ class Peers:
         self.table = lock_table.LockTable()
 
     def close(self) -> None:
-        """Close the files without a word to the others: in a forked child they are the parent's."""
+        """Close the files and publish nothing: in a forked child they belong to the parent."""
         if self._gate is None:
             return
         for file in (self._gate, self._own):
@@ -164,10 +165,10 @@ class Peers:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         gate = os.open(self.folder / "gate", flags, file_permissions.FILE)
         try:
-            # A command of root's shares the file with the service, which is another user.
+            # A command that root runs shares the file with the service, which is another user.
             file_permissions.give_to_owner(gate, self.folder)
             self._path = self.folder / f"{os.getpid()}-{os.urandom(8).hex()}"
-            # Nobody else may meet the file before it is held.
+            # No other process may see the file before this one holds it.
             fcntl.flock(gate, fcntl.LOCK_EX)
             self._own = os.open(self._path, flags | os.O_EXCL, file_permissions.FILE)
             file_permissions.give_to_owner(self._own, self.folder)
@@ -234,4 +235,4 @@ def _says_unavailable() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise errors.Unavailable(f"The locks cannot be kept: {error}") from error
+        raise errors.Unavailable(f"The lock files cannot be used: {error}") from error

@@ -212,7 +212,7 @@ def test_malformed_aggregations_are_refused(service: service_calls.Service) -> N
         "not supported for the property: __key__": [over("__key__", "avg")],
         "empty string": [over("")],
         "no operator": [{"alias": "x"}],
-        "up_to is negative": [{"count": {"up_to": {"value": -1}}}],
+        "up_to must not be negative": [{"count": {"up_to": {"value": -1}}}],
         "reserved": [{"count": {}, "alias": "__x__"}],
         "1 to 1500 bytes": [{"count": {}, "alias": "x" * 1501}],
     }

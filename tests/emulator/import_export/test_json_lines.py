@@ -240,13 +240,19 @@ def test_the_verbs_move_everything_from_one_file_to_another(
     ("arguments", "text"),
     [
         (["export", "--data", "{}/none"], "There is no data file {}/none."),
-        (["export", "--data", "{}/data", "{}/lines"], "{}/lines exists already."),
-        (["export", "--data", "{}/data", "{}/none/lines"], "There is no folder for {}/none/lines."),
-        (["backup", "--data", "{}/data", "{}/none/copy"], "There is no folder for {}/none/copy."),
+        (["export", "--data", "{}/data", "{}/lines"], "{}/lines already exists."),
+        (
+            ["export", "--data", "{}/data", "{}/none/lines"],
+            "The folder of {}/none/lines does not exist.",
+        ),
+        (
+            ["backup", "--data", "{}/data", "{}/none/copy"],
+            "The folder of {}/none/copy does not exist.",
+        ),
         (["import", "--data", "{}/data", "{}/none"], "{}/none: No such file or directory"),
         (["import", "--data", "{}/data", "{}/lines"], "{}/lines:1: The line is no entity"),
         (["backup", "--data", "{}/none", "{}/copy"], "no data file {}/none"),
-        (["restore", "--data", "{}/data", "{}/data"], "{}/data exists already."),
+        (["restore", "--data", "{}/data", "{}/data"], "{}/data already exists."),
         (["check", "--data", "{}/lines"], "{}/lines"),
     ],
 )

@@ -293,7 +293,7 @@ def test_a_file_that_lost_its_state_is_refused(tmp_path: Path) -> None:
     inprocess.open_engine(file).close()
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("DELETE FROM store")
-    with pytest.raises(errors.Damaged, match="lost its state"):
+    with pytest.raises(errors.Damaged, match="'store' is empty"):
         inprocess.open_engine(file)
 
 

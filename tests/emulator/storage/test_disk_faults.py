@@ -139,12 +139,12 @@ def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(
     engine = inprocess.open_engine(filled)
     with engine:
         service = make_service(inprocess.Channel(engine))
-        with assert_refused("FAILED_PRECONDITION", "not as it was written"):
+        with assert_refused("FAILED_PRECONDITION", "does not match its checksum"):
             service.get(service.key("T", 7))
-        with assert_refused("FAILED_PRECONDITION", "not as it was written"):
+        with assert_refused("FAILED_PRECONDITION", "does not match its checksum"):
             service.put(service.key("T", 7), a=1)
         for query in (service.query("T", ("a", "=", 7)), service.query(None)):
-            with assert_refused("FAILED_PRECONDITION", "not as it was written"):
+            with assert_refused("FAILED_PRECONDITION", "does not match its checksum"):
                 service.results(query)
         assert service.get(service.key("T", 8)) == {"a": 8}
 

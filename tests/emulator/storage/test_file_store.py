@@ -148,7 +148,7 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_connection: sqlite3.Connection, _key: bytes) -> None:
-        raise errors.Damaged("not as it was written")
+        raise errors.Damaged("does not match its checksum")
 
     with inprocess.open_engine(tmp_path / "data") as engine:
         engine.storage.glance(b"a key")

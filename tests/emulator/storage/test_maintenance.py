@@ -335,15 +335,15 @@ def test_a_sound_file_has_no_problems_while_it_is_written_to(
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        ("UPDATE entities SET crc = crc + 1 WHERE id = 3", "entity 3 has another checksum"),
-        ("UPDATE entities SET meta = X'00' WHERE id = 3", "other times than its own"),
+        ("UPDATE entities SET crc = crc + 1 WHERE id = 3", "does not match its stored checksum"),
+        ("UPDATE entities SET meta = X'00' WHERE id = 3", "does not match its times"),
         ("UPDATE entities SET key = X'00010001000110' WHERE id = 3", "entity 3 "),
         ("UPDATE entities SET proto = X'ff' WHERE id = 3", "entity 3 cannot be read"),
         ("UPDATE entities SET version = version * 2 WHERE id = 3", "newer than the last commit"),
         ("DELETE FROM index_entries WHERE entity_id = 3 AND index_id = 2", "is missing"),
         ("UPDATE index_entries SET entity_id = 4 WHERE entity_id = 3", "is wrong"),
-        ("DELETE FROM entities WHERE id = 3", "belong to an entity"),
-        ("UPDATE history SET until = 0 WHERE id = 1", "revision 1 is of no time"),
+        ("DELETE FROM entities WHERE id = 3", "belong to an existing entity"),
+        ("UPDATE history SET until = 0 WHERE id = 1", "revision 1 has no valid period"),
         ("UPDATE history SET proto = X'ff' WHERE id = 1", "revision 1 cannot be read"),
     ],
 )
