@@ -1,15 +1,17 @@
 """The audit log: who decided what, when, and why.
 
-Owns the kind AuditEntry. An entry is written in the transaction of what it tells of, so there is
-one for every decision that was stored and none for any other. Its id is made once, before that
-transaction, so a body that runs again finds its own entry and knows that it is done (`is_done`).
+Owns the kind AuditEntry. An entry is written in the transaction of its decision, so every stored
+decision has one and no other has. The entry's id is made once, before that transaction, so a body
+that runs again finds its own entry and knows that it is done (`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
-                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (what stood
-                before a policy, a ban or a lock, as `policy_changes` puts it back)
+                verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the value
+                before a policy, a ban or a lock, as `policy_changes` restores it)
 
-What must stay true: an entry holds no text of a comment, no address and no network. `reason` is a
-moderator's own words, for moderators.
+Invariants:
+
+1. An entry contains no comment text, no address and no network. `reason` is written by a moderator
+   for moderators.
 """
 
 import dataclasses
@@ -23,12 +25,12 @@ from comments.store.models import comment_rows, moderation_rows
 
 _OWNER = "audit_log"
 LONGEST_REASON = 500
-MOST = 200  # entries of one page
+MOST = 200  # entries in one page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Act:
-    """What somebody is about to do. Make one for each decision: its id tells repeats apart."""
+    """A decision to be made. Create one for each decision: its id identifies repeats."""
 
     actor: records.Actor
     verb: str
@@ -38,10 +40,10 @@ class Act:
     )
 
     def __post_init__(self) -> None:
-        """Refuse a reason that is no short line.
+        """Check the reason.
 
         Raises:
-            errors.BadInput: naming it.
+            errors.BadInput: the reason is too long, or not one line of printable text.
         """
         if len(self.reason) > LONGEST_REASON:
             raise errors.BadInput("reason", f"longer than {LONGEST_REASON} characters")
@@ -50,14 +52,14 @@ class Act:
 
 
 def is_done(act: Act) -> bool:
-    """Whether an earlier run of the current transaction was applied after all."""
+    """Whether an earlier run of the current transaction was applied."""
     return reads.get(moderation_rows.audit_key(act.id)) is not None
 
 
 def noted(  # noqa: PLR0913 - an entry has as many parts
     act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> ownership.Writes:
-    """Note a decision, in its transaction."""
+    """Record a decision, in its transaction."""
     row = moderation_rows.AuditEntry(
         key=moderation_rows.audit_key(act.id),
         site=site,
@@ -75,7 +77,7 @@ def noted(  # noqa: PLR0913 - an entry has as many parts
 
 
 def entry(site: str, entry_id: str) -> records.Audit:
-    """One entry of a site's log.
+    """Read one entry of a site's log.
 
     Raises:
         errors.NotFound: the site's log has no such entry.
@@ -98,9 +100,10 @@ def log(
     after: records.Audit | None = None,
     limit: int = 50,
 ) -> list[records.Audit]:
-    """A site's newest entries, of one subject or of all: before a moment, or behind an entry.
+    """Read a site's newest entries, of one subject or of all, from `before` or `after` on.
 
-    Many entries may be of one moment, as those of a bulk are. `after` goes on among them, by id.
+    Many entries may have the same moment, such as those of a bulk decision. `after` continues among
+    them, by id.
 
     Raises:
         errors.BadInput: the limit is not from 1 to `MOST`.

@@ -1,13 +1,17 @@
-"""What changed in this process: threads and lists to fold, votes to count, events to deliver.
+"""The backlog of this process: threads and lists to compact, votes to count, events to deliver.
 
-Owns when a thread is due: `ERASE_AFTER` an edit or a retraction, else when `FOLD_ROWS` changes wait
-or the oldest is `FOLD_AFTER` seconds old. A list is due when a mark of it asks, a comment
-`COUNT_AFTER` its first vote that is not counted. Each waits once, however often it changed.
+Owns when a thread is due: `ERASE_AFTER` an edit or a retraction; otherwise when it has `FOLD_ROWS`
+pending changes, or when the oldest is `FOLD_AFTER` seconds old. A list is due when one of its marks
+asks for it; a comment `COUNT_AFTER` its first uncounted vote. Each is in the backlog once, however
+often it changes.
 
-What must stay true: nothing depends on this. What is not folded stands in the store, in the commit
-that changed it; what is lost here with a process is found again by a query (`scheduler`).
-A process without a worker keeps nothing, so nothing grows where nobody folds. On App Engine a queue
-takes the place of the backlog (`cloud_tasks`).
+Invariants:
+
+1. Nothing depends on the backlog. The commit of a change also stores that the change needs
+   compaction, counting or delivery, so what is lost with a process is found again by a query
+   (`scheduler`).
+2. A process without a worker keeps nothing here, so the backlog never grows without being worked
+   off. On App Engine a task queue takes its place (`cloud_tasks`).
 """
 
 import dataclasses
@@ -24,13 +28,14 @@ from comments.store import per_process
 Name = records.ThreadName | records.ListName | records.VotedComment
 TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
 TOLD_AT_ONCE = 200  # events
-MOST_EVENTS = 10_000  # that wait; what is beyond is found by a sweep
-FOLD_ROWS = 64  # changes; fewer cost more writes a change (test_compactor_costs.py)
-FOLD_AFTER = 900.0  # seconds; a row says itself by when (`fold_by`), so whoever looks knows it
-# Seconds: at once, but a burst of edits is one folding. With the grace, and the minute that cron
-# may take, an erased text leaves every stored form within minutes; the promise is an hour.
+MOST_EVENTS = 10_000  # in the backlog; a sweep finds the others
+FOLD_ROWS = 64  # changes; compacting fewer costs more writes per change (test_compactor_costs.py)
+FOLD_AFTER = 900.0  # seconds; each row stores its own deadline (`fold_by`) for other processes
+# Seconds: nearly at once, but one compaction for a burst of edits. Together with the grace period,
+# and the minute that cron may take, an erased text leaves every stored form within minutes; the
+# promise is an hour.
 ERASE_AFTER = 1.0
-COUNT_AFTER = 10.0  # seconds: votes on a comment change its row this often, at most
+COUNT_AFTER = 10.0  # seconds; votes change a comment's row at most this often
 
 
 @dataclasses.dataclass(slots=True)
@@ -40,7 +45,7 @@ class _Waiting:
 
 
 class Backlog:
-    """Names of threads and lists, and when each is due. Safe for many threads.
+    """Threads, lists and comments with work to do, and when each is due. Safe for many threads.
 
     Args:
         clock: seconds, monotonic.
@@ -58,12 +63,12 @@ class Backlog:
         return len(self._waiting)
 
     def open(self) -> None:
-        """Keep what is added from now on: somebody here will fold it."""
+        """Accept additions from now on: this process has a worker."""
         with self._changed:
             self._is_open = True
 
     def close(self) -> None:
-        """Forget everything and wake who waits."""
+        """Drop everything and wake up waiting threads."""
         with self._changed:
             self._is_open = False
             self._waiting.clear()
@@ -72,7 +77,7 @@ class Backlog:
             self._changed.notify_all()
 
     def add(self, name: Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Note changes of something that is to be folded `within` seconds at the latest."""
+        """Note changes of something that has to be processed within `within` seconds."""
         with self._changed:
             if not self._is_open:
                 return
@@ -84,7 +89,7 @@ class Backlog:
             self._changed.notify_all()
 
     def tell(self, event: str) -> None:
-        """Note an event that is to be delivered, with those that follow it in a moment."""
+        """Note an event to deliver, together with those that follow within `TELL_AFTER`."""
         with self._changed:
             if not self._is_open or len(self._events) >= MOST_EVENTS:
                 return
@@ -93,7 +98,7 @@ class Backlog:
             self._changed.notify_all()
 
     def take_events(self) -> list[str]:
-        """Take events to be delivered, if it is time, in the order they came; the rest is due."""
+        """Take events in the order they came, if delivery is due. The rest stays due."""
         with self._changed:
             if self.clock() < self._events_due:
                 return []
@@ -105,7 +110,7 @@ class Backlog:
             return events
 
     def take(self) -> list[Name]:
-        """Take what is due, those that wait longest first."""
+        """Take what is due, longest overdue first."""
         with self._changed:
             now = self.clock()
             due = [name for name, waiting in self._waiting.items() if waiting.due <= now]
@@ -116,12 +121,12 @@ class Backlog:
 
     @property
     def next_due(self) -> float:
-        """When something is due, by the clock; infinite where nothing waits."""
+        """Return when something is due, by the clock; infinite if there is nothing."""
         with self._changed:
             return min((self._events_due, *(each.due for each in self._waiting.values())))
 
     def wait(self, until: float) -> bool:
-        """Wait for something to be due, for `until` or for the end. False when that has come."""
+        """Wait until something is due, at most until `until`. False if the backlog is closed."""
         with self._changed:
             seconds = min(self.next_due, until) - self.clock()
             if self._is_open and seconds > 0:
@@ -130,17 +135,17 @@ class Backlog:
 
 
 class Notes(Protocol):
-    """What takes note of what changed: a `Backlog`, or whoever has others begin at once."""
+    """Accepts notes of changes: a `Backlog`, or a queue that has other processes do the work."""
 
     def tell(self, event: str, /) -> None:
-        """Note an event that is to be delivered."""
+        """Note an event to deliver."""
 
     def add(self, name: Name, /, *, changes: int = 1, within: float = math.inf) -> None:
-        """Note changes of something that is to be folded `within` seconds."""
+        """Note changes of something that has to be processed within `within` seconds."""
 
 
 BACKLOG = per_process.PerProcess(Backlog)
-# What takes the backlog's place in a process without a worker.
+# Replaces the backlog in a process without a worker.
 ELSEWHERE = per_process.PerProcess[Notes | None](lambda: None)
 
 
@@ -149,31 +154,31 @@ def _notes() -> Notes:
 
 
 def tell(event: str) -> None:
-    """Say that an event is committed. Call it after the commit; without an id nothing happened."""
+    """Report a committed event. Call it after the commit. An empty id is ignored."""
     if event:
         _notes().tell(event)
 
 
 def changed(name: records.ThreadName, *, changes: int = 1) -> None:
-    """Say that rows of a thread changed and readers gained something. Call it after the commit."""
+    """Report changed rows of a thread that took nothing from readers. Call it after the commit."""
     _notes().add(name, changes=changes)
 
 
 def erased(name: records.ThreadName) -> None:
-    """Say that a thread lost a text that its buckets may hold. Call it after the commit."""
+    """Report that a thread lost a text that its buckets may hold. Call it after the commit."""
     _notes().add(name, within=ERASE_AFTER)
 
 
 def voted(name: records.VotedComment) -> None:
-    """Say that votes on a comment wait to be counted. Call it after the commit."""
+    """Report that a comment has votes to count. Call it after the commit."""
     _notes().add(name, changes=0, within=COUNT_AFTER)
 
 
 def again(name: Name, *, within: float) -> None:
-    """Say that something could not be folded, and is to be tried again."""
+    """Report work that could not be done, for a retry."""
     _notes().add(name, changes=0, within=within)
 
 
 def asked(name: records.ListName) -> None:
-    """Say that a mark asks for its list to be folded. Call it after the commit."""
+    """Report that a mark asks for its list to be compacted. Call it after the commit."""
     _notes().add(name, within=0.0)

@@ -1,9 +1,13 @@
-"""Dead letters: what waits to be told, and what was given up, as an operator sees and settles it.
+"""Dead letters: undelivered events and messages as operators see, revive and drop them.
 
-Owns one view over events (`outbox`) and messages (`messages`): both have an id, wait since a
-moment, and end as *dead letters*, which are tried no more and are kept until somebody revives or
-drops them. A message's id begins with its event's. What must stay true: everything here is of
-bounded cost, however many wait; a letter that is not given up is left to delivery.
+Owns one view over events (`outbox`) and messages (`message_queue`). Both have an id, and both
+become *dead letters* when they are given up: these are not retried, and are kept until an operator
+revives or drops them. A message's id begins with its event's id.
+
+Invariants:
+
+1. Every operation has a bounded cost, however many letters there are.
+2. A letter that is not given up is left to delivery.
 """
 
 import functools
@@ -25,9 +29,9 @@ _Row = event_rows.Event | event_rows.Message
 
 
 class Waiting(NamedTuple):
-    """How many wait and were given up, each up to `MOST_COUNTED`; how old the oldest is, seconds.
+    """Numbers of pending and dead letters, each up to `MOST_COUNTED`; age of the oldest in seconds.
 
-    Those given up do not wait.
+    `events`, `messages` and `oldest` exclude dead letters.
     """
 
     events: int
@@ -37,7 +41,7 @@ class Waiting(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An event or a message. `left` is who has still to be told of it: handlers, or a queue."""
+    """An event or a message. `what` is an event's kind or a message's queue."""
 
     id: str
     what: str
@@ -49,14 +53,14 @@ class DeadLetter(NamedTuple):
 
 
 class DeadLetterPage(NamedTuple):
-    """Letters that were given up, by id; the next page begins after `after`, None at the end."""
+    """Dead letters by id. The next page begins after `after`; None at the end."""
 
     letters: tuple[DeadLetter, ...]
     after: str | None
 
 
 def waiting(now: datetime) -> Waiting:
-    """How much waits, and for how long: six reads of an index, each of a bounded length."""
+    """Count pending letters and their age: six reads of an index, each of a bounded length."""
     events, told = (_count(kind, "<") for kind in _KINDS)
     dead = sum(_count(kind, "=") for kind in _KINDS)
     since = [moment for kind in _KINDS if (moment := _oldest(kind)) is not None]
@@ -65,7 +69,7 @@ def waiting(now: datetime) -> Waiting:
 
 
 def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
-    """Letters that were given up, by id."""
+    """List dead letters by id."""
     ids = list(heapq.merge(*(_dead(kind, after, limit + 1) for kind in _KINDS)))
     shown = ids[:limit]
     letters = (_find(each) for each in shown)
@@ -74,10 +78,10 @@ def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
 
 
 def show(letter: str) -> DeadLetter:
-    """An event or a message, given up or not.
+    """Read an event or a message, dead or not.
 
     Raises:
-        errors.NotFound: there is none of this id: it was told, or dropped.
+        errors.NotFound: there is none with this id: it was delivered or dropped.
     """
     found = _find(letter)
     if found is None:
@@ -86,17 +90,17 @@ def show(letter: str) -> DeadLetter:
 
 
 def revive(letter: str, *, now: datetime) -> None:
-    """Have a letter tried again, from the start.
+    """Retry a dead letter, with all attempts again.
 
     Raises:
         errors.NotFound: see `show`.
-        errors.Conflict: it was not given up.
+        errors.Conflict: it is not dead.
     """
     _settle(letter, functools.partial(_revived, now=now))
 
 
 def drop(letter: str) -> None:
-    """Forget a letter: whoever was not told of it never will be.
+    """Discard a dead letter permanently: it is never delivered.
 
     Raises:
         errors.NotFound, errors.Conflict: see `revive`.
@@ -105,7 +109,7 @@ def drop(letter: str) -> None:
 
 
 def dead_ids() -> Iterator[str]:
-    """The ids of all that was given up, read as they are asked for."""
+    """Yield the ids of all dead letters, reading page by page."""
     after = ""
     while True:
         ids = list(heapq.merge(*(_dead(kind, after, PAGE) for kind in _KINDS)))[:PAGE]

@@ -1,29 +1,30 @@
-"""The dispatcher: every event reaches every handler at least once, under the same id.
+"""The dispatcher: takes every event to every handler at least once, under the same id.
 
-Owns what becomes of an event that fails. The handlers are wired in one place (`wiring`). There
-are two ways to handle an event:
+Owns what happens to an event that fails. The handlers are wired in one place (`wiring`). There are
+two kinds of handler:
 
-- `Exact` handlers only write to this store: what they write and that they are done with the event
-  is one commit, so they handle it exactly once however often it is delivered. All of them share
-  that commit, until one of them fails: then each is tried alone;
-- `Sending` handlers act outside. They are told first and it is noted after, so a crash in between
-  tells them again: they have to recognise the event's id. What they give back are events that
-  follow from this one, written by the commit that notes it. One with a `term` claims the event
-  first, so that two processes are not at it at once.
+- `Exact` handlers only write to this store. One commit stores their writes and notes that they are
+  done with the event, so they handle it exactly once however often it is delivered. All of them
+  share that commit until one of them fails; then each is tried alone.
+- `Sending` handlers act outside. They are called first and noted as done afterwards, so after a
+  crash in between they are called again: they have to recognize the event's id. They return events
+  that follow from this one, which the commit that notes them stores. A handler with a `term` claims
+  the event first, so two processes do not handle it at once.
 
-Each handler says which `kinds` of events are its own; nobody waits for it with others.
+Each handler names the `kinds` of events that it handles; other events do not wait for it.
 
-Whoever is told outside is better served by an exact handler that writes a message for each
-recipient (`messages`), which then have attempts, pauses and ends of their own (`message_sender`).
+To notify recipients outside, prefer an exact handler that writes a message for each recipient
+(`message_queue`): each message has its own attempts, pauses and end (`message_sender`).
 
-What must stay true: an event whose transaction did not commit is not there, so nobody is told of
-it; one is deleted only by the commit that notes the last handler as done. Which process delivers
-does not matter, nor whether two do at once, nor in which order.
+Invariants:
 
-What fails is tried again later, after pauses that double, and given up after
-`outbox.MOST_ATTEMPTS`: it stays in the store until somebody revives or drops it (`dead_letters`).
-One event that fails holds up no other, nor one handler another. While the store itself is busy
-nothing is counted as a failure.
+1. An event whose transaction did not commit does not exist, so no handler gets it.
+2. Only the commit that notes the last handler as done deletes an event.
+3. Which process delivers does not matter, nor do concurrent deliveries or their order.
+4. A failed event is retried after pauses that double, and is given up after `outbox.MOST_ATTEMPTS`.
+   It then stays in the store until an operator revives or drops it (`dead_letters`).
+5. A failing event delays no other event, and a failing handler no other handler.
+6. `Overloaded`, which says that the store is busy, never counts as a failure.
 """
 
 import dataclasses
@@ -43,15 +44,15 @@ from comments.store.models import event_rows
 _log = logging.getLogger("flatthread")
 
 AT_ONCE = 16  # events in one transaction
-# Rows of counters in one transaction. With a mark and messages of hooks and to advisers for each
-# event these are 500 writes at most, which every version of the service takes in one commit.
+# Rows of counters in one transaction. With a mark, webhook messages and classifier questions for
+# each event, a transaction has at most 500 writes, which every version of the service accepts.
 MOST_ROWS = outbox.MOST_ROWS
-SWEPT = 200  # events that one sweep looks for
+SWEPT = 200  # events that one sweep reads
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exact:
-    """Handles events by what it writes in the transaction that notes them as done."""
+    """Handles events by its writes in the transaction that notes them as done."""
 
     name: str
     writes: Callable[[Sequence[outbox.Event]], ownership.Writes]
@@ -60,10 +61,10 @@ class Exact:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sending:
-    """Handles one event outside of the store; idempotent by the event's id.
+    """Handles one event outside the store; idempotent by the event's id.
 
-    `send` gives back the events that follow (`outbox.follow`), if any. After the `term` of its
-    claim others may take an event, because whoever claimed it is gone.
+    `send` returns the events that follow (`outbox.follow`), if any. When the `term` of its claim is
+    over, other processes may take the event, because the claiming process has died.
     """
 
     name: str
@@ -74,7 +75,7 @@ class Sending:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """How many events were delivered to everybody, and how many have to be tried again."""
+    """How many events were delivered to every handler, and how many will be retried."""
 
     delivered: int
     failed: int
@@ -87,25 +88,25 @@ def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]
     """Deliver these events to every handler that is not done with them.
 
     Raises:
-        errors.Overloaded: the store is busy; what is not done is found by a sweep.
+        errors.Overloaded: the store is busy; a sweep finds the remaining events.
     """
     rounds = _Round(now, handlers)
-    # One that is named twice would be handled twice by one transaction.
+    # One transaction would handle an id that is given twice twice.
     return rounds.deliver(list(dict.fromkeys(events)))
 
 
 def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
-    """The events that nobody delivered in time, those that wait longest first."""
+    """Return the ids of events that were not delivered in time, longest overdue first."""
     return outbox.due(now, limit)
 
 
 def sweep(*, now: datetime, handlers: Sequence[Handler]) -> Done:
-    """Deliver events that nobody delivered in time, a bounded number of them."""
+    """Deliver events that were not delivered in time, a bounded number of them."""
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
 def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> Done:
-    """The same where no process delivers its own events: those that nobody tried yet, too."""
+    """Deliver events that are due or untried, where no process delivers its own events."""
     return deliver(outbox.fresh(now, SWEPT), now=now, handlers=handlers)
 
 
@@ -141,7 +142,7 @@ class _Round:
                 done = self._write_part(handlers, part)
             except errors.Overloaded:
                 raise
-            except Exception:  # noqa: BLE001 - which event, and whose fault, is found one by one
+            except Exception:  # noqa: BLE001 - trying them one by one finds what failed
                 for event in part:
                     for handler in handlers:
                         self._guarded(functools.partial(self._write_part, [handler]), event)
@@ -149,17 +150,17 @@ class _Round:
             left = left[done:]
 
     def _guarded(self, step: Callable[[list[str]], int], event: str) -> None:
-        """Take a step with an event; if it fails, note that."""
+        """Run a step with an event; note a failure."""
         try:
             step([event])
         except errors.Overloaded:
             raise
-        except Exception as error:  # noqa: BLE001 - one event's trouble must not stop the others
-            _log.error("event %s failed, and is tried again", event, exc_info=error)
+        except Exception as error:  # noqa: BLE001 - one event's failure must not stop the others
+            _log.error("event %s failed and will be retried", event, exc_info=error)
             self._note_failure(event, error)
 
     def _write_part(self, handlers: Sequence[Exact], events: list[str]) -> int:
-        """Handle the first of the events, as many as one transaction holds; how many."""
+        """Handle as many of the first events as one transaction holds; return how many."""
         names = {handler.name for handler in handlers}
 
         def body() -> int:
@@ -199,10 +200,10 @@ class _Round:
         return len(events)
 
     def _is_ours(self, handler: Sending, events: list[str]) -> bool:
-        """Whether nobody else is at these events; from here on nobody is."""
+        """Claim these events for the handler's term; False if another process has claimed them."""
         if handler.term is None:
             return True
-        # Of the moment of the claim: events before these may have taken long.
+        # The time of the claim, not of the round's start: earlier events may have taken long.
         now = self._now + timedelta(seconds=time.monotonic() - self._started)
         claimed = now + handler.term
         tries = itertools.count()
@@ -222,14 +223,14 @@ class _Round:
         self, handler: Sending, events: list[str], following: Sequence[event_rows.Event]
     ) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
-        if rows:  # not so after our own commit, whose answer was lost
+        if rows:  # no rows after our own commit, whose answer was lost
             marks = outbox.mark(rows, {handler.name}, self._every)
             transactions.apply(marks, outbox.written(following))
 
     def _note_failure(self, event: str, error: Exception) -> None:
-        if event not in self._failed:  # however many handlers fail, it was one attempt
+        if event not in self._failed:  # one attempt, however many handlers fail
             self._failed.add(event)
-            reason = type(error).__name__  # its text may hold anything
+            reason = type(error).__name__  # the error's text may contain anything
             transactions.transaction(functools.partial(self._postpone, event, reason))
 
     def _postpone(self, event: str, reason: str) -> None:
@@ -237,4 +238,4 @@ class _Round:
         transactions.apply(*(outbox.postpone(row, reason, now=self._now) for row in rows))
         for row in rows:
             if outbox.is_given_up(row):
-                _log.error("event %s is given up after %d attempts", event, row.attempts)
+                _log.error("event %s was given up after %d attempts", event, row.attempts)

@@ -1,22 +1,27 @@
-"""The message queue: what is to be told to one recipient outside, each with attempts of its own.
+"""The message queue: messages to single recipients outside, each with its own attempts.
 
 Owns the kind Message. A handler of events writes one for each recipient, in the transaction that
-notes the event as done (`dispatcher`), so there is one for each committed event and recipient and
-none else. `message_sender` tells them.
+notes the event as done (`dispatcher`), so each committed event has exactly one message per
+recipient. `message_sender` sends them.
 
     Message   key: "{event id}/{channel}/{recipient}": the same however often it is written
-              queue: "{channel}/{recipient}"; messages of one queue go out one after the other
-              content: what the channel needs to make the message, JSON; nothing personal that
-              is not sealed
-              `at`, `due`, `since`, `waits`, `bucket_writer`, `reason` of the last failure
+              queue: "{channel}/{recipient}"; a queue's messages are sent one after the other
+              content: what the channel needs to make the message, JSON; personal data in it
+              is encrypted
+              `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
 
-`at` is when it happened; `since` is the same while the message waits, and `outbox.NEVER` when it
-was given up, as `due` is then.
+`at` is when the event happened. `since` equals `at` while the message is pending; when it is given
+up, `since` and `due` are `outbox.NEVER`.
 
-What must stay true: a message is deleted only when it was told, or nobody is there to be told.
-Who is to tell it *claims* it first, which makes it due again after `LEASE`: two who deliver at once
-tell it once, one who dies while he tells it leaves it to the next, who tells it under the same id.
-So it is told at least once, and twice only after a crash, or by clocks that differ by more.
+Invariants:
+
+1. A message is deleted only when it was delivered or its recipient no longer exists, or when an
+   operator drops it.
+2. A sender *claims* a message before it sends it, which makes the message due again after `LEASE`.
+   Two concurrent senders therefore send it once, and the message of a sender that died is sent
+   again, under the same id.
+3. A message is delivered at least once. It is delivered twice only after a crash, or if clocks
+   differ by more than the lease.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,11 +33,11 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import conversion, event_rows
 
 _OWNER = "message_queue"
-LEASE = timedelta(seconds=60)  # more than an attempt may take
+LEASE = timedelta(seconds=60)  # more than an attempt can take
 
 
 class Message(NamedTuple):
-    """Something to be told. `event` is the id that repeats have in common."""
+    """A message to be sent. `event` is the id that repeats share."""
 
     id: str
     event: str
@@ -43,14 +48,14 @@ class Message(NamedTuple):
 
 
 def queue(channel: str, recipient: str) -> str:
-    """The name of the queue of a recipient, all of it ASCII. Names of channels hold no "/"."""
+    """Return the name of a recipient's queue, all of it ASCII. Channel names contain no "/"."""
     return f"{channel}/{recipient}"
 
 
 def made(
     event: str, queues: Iterable[str], content: str, *, at: datetime
 ) -> tuple[event_rows.Message, ...]:
-    """The rows of an event's messages, one for each queue; `writes` stores them."""
+    """Make the rows of an event's messages, one for each queue; `writes` stores them."""
     return tuple(
         event_rows.Message(
             key=event_rows.message_key(f"{event}/{name}"),
@@ -70,7 +75,7 @@ def writes(rows: Iterable[event_rows.Message]) -> ownership.Writes:
 
 
 def queues(limit: int, *, after: str = "") -> list[str]:
-    """The queues in which a message waits, by name, a bounded number of them."""
+    """List the queues with pending messages by name, a bounded number of them."""
     query = reads.Query(
         "Message",
         where=(("waits", "=", True), ("queue", ">", after)),
@@ -83,7 +88,7 @@ def queues(limit: int, *, after: str = "") -> list[str]:
 
 
 def due(name: str, now: datetime, limit: int) -> list[str]:
-    """The ids of a queue's messages that are due, those that wait longest first."""
+    """List the ids of a queue's due messages, longest overdue first."""
     query = reads.Query(
         "Message",
         where=(("queue", "=", name), ("due", "<=", now)),
@@ -95,20 +100,20 @@ def due(name: str, now: datetime, limit: int) -> list[str]:
 
 
 def read(ids: Sequence[str]) -> list[event_rows.Message]:
-    """The rows of those messages that are there."""
+    """Read the rows of those messages that exist."""
     rows = reads.get_multi([event_rows.message_key(each) for each in ids])
     return [row for row in rows if row is not None]
 
 
 def record(row: event_rows.Message) -> Message:
-    """A stored message as channels see it."""
+    """Convert a stored message to what channels see of it."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
     return Message(name, event, row.queue, row.content, row.attempts, conversion.plain(row.at))
 
 
 def claim(message: str, *, now: datetime) -> Message | None:
-    """Take a message to tell it; None if somebody else did, or it is not there any more."""
+    """Claim a message for sending; None if it is claimed already or does not exist any more."""
 
     def body() -> Message | None:
         found = read([message])
@@ -124,13 +129,13 @@ def claim(message: str, *, now: datetime) -> Message | None:
 
 
 def finish(message: str) -> None:
-    """Forget a message: it was told, or there is nobody to be told."""
+    """Delete a message that was delivered, or whose recipient no longer exists."""
     key = event_rows.message_key(message)
     transactions.transaction(lambda: transactions.apply(ownership.Writes(_OWNER, delete=(key,))))
 
 
 def postpone(message: str, reason: str, *, now: datetime, pause: timedelta) -> None:
-    """Note that a message could not be told: later again, or never."""
+    """Note a failed attempt: retry after `pause`, or give up after the last attempt."""
 
     def body() -> None:
         for row in read([message]):
@@ -144,7 +149,7 @@ def postpone(message: str, reason: str, *, now: datetime, pause: timedelta) -> N
 
 
 def give_up(message: str, reason: str) -> None:
-    """Keep a message that is not to be told, until somebody revives or drops it."""
+    """Stop retrying a message; keep it until an operator revives or drops it."""
 
     def body() -> None:
         for row in read([message]):
@@ -156,7 +161,7 @@ def give_up(message: str, reason: str) -> None:
 
 
 def rewrite(message: str, content: str) -> None:
-    """Keep less in a message than it held, as what is not needed any more is not kept."""
+    """Replace a message's content, to remove what is not needed any more."""
 
     def body() -> None:
         for row in read([message]):
@@ -172,16 +177,16 @@ def _give_up(row: event_rows.Message) -> None:
 
 
 def is_given_up(row: event_rows.Message) -> bool:
-    """Whether a message is not tried any more."""
+    """Whether a message is not retried any more."""
     return not row.waits
 
 
 def revive(row: event_rows.Message, *, now: datetime) -> ownership.Writes:
-    """Try a message that was given up once more, from the start."""
+    """Retry a message that was given up, with all attempts again."""
     row.attempts, row.due, row.since, row.waits = 0, now, row.at, True
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def drop(row: event_rows.Message) -> ownership.Writes:
-    """Forget a message that was given up."""
+    """Delete a message that was given up."""
     return ownership.Writes(_OWNER, delete=(row.key,))

@@ -1,14 +1,14 @@
-"""The message sender: every message to its recipient, each queue at its own pace.
+"""The message sender: delivers every message to its recipient, each queue at its own pace.
 
-Owns what becomes of messages (`message_queue`) that wait: which queues are served, side by side,
-and what is done after each attempt. A *channel* knows the recipients of its queues, see `channels`.
+Owns the delivery of messages (`message_queue`): which queues are served concurrently, and what
+happens after each attempt. A *channel* finds the recipients of its queues, see `channels`.
 
-What must stay true:
+Invariants:
 
-- A recipient that is slow or dead holds up no other: queues are served by several threads, each for
-  `TURN` seconds and one attempt at most, and a queue is left after an attempt that failed.
-- Whatever fails leaves its message in the store: a round ends, however its recipients behave.
-- Nothing is counted as a failure of a recipient that is ours.
+1. A slow or dead recipient delays no other. Several threads serve the queues, each queue for at
+   most `TURN` seconds and one more attempt, and a thread leaves a queue after a failed attempt.
+2. After any failure the message stays in the store, and a round ends however its recipients behave.
+3. Our own errors never count against a recipient.
 """
 
 import dataclasses
@@ -31,23 +31,23 @@ _log = logging.getLogger("flatthread")
 OUTBOUND = per_process.PerProcess(safe_http.Client)  # for webhooks and identity providers
 SWEEP_EVERY = 30.0  # seconds between two rounds when nothing happens here
 THREADS = 8  # of one round; an attempt takes ten seconds at most
-TURN = 5.0  # seconds that a queue is served before others have their turn
-QUEUES = 200  # found at once
-_MESSAGES = 50  # of one queue, found at once
+TURN = 5.0  # seconds that a thread serves one queue before it turns to others
+QUEUES = 200  # read at once
+_MESSAGES = 50  # of one queue, read at once
 
 
 class Way(enum.Enum):
-    """Whether a recipient may be told now."""
+    """Whether messages can be sent to a recipient now."""
 
     OPEN = enum.auto()
     PAUSED = enum.auto()  # later
-    CLOSED = enum.auto()  # not until somebody opens it again
+    CLOSED = enum.auto()  # until its owner switches it on
     GONE = enum.auto()  # never
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipient:
-    """Whether a recipient may be told, why not, and how: `tell` makes one attempt."""
+    """Whether messages can be sent to a recipient, why not, and how: `tell` makes one attempt."""
 
     way: Way
     reason: str = ""
@@ -56,7 +56,7 @@ class Recipient:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """How many messages were told, and how many attempts failed."""
+    """How many messages were delivered, and how many attempts failed."""
 
     told: int = 0
     failed: int = 0
@@ -70,7 +70,7 @@ Reach = Callable[[], Mapping[str, Channel]]
 
 
 def channels() -> dict[str, Channel]:
-    """The channels by name: each finds a recipient of its queues."""
+    """Return the channels by name: each finds a recipient of its queues."""
     client = OUTBOUND.get()
     return {webhook_endpoints.CHANNEL: functools.partial(_hook, client)}
 
@@ -80,7 +80,7 @@ def _hook(client: safe_http.Client, recipient: str, now: datetime) -> Recipient:
     if hook is None:
         return Recipient(Way.GONE)
     if hook.off:
-        return Recipient(Way.CLOSED, f"the hook is off: {hook.off}")
+        return Recipient(Way.CLOSED, f"the webhook is disabled: {hook.off}")
     if hook.paused_until is not None and hook.paused_until > now:
         return Recipient(Way.PAUSED)
 
@@ -100,15 +100,15 @@ def serve(
     among: Mapping[str, Channel] | None = None,
     reach: Reach = channels,
 ) -> Done:
-    """Serve every queue in which messages are due, once; begin none after `within` seconds.
+    """Serve every queue with due messages once; start no attempt after `within` seconds.
 
-    `reach` finds the channels, unless they are known.
+    `reach` makes the channels, unless `among` gives them.
     """
     end = time.monotonic() + within
     done, after = Done(), ""
     while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
-        # Not before: whoever has nothing to tell need not load the certificates to tell it.
+        # Not earlier: a process without messages need not load the certificates.
         server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
             done = sum(pool.map(connection.carried(server.serve), names), done)
@@ -124,7 +124,7 @@ class _Server:
         self._end = end
 
     def serve(self, queue: str) -> Done:
-        """Tell what is due in a queue, until that fails or others have their turn."""
+        """Send a queue's due messages, until an attempt fails or the queue's turn is over."""
         done = Done()
         end = min(self._end, time.monotonic() + TURN)
         try:
@@ -138,12 +138,12 @@ class _Server:
                     done += step
                     if step.failed:
                         return done
-        except Exception as error:  # noqa: BLE001 - one queue's trouble must not stop the others
+        except Exception as error:  # noqa: BLE001 - one queue's failure must not stop the others
             _report(queue, error)
         return done
 
     def _step(self, queue: str, message: str) -> Done | None:
-        """Take a step with a message; None if its recipient is to be left alone."""
+        """Process one message; None if its recipient is paused."""
         now = self._now()
         name, _, address = queue.partition("/")
         recipient = self._channels[name](address, now)
@@ -167,8 +167,8 @@ class _Server:
         try:
             outcome = tell(message)
         except errors.Overloaded:
-            raise  # the store's fault: the message comes again when its lease is over
-        except Exception as error:  # noqa: BLE001 - it must not be tried for ever
+            raise  # the store's fault: the message is retried when its lease is over
+        except Exception as error:  # noqa: BLE001 - it must not be retried forever
             _report(message.id, error)
             outcome = outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
         if outcome.end is outcomes.End.DELIVERED:
@@ -185,13 +185,13 @@ class _Server:
 
 
 class Messenger:
-    """The thread of a process that sends: apart from upkeep's, because recipients may be slow.
+    """The sending thread of a process, separate from upkeep because recipients may be slow.
 
     Args:
-        store: where the messages are.
-        now: the time of day.
-        first: seconds until it looks for what others left, if nobody nudges it before.
-        reach: finds the channels.
+        store: holds the messages.
+        now: returns the time of day.
+        first: seconds until it looks for messages of other processes, if nobody nudges it before.
+        reach: makes the channels.
     """
 
     def __init__(
@@ -211,15 +211,15 @@ class Messenger:
         self._thread = threading.Thread(target=self._run, name="messenger", daemon=True)
 
     def start(self) -> None:
-        """Begin, in the process that is to do the work: a thread does not survive a fork."""
+        """Start the thread. Call it in the serving process: a thread does not survive a fork."""
         self._thread.start()
 
     def nudge(self) -> None:
-        """Say that there may be messages."""
+        """Wake the thread up: there may be messages."""
         self._there_is_more.set()
 
     def stop(self, seconds: float) -> bool:
-        """End after the attempts in hand; whether that was within the seconds."""
+        """Stop after the current attempts; return whether that took at most `seconds`."""
         self._is_open = False
         self.nudge()
         self._thread.join(seconds)
@@ -236,13 +236,13 @@ class Messenger:
     def _serve(self) -> None:
         try:
             while self._is_open and serve(self._now, reach=self._reach).told:
-                pass  # what is due meanwhile need not wait for the next sweep
-        except Exception as error:  # noqa: BLE001 - the next round is near
-            _report("what waits", error)
+                pass  # messages that became due meanwhile need not wait for the next sweep
+        except Exception as error:  # noqa: BLE001 - the next round follows soon
+            _report("pending messages", error)
 
 
 def _report(what: str, error: Exception) -> None:
     if isinstance(error, errors.Overloaded):
-        _log.warning("sending %s failed, and is tried again: %s", what, error)
+        _log.warning("sending %s failed and will be retried: %s", what, error)
     else:
-        _log.error("sending %s failed, and is tried again", what, exc_info=error)
+        _log.error("sending %s failed and will be retried", what, exc_info=error)

@@ -1,31 +1,31 @@
-"""The outbox: what happened to comments, for those who act on it afterwards.
+"""The outbox: events that say what happened to comments, for handlers to act on.
 
-Owns the kind Event. An event is written in the transaction of what it tells, so there is one for
-every change that was committed and none for any other. Its id is the comment's id and the revision
-the change brought it to: the same however often the transaction ran. A commit that changes many
-comments writes an event for as many as one commit can count (`parts`). `dispatcher` hands it to
-every handler and deletes it when the last one is done.
+Owns the kind Event. An event is written in the transaction of its change, so every committed change
+has one and no other has. Its id is the comment's id and the revision that the change brought it to,
+which is the same however often the transaction runs. A commit that changes many comments writes one
+event for as many as one commit can count (`parts`). The `dispatcher` passes an event to every
+handler, and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
-              `at`, `due`, `since`, `bucket_writer`, `reason` of the last failure,
-              `claimed` (until when somebody is at it), `detail`
+              `at`, `due`, `since`, `attempts`, `reason` of the last failure,
+              `claimed` (when the claim of the process that handles it ends), `detail`
 
-What follows from an event and takes longer than one delivery, such as mail to many, is an event
-too (`follow`). Its handler makes its id of the first one's; `detail` says what else it needs.
+Follow-up work that takes longer than one delivery, such as mail to many, is an event too
+(`follow`). Its handler derives its id from the first event's id; `detail` holds what else it needs.
 
-`at` is when it happened. `since` is the same while the event waits, and `NEVER` when it was given
-up, as `due` is then: both numbers of an operator, how many wait and how old the oldest is, and the
-list of what was given up are reads of that one index.
+`at` is when the change happened. `since` equals `at` while the event is pending; when it is given
+up, `since` and `due` are `NEVER`. One index therefore serves both numbers for operators (how many
+are pending, how old the oldest is) and the list of those given up.
 
-What an event holds of a person is the author's id in `changes`, which no reader ever gets, for as
-long as handlers need it: seconds, as a rule. It holds no text, no name, no website and no address,
-but, sealed, that of who sent a text which Akismet is asked about (`classifier_verdicts`). What
-messages are to say, they read from the comment when they are sent, and a comment taken back
-meanwhile says nothing.
+The only personal data in an event is the author's id in `changes`, which no reader ever gets. It is
+kept as long as handlers need it, usually seconds. An event contains no text, name, website or
+address, with one exception: the encrypted sender of a text about which Akismet is asked
+(`classifier_verdicts`). The texts of messages are read from the comment when they are sent, so a
+message about a comment that was retracted meanwhile contains nothing of it.
 
-`due` is for the sweep that finds events of processes that died: the process that wrote an event
-delivers it at once. Clocks that differ make a sweep late or early, and nothing wrong.
+`due` is for the sweep that finds events of processes that died; the process that wrote an event
+delivers it at once. Clocks that differ make a sweep early or late, and do no other harm.
 """
 
 import enum
@@ -43,12 +43,12 @@ from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
-SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it
-FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubled with each
+SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it to deliver it
+FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubles with each further one
 LONGEST_PAUSE = timedelta(hours=1)
-MOST_ROWS = 280  # of counters, that one event changes
-MOST_ATTEMPTS = 24  # most of a day; then somebody has to look
-_MAIL = "mail/"  # what ids of its events begin with; comments' ids hold no "/"
+MOST_ROWS = 280  # counter rows that one event changes
+MOST_ATTEMPTS = 24  # most of a day; then an operator has to decide
+_MAIL = "mail/"  # prefix of the ids of mail events; comment ids contain no "/"
 _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -61,27 +61,27 @@ class Kind(enum.StrEnum):
     RETRACTED = "retracted"
     IMPORTED = "imported"
     VOTED = "voted"
-    JUDGED = "judged"  # by a moderator, or by a rule
-    FILED = "filed"  # under other categories of their thread: nothing that readers see
-    FOLLOWED = "followed"  # somebody joined the list of a thread's followers, or left it
-    MAIL = "mail"  # follows from another event: some of the mail about it
+    JUDGED = "judged"  # by a moderator or a rule
+    FILED = "filed"  # under other categories of the thread; readers see no change
+    FOLLOWED = "followed"  # an address joined or left the list of a thread's followers
+    MAIL = "mail"  # follows from another event: part of the mail about it
 
 
-# What happens to comments. Handlers are told of these unless they say otherwise.
+# Changes of comments, which handlers get unless they name other kinds.
 OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.JUDGED, Kind.IMPORTED})
-# ... and whatever changes what is counted of them.
+# Also all other changes of what is counted of comments.
 COUNTED = OF_COMMENTS | {Kind.VOTED, Kind.FILED}
 
 
 class Followed(NamedTuple):
-    """A follower before and after; None where there was or is none."""
+    """A follower before and after; None where there was or is no follower."""
 
     old: Following | None
     new: Following | None
 
 
 class Event(NamedTuple):
-    """Something that happened, as handlers see it. `comment` is the id of the comment it is of."""
+    """What happened, as handlers see it. `comment` is the id of the comment."""
 
     id: str
     kind: Kind
@@ -92,27 +92,27 @@ class Event(NamedTuple):
 
     @property
     def comment(self) -> str:
-        """The id of the comment; of many that were imported at once, the first."""
+        """Return the id of the comment; of many that were imported at once, the first."""
         return self.id.partition(".")[0]
 
 
 def event_id(comment_id: str, revision: int) -> str:
-    """The id of the event that tells of a comment's change to a revision."""
+    """Return the id of the event of a comment's change to a revision."""
     return f"{comment_id}.{revision}"
 
 
 def filing_id(comment_id: str, times: int) -> str:
-    """The id of the event that tells of comments under other categories, of which this is first.
+    """Return the id of the event of comments that moved to other categories, by the first of them.
 
-    `times` is how often the categories of their thread were changed. No revision looks like it.
+    `times` is how often the thread's categories were changed. A revision never looks like it.
     """
     return f"{comment_id}.c{times}"
 
 
 def parts(changes: Sequence[Change]) -> Iterator[slice]:
-    """Which changes of one commit an event tells of, and which the next ones.
+    """Divide the changes of one commit into those of each event.
 
-    An event is counted by one commit, however many authors, days and categories it is of.
+    One commit can count an event, however many authors, days and categories it involves.
     """
     return counting.parts(changes, MOST_ROWS)
 
@@ -120,7 +120,7 @@ def parts(changes: Sequence[Change]) -> Iterator[slice]:
 def tell(
     kind: Kind, event: str, changes: Iterable[Change], *, now: datetime, detail: str = ""
 ) -> ownership.Writes:
-    """Write an event, in the transaction of what it tells."""
+    """Write an event, in the transaction of its change."""
     row = event_rows.Event(
         key=event_rows.event_key(event),
         kind=kind.value,
@@ -136,9 +136,10 @@ def tell(
 def followed(
     site: str, thread: str, token: str, change: Followed, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
-    """Tell that somebody follows a thread, or does no more; the event's id, and its row.
+    """Write the event that an address follows a thread or stopped; return its id and its row.
 
-    `thread` is a key name. `token` is the change's own, the same however often it is written.
+    `thread` is a key name. `token` identifies the change, and is the same however often it is
+    written.
     """
     event = f"{_prefix(thread)}{token}"
     detail = msgspec.json.encode((site, thread, *change)).decode()
@@ -147,7 +148,7 @@ def followed(
 
 
 def followings(thread: str) -> list[Event]:
-    """The events of a thread's followers that are not counted yet."""
+    """List a thread's follower events that are not counted yet."""
     first = _prefix(thread)
     keys = (
         ("__key__", ">", event_rows.event_key(first)),
@@ -159,7 +160,7 @@ def followings(thread: str) -> list[Event]:
 
 
 def following_of(event: Event) -> tuple[str, str, Followed]:
-    """What an event of followers says: the site, the thread's key name, and the change."""
+    """Decode a follower event: the site, the thread's key name, and the change."""
     site, thread, old, new = msgspec.json.decode(
         event.detail, type=tuple[str, str, Following | None, Following | None]
     )
@@ -171,24 +172,24 @@ def _prefix(thread: str) -> str:
 
 
 def is_event(name: str) -> bool:
-    """Whether an id is that of an event, by its form, and not that of a message."""
+    """Whether an id has the form of an event's id, and not of a message's."""
     return "/" not in name or name.startswith((_FOLLOWED, _MAIL))
 
 
 def mail_id(*parts: str) -> str:
-    """The id of an event of mail: the same for the same parts, and known as such by its form."""
+    """Return the id of a mail event. The same parts give the same id, and its form marks it."""
     return _MAIL + ".".join(part for part in parts if part)
 
 
 def is_of_mail(event: str) -> bool:
-    """Whether an id is that of an event of mail."""
+    """Whether an id is a mail event's."""
     return event.startswith(_MAIL)
 
 
 def follow(
     kind: Kind, event: str, detail: str, *, due: datetime, attempts: int = 0
 ) -> event_rows.Event:
-    """An event that follows from another one: for `written`, or for a handler to give back."""
+    """Make a follow-up event, for `written` or for a handler to return."""
     return event_rows.Event(
         key=event_rows.event_key(event),
         kind=kind.value,
@@ -202,12 +203,12 @@ def follow(
 
 
 def written(rows: Iterable[event_rows.Event]) -> ownership.Writes:
-    """Write events that follow, in the transaction of what they follow from."""
+    """Write follow-up events, in the transaction of what they follow from."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 
 def due(now: datetime, limit: int) -> list[str]:
-    """The ids of events that nobody delivered in time, those that wait longest first."""
+    """List the ids of events that were not delivered in time, longest overdue first."""
     query = reads.Query(
         "Event", where=(("due", "<=", now),), order=("due",), limit=limit, keys_only=True
     )
@@ -215,11 +216,11 @@ def due(now: datetime, limit: int) -> list[str]:
 
 
 def fresh(now: datetime, limit: int) -> list[str]:
-    """The ids of events that are due, or that nobody tried yet, where no process has its own."""
+    """List the ids of events that are due or untried, where no process delivers its own events."""
     query = reads.Query(
         "Event", where=(("due", "<=", now + SWEPT_AFTER),), order=("due",), limit=limit
     )
-    # What failed keeps its pause, however short that is.
+    # A failed event keeps its pause, however short that is.
     return [
         message.key.path[-1].name
         for message in reads.fetch(query)
@@ -229,13 +230,13 @@ def fresh(now: datetime, limit: int) -> list[str]:
 
 
 def read(events: Sequence[str]) -> list[event_rows.Event]:
-    """The rows of those events that are not done yet."""
+    """Read the rows of those events that are not done yet."""
     rows = reads.get_multi([event_rows.event_key(event) for event in events])
     return [row for row in rows if row is not None]
 
 
 def record(row: event_rows.Event) -> Event:
-    """A stored event as handlers see it."""
+    """Convert a stored event to what handlers see of it."""
     return Event(
         row.key.id(),
         Kind(row.kind),
@@ -247,7 +248,7 @@ def record(row: event_rows.Event) -> Event:
 
 
 def pending(handler: str) -> Iterator[Event]:
-    """Every event that a handler has not done yet, given up or not."""
+    """Yield every event that a handler has not done yet, given up or not."""
     query = reads.Query("Event", keys_only=True)
     events = [message.key.path[-1].name for message in reads.fetch(query)]
     return (record(row) for row in read(events) if handler not in row.done)
@@ -256,9 +257,9 @@ def pending(handler: str) -> Iterator[Event]:
 def mark(
     rows: Iterable[event_rows.Event], handlers: set[str], every: Callable[[Kind], set[str]]
 ) -> ownership.Writes:
-    """Note that handlers are done with events; delete those that every handler is done with.
+    """Note handlers as done with events; delete events that every handler is done with.
 
-    `every` names the handlers of events of a kind.
+    `every` returns the names of the handlers of a kind of events.
     """
     put: list[event_rows.Event] = []
     gone: list[ndb.Key] = []
@@ -273,26 +274,26 @@ def mark(
 
 
 def is_claimed(row: event_rows.Event, now: datetime) -> bool:
-    """Whether somebody is at an event."""
+    """Whether a process is handling an event."""
     claimed: datetime | None = row.claimed
     return claimed is not None and claimed > now
 
 
 def claim(row: event_rows.Event, *, until: datetime) -> ownership.Writes:
-    """Note that somebody is at an event, until a moment. Before it no sweep finds the event."""
+    """Claim an event until a moment. No sweep finds the event before it."""
     row.claimed = until
     row.due = max(row.due, until)
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def pause(attempts: int) -> timedelta:
-    """How long to wait after so many attempts that failed."""
+    """Return how long to wait after so many failed attempts."""
     doubled = min(max(0, attempts - 1), 20)
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
 
 def postpone(row: event_rows.Event, reason: str, *, now: datetime) -> ownership.Writes:
-    """Note that an event could not be delivered: later again, or never."""
+    """Note a failed delivery: retry later, or give up after the last attempt."""
     row.attempts += 1
     row.reason = reason
     row.due = now + pause(row.attempts)
@@ -303,16 +304,16 @@ def postpone(row: event_rows.Event, reason: str, *, now: datetime) -> ownership.
 
 
 def is_given_up(row: event_rows.Event) -> bool:
-    """Whether an event is not tried any more."""
+    """Whether an event is not retried any more."""
     return bool(row.since == NEVER)
 
 
 def revive(row: event_rows.Event, *, now: datetime) -> ownership.Writes:
-    """Try an event that was given up once more, from the start."""
+    """Retry an event that was given up, with all attempts again."""
     row.attempts, row.due, row.since = 0, now, conversion.plain_or_none(row.at) or now
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def drop(row: event_rows.Event) -> ownership.Writes:
-    """Forget an event that was given up: whoever has not handled it never will."""
+    """Delete an event that was given up: its remaining handlers never get it."""
     return ownership.Writes(_OWNER, delete=(row.key,))

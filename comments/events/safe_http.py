@@ -1,20 +1,22 @@
-"""The one way out: HTTP requests to addresses that people gave us.
+"""Safe HTTP: the only way to send requests to addresses that people entered.
 
-Owns the defence against being sent to our own network (SSRF). Every fetcher of such an address uses
-`Client`; nothing else in the backend opens a connection to one. What must stay true:
+Owns the defense against requests to our own network (SSRF). All requests to such addresses use
+`Client`; nothing else in the backend opens a connection to one.
 
-- A name is resolved once for a request. If any of its addresses is not a public one, the request is
-  refused; else the socket is opened to an address that was just checked, and to no other. A name
-  that changes its answer changes nothing. `Host`, SNI and the certificate go by the name.
-- Redirects are not followed: an answer of 3xx is the answer.
-- Whatever the peer does, a request ends: connecting and the whole of it have a time, the answer
-  has a size. A watchdog shuts the socket, because time-outs of single reads begin anew with every
-  byte of a slow peer.
-- Nothing of the environment (proxies, .netrc) has a say.
+Invariants:
 
-Why not a library: urllib3 can connect to an address and check the certificate by a name, but an
-answer that trickles is bounded by neither of its time-outs, and what it would add (pools, retries,
-redirects) has to be turned off. Standard library sockets under `http.client` are less.
+1. A name is resolved once per request. If any of its addresses is not public, the request is
+   refused. Otherwise the socket is opened to one of the checked addresses, and to no other, so a
+   name that changes its answer gains nothing. `Host`, SNI and the certificate use the name.
+2. Redirects are not followed: an answer of 3xx is returned as it is.
+3. A request ends whatever the peer does. Connecting and the whole request have a time limit, and
+   the answer has a size limit. A watchdog shuts the socket, because time-outs of single reads start
+   again with every byte of a slow peer.
+4. The environment (proxies, .netrc) has no influence.
+
+Why not a library: urllib3 can connect to an address and check the certificate by a name, but
+neither of its time-outs limits an answer that trickles, and the rest of it (pools, retries,
+redirects) would have to be turned off. Standard library sockets under `http.client` need less code.
 """
 
 import contextlib
@@ -37,17 +39,17 @@ from comments import errors
 
 PORTS = frozenset({443, 8443})
 _USUAL = {"https": 443, "http": 80}
-_LONGEST = 2_000  # characters of an address
+_LONGEST = 2_000  # characters of a URL
 _LONGEST_HOST = 253
 _PLAIN = re.compile(r"[!-~]+")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
-# A last label that parsers read as part of an IPv4 address in one of its spellings.
+# A last label that parsers read as part of an IPv4 address in one of its notations.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
 _MOST_ADDRESSES = 3  # of a name, tried one after the other
 
-# `is_global` is not enough: it takes multicast for global, and ranges that lead on to IPv4
-# addresses. Of IPv6 only what is handed out to the Internet is taken.
+# `is_global` is not enough: it includes multicast, and ranges that lead to IPv4 addresses. Of IPv6,
+# only the range that is allocated to the Internet is accepted.
 _V6_INTERNET = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC = tuple(
     map(
@@ -70,10 +72,10 @@ Resolve = Callable[[str], Sequence[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may take: seconds, and bytes of an answer's body.
+    """The limits of a request: seconds, and bytes of the answer's body.
 
-    `total` is from the question for the name's addresses to the end of the answer; `connect` is
-    what each step before the answer may take of it.
+    `total` is from the name's resolution to the end of the answer; `connect` limits each step
+    before the answer.
     """
 
     connect: float = 5.0
@@ -83,7 +85,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `body` is its beginning if `is_cut`: the limit was reached."""
+    """An answer. If `is_cut`, the body was longer than the limit and `body` is its beginning."""
 
     status: int
     headers: Mapping[str, str]
@@ -93,7 +95,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """An address that is well-formed: its name in ASCII, where to ask, and what for."""
+    """A well-formed URL: its host name in ASCII, its port and its path."""
 
     is_secure: bool
     host: str
@@ -102,13 +104,13 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The value of `Host`."""
+        """Return the value of `Host`."""
         usual = _USUAL["https" if self.is_secure else "http"]
         return self.host if self.port == usual else f"{self.host}:{self.port}"
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the Internet, and of nothing nearer."""
+    """Whether an address is on the public Internet."""
     if isinstance(address, ipaddress.IPv6Address) and address not in _V6_INTERNET:
         return False
     nearer = any(
@@ -118,20 +120,20 @@ def is_public(address: Address) -> bool:
 
 
 def resolve(host: str) -> list[str]:
-    """The addresses of a name, as the system finds them."""
+    """Resolve a name with the system's resolver."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Client:
-    """Sends requests to addresses that people gave.
+    """Sends requests to addresses that people entered.
 
     Args:
-        limits: of every request.
-        resolver: the addresses of a name.
-        context: whose certificates are believed.
-        loopback_ports: for tests only, and never from a setting: receivers at 127.0.0.1 that may be
-            reached, by http too.
+        limits: for every request.
+        resolver: returns the addresses of a name.
+        context: trusts the certificates.
+        loopback_ports: for tests only, and never from a setting: ports at 127.0.0.1 that may be
+            reached, also by http.
     """
 
     def __init__(
@@ -148,10 +150,10 @@ class Client:
         self._loopback = loopback_ports
 
     def check(self, url: str) -> Target:
-        """Read an address. Its name is not resolved: `send` does that, each time.
+        """Parse and check a URL, without resolving its name: `send` resolves it every time.
 
         Raises:
-            errors.UnsafeAddress: it is not https to a host name of the Internet at a usual port.
+            errors.UnsafeAddress: it is not https to a host name of the Internet at an allowed port.
         """
         if len(url) > _LONGEST or "\\" in url or not url.isprintable() or " " in url:
             raise errors.UnsafeAddress("is too long or holds blanks, backslashes or controls")
@@ -181,10 +183,10 @@ class Client:
         return Target(parts.scheme == "https", _host(host), port, path)
 
     def vet(self, url: str) -> Target:
-        """Read an address and see where its name leads just now, without going there.
+        """Check a URL, and resolve its name without connecting.
 
         Raises:
-            errors.UnsafeAddress: see `check`; or the name leads elsewhere than to the Internet.
+            errors.UnsafeAddress: see `check`; or an address of the name is not public.
             errors.Unreachable: the name has no address.
         """
         target = self.check(url)
@@ -194,11 +196,11 @@ class Client:
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a request and read the answer, whatever its status.
+        """Send a request and return the answer, whatever its status.
 
         Raises:
-            errors.UnsafeAddress: see `check`; or the name leads elsewhere than to the Internet.
-            errors.Unreachable: no answer came in time, or none that is HTTP.
+            errors.UnsafeAddress: see `check`; or an address of the name is not public.
+            errors.Unreachable: no answer came in time, or it was not HTTP.
         """
         end = time.monotonic() + self._limits.total
         target = self.check(url)
@@ -210,7 +212,7 @@ class Client:
             return _answer(response, self._limits.answer)
 
     def _addresses(self, target: Target) -> list[str]:
-        """Where a name leads, if all of that may be reached."""
+        """Resolve a name; raise unless all of its addresses may be reached."""
         try:
             patience = min(self._limits.connect, self._limits.total)
             found = _within(patience, lambda: self._resolver(target.host))
@@ -233,7 +235,7 @@ class Client:
     def _connected(
         self, target: Target, addresses: Sequence[str], end: float
     ) -> Iterator[http.client.HTTPConnection]:
-        """A connection to the first address that takes one; shut when the time is over."""
+        """Connect to the first address that accepts; shut the connection when time is up."""
         watched = _Watched(max(0.0, end - time.monotonic()))
         try:
             watched.watch(_opened(addresses, target.port, self._limits.connect, end))
@@ -243,7 +245,8 @@ class Client:
             connection.sock = watched.socket
             yield connection
             if watched.is_over:
-                raise TimeoutError  # what was cut by us looks like an end
+                # a connection that the watchdog cut looks like the end of an answer
+                raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
             late = " in time" if watched.is_over else ""
             raise errors.Unreachable(f"{target.host} did not answer{late}") from error
@@ -252,7 +255,7 @@ class Client:
 
 
 class _Watched:
-    """A socket that is shut when its time is over, whatever it is doing then."""
+    """A socket that is shut when its time is up, whatever it is doing."""
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False
@@ -270,18 +273,18 @@ class _Watched:
                 raise TimeoutError
 
     def secure(self, context: ssl.SSLContext, host: str) -> None:
-        """Speak TLS with a peer whose certificate is of this name."""
+        """Start TLS with a peer whose certificate is for this name."""
         plain = self.socket
         if plain is None:
             raise TimeoutError
-        # The handshake is apart, because wrapping takes the socket that is watched away.
+        # The handshake is separate, because wrapping detaches the watched socket.
         self.watch(context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False))
         secured = self.socket
         if isinstance(secured, ssl.SSLSocket):
             secured.do_handshake()
 
     def close(self) -> None:
-        """Be done."""
+        """Stop the watchdog and close the socket."""
         self._timer.cancel()
         if self.socket is not None:
             self.socket.close()
@@ -291,12 +294,13 @@ class _Watched:
             self.is_over = True
             if self.socket is not None:
                 with contextlib.suppress(OSError):
-                    # Not that of TLS, which would change what another thread reads from.
+                    # Not TLS's own shutdown, which would change the state that another thread reads
+                    # from.
                     socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
 
 def _host(host: str) -> str:
-    """A host name of the Internet, as it stands in certificates."""
+    """Return a host name of the Internet, in the form that certificates use."""
     problem = errors.UnsafeAddress("has no host name of the Internet")
     try:
         plain = host if host.isascii() else idna.encode(host, uts46=True).decode()
@@ -310,14 +314,14 @@ def _host(host: str) -> str:
 
 
 def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
-    """A socket to the first of these addresses that takes it, before the end."""
+    """Open a socket to the first of these addresses that accepts it before `end`."""
     failed: OSError | None = None
     for address in addresses[:_MOST_ADDRESSES]:
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         try:
-            # A literal: nothing is resolved here.
+            # The address is a literal: nothing is resolved here.
             return socket.create_connection((address, port), timeout=min(seconds, left))
         except OSError as error:
             failed = error
@@ -325,7 +329,7 @@ def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> 
 
 
 def _within(seconds: float, ask: Callable[[], T]) -> T:
-    """Ask, but wait so long only: the system's resolver has times of its own."""
+    """Call `ask`, but wait at most `seconds`: the system's resolver has its own time-outs."""
     asked: futures.Future[T] = futures.Future()
 
     def run() -> None:
@@ -334,7 +338,7 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             asked.set_exception(error)
 
-    # Not an executor, which would wait for it when the process ends.
+    # Not an executor: the process would wait for it at exit.
     threading.Thread(target=run, daemon=True).start()
     return asked.result(timeout=seconds)
 
@@ -347,6 +351,6 @@ def _answer(response: http.client.HTTPResponse, most: int) -> Answer:
             break
         body += chunk
     if whole is not None and len(body) < min(whole, most):
-        raise http.client.IncompleteRead(body)  # its connection was cut
+        raise http.client.IncompleteRead(body)  # the connection was cut
     headers = {name.lower(): value for name, value in response.getheaders()}
     return Answer(response.status, headers, body[:most], is_cut=len(body) > most)

@@ -1,21 +1,22 @@
-"""Webhook endpoints: where a site's owner wants to be told, and how each address is doing.
+"""Webhook endpoints: the addresses that a site's owner registered, and how each is doing.
 
 Owns the kind SiteHooks, one row for each site that has hooks:
 
     SiteHooks  key: the site's id
                hooks: JSON, a list of `Registered`
 
-One row, so that a transaction that makes messages of events reads one entity for a site, whatever
-hooks it has, and sees exactly those there are.
+All hooks of a site are in one row, so the transaction that makes messages of events reads one
+entity per site and sees exactly the current hooks.
 
-What must stay true:
+Invariants:
 
-- An address is checked when it is registered, and again at each attempt (`safe_http`).
-- A hook that fails is left alone for a while that doubles, or that it asked for. One that nothing
-  reached for `FAILING_FOR`, that answered 410, or that leads inside is switched *off* with a
-  reason, and gets no messages until its owner switches it on. What waited for it are dead letters.
-- Secrets leave this module in signatures, and once, when they are made.
-- Nobody is told of imports, nor of what readers do not see.
+1. An address is checked when it is registered, and again at each attempt (`safe_http`).
+2. A failing hook is paused for a time that doubles, or for as long as it asked for. A hook is
+   switched *off* with a reason if no delivery succeeded for `FAILING_FOR`, if it answered 410, or
+   if its address is not public. It gets no messages until its owner switches it on; its pending
+   messages become dead letters.
+3. Secrets leave this module only in signatures, and once when they are created.
+4. Imports, and changes that readers do not see, send no messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +32,7 @@ from comments.store.models import comment_rows, conversion, event_rows
 
 _OWNER = "webhook_endpoints"
 CHANNEL = "hook"
-MOST = 10  # of one site
+MOST = 10  # hooks per site
 FAILING_FOR = timedelta(days=3)
 _APPROVED = records.Status.APPROVED.value
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
@@ -40,7 +41,7 @@ _TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
 class Registered(msgspec.Struct, frozen=True):
     """A hook as stored. `off` says why it is switched off; empty while it is on.
 
-    `failures` and what follows are since something reached it last.
+    `failures` and the fields after it are since the last successful delivery.
     """
 
     id: str
@@ -56,24 +57,24 @@ class Registered(msgspec.Struct, frozen=True):
 
     @property
     def hook(self) -> webhooks.Hook:
-        """The address and the secrets that sign."""
+        """Return the address and the secrets that sign."""
         return webhooks.Hook(self.url, self.secrets)
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What a message of a hook holds. The comment's id is in the event's."""
+    """The content of a webhook message. The event's id contains the comment's id."""
 
     type: webhooks.Type
 
 
 def add(site: str, made: Registered, client: safe_http.Client) -> None:
-    """Register a hook whose id and secret are new.
+    """Register a hook with a new id and secret.
 
     Raises:
-        errors.UnsafeAddress: it is not https, or leads elsewhere than to the Internet.
+        errors.UnsafeAddress: its address is not https, or not public.
         errors.Unreachable: its host has no address.
         errors.NotFound: there is no such site.
-        errors.Conflict: it is registered, or the site has as many hooks as it may.
+        errors.Conflict: it is registered already, or the site has `MOST` hooks.
     """
     every(site)
     client.vet(made.url)
@@ -91,7 +92,7 @@ def add(site: str, made: Registered, client: safe_http.Client) -> None:
 
 
 def every(site: str) -> tuple[Registered, ...]:
-    """The hooks of a site, the oldest first.
+    """List the hooks of a site, oldest first.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -102,19 +103,19 @@ def every(site: str) -> tuple[Registered, ...]:
 
 
 def get(site: str, name: str) -> Registered:
-    """A hook of a site.
+    """Return a hook of a site.
 
     Raises:
-        errors.NotFound: there is none.
+        errors.NotFound: there is no such hook.
     """
     return _named(every(site), name)
 
 
 def remove(site: str, name: str) -> None:
-    """Forget a hook. What waits for it is not told any more.
+    """Delete a hook. Its pending messages are not sent any more.
 
     Raises:
-        errors.NotFound: there is none.
+        errors.NotFound: there is no such hook.
     """
     every(site)
     gone: list[Registered] = []
@@ -129,7 +130,7 @@ def remove(site: str, name: str) -> None:
 
 
 def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
-    """Sign with a new secret from now on; with the one before too, unless that leaked.
+    """Sign with a new secret from now on, and also with the previous one unless that leaked.
 
     Raises:
         errors.NotFound: there is no such hook.
@@ -145,7 +146,7 @@ def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
 
 
 def switch_on(site: str, name: str) -> None:
-    """Tell a hook again, as if it had never failed.
+    """Switch a hook on again, as if it had never failed.
 
     Raises:
         errors.NotFound: there is no such hook.
@@ -154,7 +155,7 @@ def switch_on(site: str, name: str) -> None:
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """The messages of events, for every hook that wants them, in the transaction of their mark."""
+    """Make messages of events for every hook that wants them, in the transaction of their mark."""
     told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
     sites = list(dict.fromkeys(_site(event) for event, _ in told))
     hooks = dict(zip(sites, _read(sites), strict=True))
@@ -170,12 +171,11 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def queue(site: str, name: str) -> str:
-    """The queue of a hook."""
     return message_queue.queue(CHANNEL, f"{site}/{name}")
 
 
 def find(recipient: str) -> Registered | None:
-    """The hook of a queue; None if it was removed."""
+    """Return the hook of a queue; None if it was removed."""
     site, _, name = recipient.partition("/")
     return next((each for each in _read([site])[0] if each.id == name), None)
 
@@ -183,11 +183,11 @@ def find(recipient: str) -> Registered | None:
 def tell(
     client: safe_http.Client, hook: Registered, message: message_queue.Message, *, now: datetime
 ) -> outcomes.Outcome:
-    """Tell a hook once, of the comment as it is now; of one that was purged there is no word."""
+    """Send a hook one message about the comment as it is now. A deleted comment sends nothing."""
     comment_id = message.event.partition(".")[0]
     row = reads.get(comment_rows.comment_key(comment_id))
     if row is None:
-        return outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to tell")
+        return outcomes.Outcome(outcomes.End.DELIVERED, "the comment does not exist any more")
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     about = None if thread is None else conversion.thread_record(thread)
     type_ = msgspec.json.decode(message.content, type=Content).type
@@ -196,7 +196,7 @@ def tell(
 
 
 def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
-    """Note how an attempt to tell a hook ended."""
+    """Note how an attempt to deliver to a hook ended."""
     site, _, name = recipient.partition("/")
 
     def change(found: list[Registered]) -> list[Registered]:
@@ -213,7 +213,7 @@ def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Regist
     if outcome.end is outcomes.End.GIVE_UP:
         off = off or outcome.reason
     elif now - since >= FAILING_FOR:
-        off = off or f"nothing reached it for {FAILING_FOR.days} days: {outcome.reason}"
+        off = off or f"no successful delivery for {FAILING_FOR.days} days: {outcome.reason}"
     return msgspec.structs.replace(
         hook,
         off=off,
@@ -225,7 +225,7 @@ def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Regist
 
 
 def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
-    """How long to wait after so many failures: as long as asked for, and not less than we would."""
+    """Return how long to wait after so many failures; longer if the hook asked for it."""
     return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
 
 
@@ -236,7 +236,7 @@ def _well(hook: Registered) -> Registered:
 
 
 def _type(event: outbox.Event) -> webhooks.Type | None:
-    """What readers saw happen; None for nothing."""
+    """Return what readers saw happen; None for nothing."""
     if event.kind not in _TOLD_OF or not event.changes:
         return None
     # The comment's own change comes first, then those of the tombstones above it.

@@ -1,15 +1,19 @@
-"""Webhooks: what happened to a comment, told to an address of the site's owner.
+"""Webhooks: messages about comments to an address of the site's owner, and their signatures.
 
-Owns the messages and their signatures, by the conventions of Standard Webhooks
-(standardwebhooks.com): `webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`, which
-holds `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret. What must
-stay true:
+The messages follow the conventions of Standard Webhooks (standardwebhooks.com): `webhook-id`,
+`webhook-timestamp` in seconds, and `webhook-signature`, which contains `v1,` and the base64 of
+HMAC-SHA256 over `id.timestamp.body`, once for each secret.
 
-- The id is made of the event's id: whoever is told twice can tell. A later attempt has another
-  timestamp and so another signature, and the same id and body.
-- A message holds what the public sees of a comment (`public`) and nothing else. It is made when it
-  is sent, so a comment taken back meanwhile says nothing.
-- While a secret is changed both sign, so that the receiver may change its own at any moment.
+Invariants:
+
+1. The message id is derived from the event's id, so a receiver recognizes a message that it gets
+   twice. A later attempt has another timestamp and signature, and the same id and body, unless the
+   comment has changed.
+2. A message contains what the public sees of a comment (`presentation`) and nothing else. It is
+   made when it is sent, so a message about a comment that was retracted meanwhile contains none of
+   its text.
+3. While a secret is rotated, both the old and the new one sign, so the receiver can switch at any
+   moment.
 """
 
 import base64
@@ -29,15 +33,15 @@ from comments.events import safe_http
 
 _PREFIX = "whsec_"
 _SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions ask
-_MOST_SECRETS = 2  # the one that is used, and the one that was used before
+_MOST_SECRETS = 2  # the current one and the previous one
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
-_TOLERANCE = 300  # seconds between two clocks, and on the way
+_TOLERANCE = 300  # seconds that two clocks may differ, including the time of transport
 _LONGEST_MOMENT = 12  # digits
 
 
 class Type(enum.StrEnum):
-    """What happened, as receivers know it."""
+    """What happened, by the name that receivers get."""
 
     POSTED = "comment.posted"
     EDITED = "comment.edited"
@@ -46,7 +50,7 @@ class Type(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hook:
-    """Where a site's owner wants to be told, and the secrets that sign, the newest first.
+    """A webhook's address, and the secrets that sign, newest first.
 
     Raises:
         errors.BadInput: there is no secret, or more than two, or one that is malformed.
@@ -56,7 +60,6 @@ class Hook:
     secrets: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Check the secrets."""
         if not 1 <= len(self.secrets) <= _MOST_SECRETS:
             raise errors.BadInput("secrets", "are one, or two while one is changed")
         for secret in self.secrets:
@@ -78,7 +81,7 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 def secret(key: bytes) -> str:
-    """A secret of random bytes, 24 to 64 of them, as owners are shown it."""
+    """Encode 24 to 64 random bytes as a secret, in the form that owners see."""
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
         raise errors.BadInput("secret", f"is of {_SHORTEST_KEY} to {_LONGEST_KEY} bytes")
     return _PREFIX + base64.b64encode(key).decode()
@@ -87,20 +90,20 @@ def secret(key: bytes) -> str:
 def body(
     type_: Type, at: datetime, comment: records.Comment, thread: records.Thread | None
 ) -> bytes:
-    """The JSON of a message: what happened, when, and the comment as the public sees it now."""
+    """Encode a message as JSON: what happened, when, and the comment as the public sees it now."""
     title, url = (thread.title, thread.url) if thread else ("", "")
     told = _Told(comment.site, comment.thread, title, url, presentation.comment(comment))
     return msgspec.json.encode(_Message(type_, at, told))
 
 
 def test_body(site: str, at: datetime) -> bytes:
-    """The JSON of a message that an owner asks for, to see whether it arrives."""
+    """Encode the test message that an owner requests, as JSON."""
     return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
 
 
 def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[str, str]:
-    """What goes with a message: its id, its moment, and a signature by each secret."""
-    # A full stop parts the signed text; in the id there may be none.
+    """Return a message's headers: its id, its timestamp, and one signature for each secret."""
+    # A full stop separates the parts of the signed text, so the id must not contain one.
     message = f"msg_{event.replace('.', '_')}"
     timestamp = str(int(now.timestamp()))
     signed = f"{message}.{timestamp}.".encode() + payload
@@ -116,10 +119,10 @@ def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[st
 def send(
     client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> outcomes.Outcome:
-    """Tell a hook once. It is delivered if the answer is 2xx, and never again wanted if it is 410.
+    """Deliver to a hook once. 2xx means delivered; 410 means that the hook wants no more messages.
 
-    Everything else may be mended by the owner and is worth another attempt, except an address that
-    requests are not sent to.
+    The owner may fix any other failure, so it is worth a retry, except for an address to which
+    requests are not sent.
     """
     return ask(client, hook, event, payload, now=now)[0]
 
@@ -127,14 +130,14 @@ def send(
 def ask(
     client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
-    """Tell a hook once, and what it answered, if it did."""
+    """Deliver to a hook once; return the outcome and the answer, if there was one."""
     return post(client, hook.url, payload, headers(hook, event, payload, now=now))
 
 
 def post(
     client: safe_http.Client, url: str, payload: bytes, plain: Mapping[str, str]
 ) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
-    """Post to an address once: how that ended, and what was answered, if anything was."""
+    """Post to an address once; return the outcome and the answer, if there was one."""
     try:
         answer = client.send("POST", url, body=payload, headers=plain)
     except errors.UnsafeAddress as error:
@@ -145,7 +148,7 @@ def post(
 
 
 def outcome_of(answer: safe_http.Answer) -> outcomes.Outcome:
-    """How an attempt ended, by the answer's status."""
+    """Derive an attempt's outcome from the answer's status."""
     reason = f"answered {answer.status}"
     if 200 <= answer.status < 300:  # noqa: PLR2004 - success, in HTTP
         return outcomes.Outcome(outcomes.End.DELIVERED, reason)
@@ -157,9 +160,9 @@ def outcome_of(answer: safe_http.Answer) -> outcomes.Outcome:
 def is_signed(
     secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
 ) -> bool:
-    """Whether a message that came in bears a signature of one of these secrets, made lately.
+    """Whether an incoming message has a recent signature by one of these secrets.
 
-    The same headers and the same signed text as of those that go out.
+    The headers and the signed text are the same as those of outgoing messages.
     """
     name, moment = sent.get("webhook-id", ""), sent.get("webhook-timestamp", "")
     is_moment = moment.isascii() and moment.isdecimal() and len(moment) <= _LONGEST_MOMENT
@@ -193,7 +196,7 @@ def _signature(text: str, signed: bytes) -> str:
 
 
 def _pause(asked: str | None) -> int | None:
-    """The seconds a peer asks for; None for none, and for a date."""
+    """Return the seconds that a peer asks to wait; None if it asks for none, or names a date."""
     if not asked or not asked.isascii() or not asked.isdecimal():
         return None
     return min(int(asked[:9]), _LONGEST_PAUSE)

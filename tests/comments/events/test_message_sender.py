@@ -99,9 +99,8 @@ def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
     assert len(hooked[2].ids) == 1
     assert webhook_endpoints.get("demo", "2").off == "answered 410"
     page = dead_letters.dead()
-    assert sorted(letter.reason for letter in page.letters) == [
-        "answered 410", "the hook is off: answered 410", "the hook is off: answered 410",
-    ]  # fmt: skip
+    off = "the webhook is disabled: answered 410"
+    assert sorted(letter.reason for letter in page.letters) == ["answered 410", off, off]
     assert dead_letters.waiting(at()).messages == 0
     # The owner mends it: what was given up is told after all.
     hooked[2].status = 200
@@ -121,7 +120,9 @@ def test_a_receiver_that_always_fails_is_switched_off_in_the_end(
         webhook_site.post(site, f"{at().isoformat()}")
         message_sender.serve(at)
         at.now += timedelta(hours=2)
-    assert webhook_endpoints.get("demo", "0").off == "nothing reached it for 3 days: answered 500"
+    assert (
+        webhook_endpoints.get("demo", "0").off == "no successful delivery for 3 days: answered 500"
+    )
     assert dead_letters.waiting(at()).messages == 0
     assert len(hooked[1].ids) == len(hooked[2].ids) == 38
     heard = len(hooked[0].heard)

@@ -185,7 +185,10 @@ def test_a_hook_that_nothing_reached_for_long_is_switched_off_with_a_reason(
     _note(End.RETRY, later=webhook_endpoints.FAILING_FOR - timedelta(seconds=1))
     assert not webhook_endpoints.get("demo", "one").off
     _note(End.RETRY, "answered 404", later=webhook_endpoints.FAILING_FOR)
-    assert webhook_endpoints.get("demo", "one").off == "nothing reached it for 3 days: answered 404"
+    assert (
+        webhook_endpoints.get("demo", "one").off
+        == "no successful delivery for 3 days: answered 404"
+    )
     _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # an attempt that was under way
     assert webhook_endpoints.get("demo", "one").off
     webhook_endpoints.switch_on("demo", "one")
