@@ -1,8 +1,8 @@
-"""A service that is asked everything by schemathesis, with things in it that it can be asked about.
+"""A service with stored data that schemathesis calls with generated requests.
 
-What schemathesis makes up is nowhere: hardly an id of its own would be a comment's. So where it
-means a valid value, most of the time one that exists takes its place: a site, a comment, a thread,
-a cursor, a name, the token of whoever may. What it means to be wrong stays as it made it.
+Generated values hardly ever name something that exists. Where schemathesis generates a valid value,
+most of the time an existing one replaces it: a site, a comment, a thread, a cursor, a name, or the
+token of a caller who has the permission. Values that are meant to be invalid stay as generated.
 """
 
 import contextlib
@@ -41,24 +41,24 @@ IN_THREAD = {each.name for each in openapi.OPERATIONS if "thread" in str(each.ex
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
-_PLENTY = 60  # own comments to edit and take back
+_PLENTY = 60  # own comments to edit and retract
 _CODES = 12
 
 
 @dataclasses.dataclass
 class Stocked:
-    """The application, and what is in it."""
+    """The application and the ids, cursors and tokens of its stored data."""
 
     app: flask.Flask
-    own: list[str]  # to edit
-    last: list[str]  # one's own too, to take back
+    own: list[str]  # comments to edit
+    last: list[str]  # comments to retract
     others: list[str]
     cursors: list[str]
-    codes: list[tuple[str, str]]  # keys and codes, each to sign in with once
-    signed: str  # by the site itself, of a reader of its
+    codes: list[tuple[str, str]]  # (key, code) pairs; each signs in once
+    signed: str  # a token that the site signed for one of its readers
 
     def fill(self, case: Case) -> None:
-        """Put what exists in the place of what was made up to be valid."""
+        """Replace generated valid values by existing ones."""
         name = case.operation.definition.raw["operationId"]
         if _is_valid(case, ParameterLocation.PATH):
             self._fill_path(name, case.path_parameters)
@@ -96,13 +96,13 @@ class Stocked:
         }  # fmt: skip
 
     def token(self, case: Case) -> str:
-        """Of whoever may do that. He who leaves has nothing else to lose."""
+        """Return the token of a caller who has the permission."""
         speaker = SPEAKERS.get(case.operation.definition.raw["operationId"], OWN)
         return api_tokens.sign(api_tokens.Guest("demo", speaker), secret=SECRET)
 
 
 def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
-    """A service with threads of a site: one's own comments, others', and one that is gone."""
+    """Fill a service with threads: own comments, comments of others, and a retracted one."""
     now = datetime.now(UTC)
     with store.context():
         site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)
@@ -125,7 +125,7 @@ def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
 
 @contextlib.contextmanager
 def served(app: flask.Flask) -> Iterator[str]:
-    """The application behind a socket of loopback; its address."""
+    """Serve the application on a loopback port; yield its address."""
     server = serving.make_server("127.0.0.1", 0, app, threaded=True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -138,7 +138,7 @@ def served(app: flask.Flask) -> Iterator[str]:
 
 
 class _Quiet(serving.WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # a connection serves many calls
+    protocol_version = "HTTP/1.1"  # one connection serves many calls
 
     def log_request(self, *_: object) -> None:
         pass
@@ -162,6 +162,6 @@ def _is_valid(case: Case, where: ParameterLocation) -> bool:
 
 
 def chosen(value: object, among: Sequence[Any]) -> Any:
-    """One of some, by what was made up: the same each time."""
+    """Pick one of `among` by a hash of `value`, so the same value always picks the same one."""
     digest = hashlib.sha256(repr(value).encode()).digest()
     return among[int.from_bytes(digest[:4]) % len(among)]

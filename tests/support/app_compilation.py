@@ -1,9 +1,13 @@
-"""Applications made by the thousand: what each would compile again is compiled once in a process.
+"""Caches of compiled routes and templates for tests that build thousands of applications.
 
-Owns what makes Flask quick to begin again: the parts of rules, the functions by which werkzeug
-builds addresses, and the code of templates. What must stay true: nothing is kept that depends on an
-application. Parts depend on the text of their rule, a function on the parts of its rule, a
-template's code on its source. Converters belong to an application, so each rule makes its own.
+Owns the compiled parts that applications of one process share: the parts of rules, the functions
+with which werkzeug builds URLs, and the code of templates.
+
+Invariants:
+
+1. Nothing that depends on an application is kept: parts depend on the text of their rule, a
+   function on the parts of its rule, a template's code on its source.
+2. Converters belong to one application, so each rule makes its own.
 """
 
 import dataclasses
@@ -18,13 +22,13 @@ from werkzeug.routing import rules
 
 _Builder = Callable[..., tuple[str, str]]
 _builders: dict[tuple[object, ...], _Builder] = {}
-# The name of a variable, the name of its converter, and what that is made with.
+# The variable's name, the converter's name, and the converter's positional and keyword arguments.
 _Converter = tuple[str, str, tuple[Any, ...], Mapping[str, Any]]
 
 
 @dataclasses.dataclass
 class _Parsed:
-    """A rule's text: its parts, their trace, and the arguments of its converters."""
+    """A parsed rule: its parts, their trace, and the arguments of its converters."""
 
     parts: list[rules.RulePart]
     trace: list[tuple[bool, str]]
@@ -35,7 +39,7 @@ _parsed: dict[str, _Parsed] = {}
 
 
 class Rule(routing.Rule):
-    """A rule that takes its parts and functions from another rule of the same text."""
+    """A rule that reuses the parts and functions of an earlier rule with the same text."""
 
     def _parse_rule(self, rule: str) -> Iterable[rules.RulePart]:
         if rule not in _parsed:
@@ -58,12 +62,12 @@ class Rule(routing.Rule):
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
     ) -> routing.BaseConverter:
-        """Make a converter, and note how."""
+        """Make a converter and record its arguments."""
         self._asked.append((variable_name, converter_name, args, kwargs))
         return super().get_converter(variable_name, converter_name, args, kwargs)
 
     def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT002
-        if self.defaults:  # resolved by converters, which belong to one application
+        if self.defaults:  # defaults are resolved by converters, which belong to one application
             return super()._compile_builder(append_unknown)
         key = (self.rule, tuple(self._trace), append_unknown)
         if key not in _builders:
@@ -72,22 +76,20 @@ class Rule(routing.Rule):
 
 
 class Codes(jinja2.BytecodeCache):
-    """The code of templates; Jinja compares the sources."""
+    """The compiled code of templates; Jinja compares the sources."""
 
     def __init__(self) -> None:
         self._codes: dict[str, bytes] = {}
 
     def load_bytecode(self, bucket: bccache.Bucket) -> None:
-        """Give a bucket its code, if it is known."""
         if bucket.key in self._codes:
             bucket.bytecode_from_string(self._codes[bucket.key])
 
     def dump_bytecode(self, bucket: bccache.Bucket) -> None:
-        """Keep a bucket's code."""
         self._codes[bucket.key] = bucket.bytecode_to_string()
 
 
 def compile_once() -> None:
-    """Have every application of this process share what it can."""
+    """Make all applications of this process share compiled rules and templates."""
     flask.Flask.url_rule_class = Rule
     flask.Flask.jinja_options = {**flask.Flask.jinja_options, "bytecode_cache": Codes()}

@@ -1,9 +1,9 @@
-"""Coverage is measured where a test shows once what code does, not where it is run for long.
+"""Pause coverage in tests that run the same lines over and over.
 
-Owns the pause of measuring. Tests that are `slow` or drive a `browser` run the same lines again and
-again, in races, in any order, at size, for every route; so does a test that is given more than a
-few values. Being measured takes them twice the processor's time. What they alone reach counts as
-never run, so the report can only say less than what is tested.
+Tests that are `slow` or drive a `browser` repeat the same code: in races, in random order, at size,
+for every route. So does a parametrized test after its first few values. Measuring takes twice the
+processor time. Lines that only these tests reach count as never run, so the report never claims
+more than is tested.
 """
 
 import collections
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 import coverage
 
 UNMEASURED = ("slow", "browser")  # markers
-MOST = 3  # of the values that one test is given
-_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # what has the programs that a test starts measured
+MOST = 3  # measured values of one parametrized test
+_TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # makes programs that a test starts measure themselves
 
 
 def repeated(tests: Iterable[str]) -> set[str]:
-    """Of the ids of tests those that are given a value after `MOST` others."""
+    """Return the ids of parametrized tests that come after the first `MOST` of their function."""
     given: collections.Counter[str] = collections.Counter()
     found = set()
     for each in tests:
@@ -32,7 +32,7 @@ def repeated(tests: Iterable[str]) -> set[str]:
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
-    """Measure nothing here, neither in this process nor in those that it starts."""
+    """Stop measuring in this process and in the processes that it starts."""
     measuring = coverage.Coverage.current()
     if measuring is None:
         yield

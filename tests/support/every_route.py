@@ -1,16 +1,16 @@
-"""Every route of the application: how it is asked, and what each caller gets.
+"""Every route of the application: an example request, and the status that each caller gets.
 
-`ROWS` has a row for every route of the application: how to ask it, and the status that each of
-`CALLERS` gets. A route without a row fails, and so does a row without a route.
+`ROWS` has one row per route: how to request it, and the status for each of `CALLERS`. A route
+without a row fails the tests, and so does a row without a route.
 
 A row for a new route:
 
     Row("POST", "/admin/queue/<comment:comment_id>/approve",
         {"moderator": 303, "owner": 303, "elsewhere": 403}, others=303, form={}),
 
-`others` is what everybody gets whom the row does not name. Each caller acts on a comment of
-`author`'s that is his alone, so no call meets what another one did. A status below 400 must be
-what is meant, and one above must leave the comment as it was.
+`others` is the status for every caller that the row does not name. Each call acts on a fresh
+comment of `author`, so no call sees the effect of another. A call with a status below 400 must take
+effect, and one with a status of 400 or above must leave the comment unchanged.
 """
 
 import contextlib
@@ -45,15 +45,15 @@ from tests.support.people import account_holders, provider_login
 from tests.support.people.account_holders import PASSWORD, SECRET
 from tests.support.threads import sample_threads
 
-# Who has no token; another guest; who wrote the comment; a reader with an account; who moderates
-# another site; who moderates this one; who owns the service.
+# In this order: no token; another guest; the comment's author; a reader with an account; a
+# moderator of another site; a moderator of this site; the owner of the service.
 CALLERS = ("nobody", "guest", "author", "other", "elsewhere", "moderator", "owner")
 STAFF = {
     "elsewhere": roles.Grant(roles.Role.MODERATOR, "blog"),
     "moderator": roles.Grant(roles.Role.MODERATOR, "demo"),
     "owner": roles.Grant(roles.Role.OWNER, roles.SERVICE),
 }
-# A cookie is nothing to the API: staff who come without a token are nobody there.
+# The API ignores cookies: staff without a token are anonymous there.
 TOKEN = {"nobody": 401, "elsewhere": 401, "moderator": 401, "owner": 401}
 SIGNED_IN = {"elsewhere": 200, "moderator": 200, "owner": 200}
 ACTS = dict.fromkeys(STAFF, 303)
@@ -61,7 +61,7 @@ ACTS = dict.fromkeys(STAFF, 303)
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A route, how it is asked, and what each caller gets."""
+    """A route, a request for it, and the status for each caller."""
 
     method: str
     rule: str
@@ -71,13 +71,13 @@ class Row:
     json: dict | None = None
     form: dict[str, str] | None = None
     made: Callable[["AllRoles"], dict[str, str]] | None = (
-        None  # a query, or a form, made for one call
+        None  # makes a query or a form for one call
     )
-    chosen: bool = False  # the form names the comment
+    chosen: bool = False  # whether the form names the comment
 
 
 class AllRoles:
-    """One application, everybody in it, and a comment of the author's for each call."""
+    """One application with all callers, and a new comment of the author for each call."""
 
     def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
         self.engine = engine
@@ -102,7 +102,7 @@ class AllRoles:
         provider_login.know(store)
 
     def client(self, caller: str) -> FlaskClient:
-        """A browser of a caller's; a new session each time, so that one may end it."""
+        """Return a caller's browser with a new session, so a call may end the session."""
         client = self.app.test_client()
         if caller in STAFF:
             found = accounts.by_text(caller, SECRET)
@@ -117,7 +117,7 @@ class AllRoles:
     def ask(
         self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None
     ) -> TestResponse:
-        """The answer to a caller; `before` is called when he has all that he needs to ask."""
+        """Send a caller's request; `before` runs when all parts of the request exist."""
         client, headers = self.client(caller), {}
         if caller in self.tokens:
             headers["Authorization"] = f"Bearer {self.tokens[caller]}"
@@ -147,12 +147,12 @@ def path_of(rule: str, comment: str) -> str:
 
 
 def _invitation(_world: AllRoles) -> dict[str, str]:
-    # To a site that nobody asks about: what he accepts must not open what is asked next.
+    # For a site that no row uses: the accepted grant must not open what a later row requests.
     grant = roles.Grant(roles.Role.MODERATOR, "club")
     return {"token": account_holders.invite(grant, now=datetime.now(UTC))}
 
 
-def _newcomer(service: AllRoles) -> dict[str, str]:
+def _new_account(service: AllRoles) -> dict[str, str]:
     token = _invitation(service)["token"]
     return {"token": token, "name": "New", "login": f"n{accounts.new_id()}", "password": PASSWORD}
 
@@ -171,7 +171,7 @@ def _ending(_world: AllRoles) -> dict[str, str]:
     }
 
 
-def _entering(service: AllRoles) -> dict[str, str]:
+def _email_login(service: AllRoles) -> dict[str, str]:
     now, key = datetime.now(UTC), one_time_links.new_token()
     content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
     ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
@@ -197,12 +197,12 @@ def _deciding(service: AllRoles) -> dict[str, str]:
     return {"token": moderation_links.link(comment, "gone@demo.example", secret=SECRET, now=now)}
 
 
-def _slip(link: Callable[[AllRoles], dict[str, str]], purpose: str) -> Callable[[AllRoles], dict]:
-    """What the page of a link posts."""
+def _form(link: Callable[[AllRoles], dict[str, str]], purpose: str) -> Callable[[AllRoles], dict]:
+    """Make the form that a link's page posts."""
 
     def made(service: AllRoles) -> dict[str, str]:
-        slip = form_tokens.make(link(service)["token"], purpose, SECRET, now=datetime.now(UTC))
-        return {"token": slip}
+        token = form_tokens.make(link(service)["token"], purpose, SECRET, now=datetime.now(UTC))
+        return {"token": token}
 
     return made
 
@@ -214,7 +214,7 @@ ONE = f"{API}/comments/<comment:comment_id>"
 WINDOW = {"origin": "https://demo.example", "challenge": "c" * 43}
 ADDRESS = {"email": "ann@example.org", "thread": True}
 ROWS = [
-    # Anybody reads what is public.
+    # Public: everybody reads.
     Row("GET", "/", {}, 200),
     Row("GET", "/healthz", {}, 200),
     Row("GET", "/widget/<name>", {}, 200),
@@ -231,7 +231,7 @@ ROWS = [
     Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
     Row("GET", "/feeds/<site:site_id>", {}, 200),
     Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
-    # Anybody writes, as whom his token says; and changes what is his.
+    # Everybody posts, as the author whom their token names, and changes only their own comments.
     Row("POST", f"{SITE}/comments", {}, 201, query=T, json={"name": "Ann", "body": "b"}),
     Row("PUT", f"{SITE}/subscription", {}, 202, query=T, json=ADDRESS),
     Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
@@ -243,33 +243,33 @@ ROWS = [
     Row("DELETE", ONE, {**TOKEN, "author": 200}, 403),
     Row("GET", f"{SITE}/author", TOKEN, 200),
     Row("DELETE", f"{SITE}/author", TOKEN, 200),
-    # Who holds what the site signed is who may: none of them does.
+    # Needs a token that the site signed; no caller has one.
     Row("POST", f"{SITE}/session", {}, 401, json={"token": "a.b.c"}),
-    # The same of what the service that the site asks would have signed.
+    # Needs an answer that the site's classifier signed; no caller has one.
     Row("POST", f"{SITE}/opinions", {}, 401, json={"question": "q", "verdict": "approve"}),
     Row("POST", f"{SITE}/sign-in", {}, 202, json={"email": "ann@example.org"}),
     Row("POST", f"{SITE}/sign-in/code", {}, 401, json={"key": "k", "code": "c", "name": "Ann"}),
     Row("GET", f"{SITE}/sign-in", {}, 200),
     Row("POST", f"{SITE}/sign-in/provider", {}, 401, json={"verifier": "v" * 43, "code": "c"}),
-    # Who sets out for a provider is whoever he is there; who did not set out does not come back.
+    # Everybody may start a login at a provider; a return without a started login is refused.
     Row("GET", "/sign-in/sites/<site:site_id>", {}, 200, query=WINDOW),
     Row("POST", "/sign-in/sites/<site:site_id>", {}, 200, form={**WINDOW, "provider": "acme"}),
     Row("GET", "/sign-in/return", {}, 403, query={"state": "s" * 43, "code": "c"}),
     Row("GET", "/sign-in", {}, 200),
-    Row("POST", "/sign-in", {}, 200, form={}, made=_entering),
-    # Who holds the link is who may.
+    Row("POST", "/sign-in", {}, 200, form={}, made=_email_login),
+    # The link is the permission.
     Row("GET", "/subscriptions/confirm", {}, 200, made=_confirming),
-    Row("POST", "/subscriptions/confirm", {}, 200, form={}, made=_slip(_confirming, "confirm")),
+    Row("POST", "/subscriptions/confirm", {}, 200, form={}, made=_form(_confirming, "confirm")),
     Row("GET", "/subscriptions/unsubscribe", {}, 200, made=_ending),
-    Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_slip(_ending, "unsubscribe")),
+    Row("POST", "/subscriptions/unsubscribe", {}, 200, form={}, made=_form(_ending, "unsubscribe")),
     Row("POST", "/subscriptions/unsubscribe/all", {}, 200, form={},
-        made=_slip(_ending, "unsubscribe")),
-    # The same of a link in a moderator's mail; here, of one who is no moderator any more.
+        made=_form(_ending, "unsubscribe")),
+    # The same for a link in a moderator's mail; this moderator has lost the role.
     Row("GET", "/decisions", {}, 400, made=_deciding),
-    Row("POST", "/decisions/approve", {}, 400, form={}, made=_slip(_deciding, "decide")),
-    Row("POST", "/decisions/reject", {}, 400, form={}, made=_slip(_deciding, "decide")),
-    Row("POST", "/decisions/spam", {}, 400, form={}, made=_slip(_deciding, "decide")),
-    # Cron and tasks have a secret of their own.
+    Row("POST", "/decisions/approve", {}, 400, form={}, made=_form(_deciding, "decide")),
+    Row("POST", "/decisions/reject", {}, 400, form={}, made=_form(_deciding, "decide")),
+    Row("POST", "/decisions/spam", {}, 400, form={}, made=_form(_deciding, "decide")),
+    # Cron and tasks have their own secret.
     Row("GET", "/tasks/compact", {}, 403),
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
@@ -284,7 +284,7 @@ ROWS = [
     Row("GET", "/admin/welcome", {}, 200),
     Row("GET", "/admin/reset", {}, 200),
     Row("POST", "/admin/sign-in", {}, 303, form={"login": "owner", "password": PASSWORD}),
-    Row("POST", "/admin/welcome", {}, 303, form={}, made=_newcomer),
+    Row("POST", "/admin/welcome", {}, 303, form={}, made=_new_account),
     Row("POST", "/admin/welcome/accept", ACTS, 403, form={}, made=_invitation),
     Row("POST", "/admin/reset", {}, 303, form={}, made=_reset),
     Row("POST", "/admin/sign-in/provider", {}, 200, form={"provider": "acme"}),
@@ -292,20 +292,20 @@ ROWS = [
     Row("POST", "/admin/sign-in/code", {}, 400, form={"token": "t" * 43, "code": "0"}),
     Row("POST", "/admin/account/provider", SIGNED_IN, 403,
         form={"current": PASSWORD, "provider": "acme"}),
-    # Nobody has it linked: who may not is refused before anybody looks.
+    # No account is linked; callers without permission are refused before the link is looked up.
     Row("POST", "/admin/account/provider/remove", dict.fromkeys(STAFF, 404), 403,
         form={"current": PASSWORD, "provider": "acme"}),
     Row("POST", "/admin/sign-out", ACTS, 403, form={}),
     Row("POST", "/admin/sign-out/everywhere", ACTS, 403, form={}),
     Row("POST", "/admin/account/password", ACTS, 403,
         form={"current": PASSWORD, "password": PASSWORD}),
-    # The secret is none: who may not is refused before anybody looks at it.
+    # The secret is invalid; callers without permission are refused before it is checked.
     Row("POST", "/admin/account/authenticator", dict.fromkeys(STAFF, 400), 403,
         form={"current": PASSWORD, "key": "x", "code": "0"}),
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip
 
-# The desk of a site: those who look after it, and to everybody else there is none.
+# A site's console: for its staff; everybody else gets 404.
 DESK = "/admin/sites/<site:site_id>"
 AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
@@ -337,17 +337,17 @@ ROWS += [
     Row("POST", f"{DESK}/bans", SETTLE, 403, form={"act": "ban"}, query={"id": "g:nobody"}),
     Row("POST", f"{DESK}/thread/state", SETTLE, 403, form={"state": "open"}, query=T),
     Row("POST", f"{DESK}/thread/title", SETTLE, 403, form={"title": "A title"}, query=T),
-    # There is an entry or there is none: who may not never learns which.
+    # The entry does not exist; callers without permission must not learn that.
     Row("POST", f"{DESK}/log", {**SETTLE, "moderator": 404, "owner": 404}, 403,
         form={"entry": "a" * 26}),
-    # What a site is, its owners settle.
+    # Only owners change a site's settings.
     Row("GET", f"{DESK}/settings", {**AT_DESK, "moderator": 403}, 303),
     Row("POST", f"{DESK}/settings", {**SETTLE, "moderator": 403}, 403,
         form={"origins": "https://demo.example"}),
     Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
-    # There is none to be removed: who may not never learns that.
+    # There is nothing to remove; callers without permission must not learn that.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),
@@ -366,7 +366,7 @@ W = TypeVar("W", bound=AllRoles)
 
 @contextlib.contextmanager
 def opened(kind: type[W], **settings: str) -> Iterator[W]:
-    """A service that many tests share, with its store's context entered."""
+    """Yield a service that many tests share, inside its store's context."""
     with (
         pytest.MonkeyPatch.context() as patch,
         mail_server.serving() as box,

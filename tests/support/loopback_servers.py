@@ -1,4 +1,4 @@
-"""Peers on loopback that requests are sent to: an honest one over HTTP or HTTPS, and any other."""
+"""Loopback servers for outgoing requests: a well-behaved HTTP(S) server, and a raw TCP peer."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ AUTHORITY = trustme.CA()
 
 @dataclasses.dataclass
 class Heard:
-    """A request as it came in."""
+    """A request as received."""
 
     method: str
     path: str
@@ -29,9 +29,9 @@ class Heard:
 
 @dataclasses.dataclass
 class Receiver:
-    """A server that answers each request with `status`, and remembers it.
+    """A server that answers each request with `status` and records it.
 
-    `then` is called with what was heard, before the answer.
+    `then` is called with the recorded request before the answer is sent.
     """
 
     port: int
@@ -43,12 +43,12 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """Its address under a name, for a client that may reach it."""
+        """The server's address under a host name, for a client that may reach it."""
         return f"http://{NAME}:{self.port}/in"
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the messages that came."""
+        """The ids of the received messages."""
         return [each.headers["webhook-id"] for each in self.heard]
 
 
@@ -56,7 +56,7 @@ class Receiver:
 def receiver(
     *, certificate: str | None = None, authority: trustme.CA = AUTHORITY
 ) -> Iterator[Receiver]:
-    """An HTTP server, over TLS if its certificate is to say a name."""
+    """Run an HTTP server, or an HTTPS server if `certificate` names a host."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def _handle(self) -> None:
@@ -67,13 +67,14 @@ def receiver(
             for name, value in {"Content-Length": str(len(told.answer)), **told.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            with contextlib.suppress(OSError):  # who asked may have heard enough
+            # the client may have closed the connection after it read enough
+            with contextlib.suppress(OSError):
                 self.wfile.write(told.answer)
 
         do_GET = do_POST = _handle  # noqa: N815 - http.server's names
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Handler)
     server.handle_error = lambda *_: None
@@ -94,7 +95,7 @@ def receiver(
 
 @contextlib.contextmanager
 def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
-    """A peer that says what it likes to whoever connects, until the test is over; its port."""
+    """Run a TCP peer that calls `talk` with each connection until the test ends; yield its port."""
     over = threading.Event()
     threads = []
 
@@ -123,7 +124,7 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
 
 
 def client(*ports: int, limits: safe_http.Limits | None = None, **more: object) -> safe_http.Client:
-    """A client that may reach receivers on these ports, under whatever name."""
+    """Return a client that resolves every host name to loopback and may use these ports."""
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more

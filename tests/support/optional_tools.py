@@ -1,8 +1,8 @@
-"""What some tests need and a machine may lack: those tests are skipped there, but never in CI.
+"""Skip tests that need a program or permission the machine lacks; in CI, fail them.
 
-The one place that skips. With CI=true a missing program or right fails the test that asks for it.
-Only real exports may be missing there too: they are not ours to publish, and lie beside the
-repository. `scripts/test` knows that one skip by its reason.
+Only this module skips tests. With CI=true a missing program or permission fails the test. Only real
+exports may be missing in CI too: they are not ours to publish and are kept beside the repository.
+`scripts/test` recognizes that one skip by its reason.
 """
 
 import os
@@ -17,7 +17,7 @@ EXPORTS = Path(__file__).parents[3] / "shared" / "data"
 
 
 def require(is_there: object, reason: str) -> None:
-    """Go on where something is there; else skip the test, or fail it in CI."""
+    """Continue if the tool is present; otherwise skip the test, or fail it in CI."""
     if is_there:
         return
     if os.environ.get("CI") == "true":
@@ -26,22 +26,22 @@ def require(is_there: object, reason: str) -> None:
 
 
 def mounts() -> None:
-    """Go on where a program can have mounts of its own."""
+    """Require a program that can have its own mounts."""
     require(programs.can_mount(), "needs mounts of its own: root, or user namespaces")
 
 
 def root() -> None:
-    """Go on where the tests run as root."""
+    """Require that the tests run as root."""
     require(os.geteuid() == 0, "only root can act as another user")
 
 
 def glibc() -> None:
-    """Go on where the C library is the one that can be told how to keep memory."""
+    """Require glibc, whose allocator can be configured."""
     require(platform.libc_ver()[0] == "glibc", "needs glibc")
 
 
 def real_export(name: str) -> Path:
-    """The path of a real export; skips the test where it is missing."""
+    """Return the path of a real export; skip the test if it is missing."""
     path = EXPORTS / name
     if not path.exists():
         pytest.skip(f"needs {name} of the shared data beside the repository")

@@ -1,8 +1,11 @@
-"""What the stores of many tests begin with: grown once, and each test works on a copy of the file.
+"""Data files that many tests start from: filled once, and copied for each test.
 
-Posting a thread of forty comments takes longer than most tests that read it. What must stay true:
-nobody opens the file itself again, so no test sees what another one did; what is handed to all of
-them is not changed.
+Posting a thread of forty comments takes longer than most tests that read it.
+
+Invariants:
+
+1. Nobody opens the original file again, so no test sees the writes of another.
+2. Objects that all tests share are not changed.
 """
 
 import shutil
@@ -29,7 +32,7 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 def opened(
     path: Path | None, concurrency: Literal["optimistic", "pessimistic"] = "pessimistic"
 ) -> Iterator[inprocess.Engine]:
-    """An engine that serves what index.yaml names, in the mode of the product; None: in memory."""
+    """Open an engine with the product's indexes and concurrency mode; None keeps data in memory."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency=concurrency, history=0, durability="fast"
     ) as engine:
@@ -38,7 +41,7 @@ def opened(
 
 @contextmanager
 def opened_copy(begun: Path) -> Iterator[inprocess.Engine]:
-    """An engine on a copy of a file, which is gone at the end."""
+    """Open an engine on a copy of a file; the copy is deleted afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="begun-") as folder,
         opened(Path(shutil.copy(begun, folder))) as engine,
@@ -47,21 +50,21 @@ def opened_copy(begun: Path) -> Iterator[inprocess.Engine]:
 
 
 def demo() -> records.Site:
-    """The site "demo", stored."""
+    """Store the site "demo"."""
     return site_settings.add(
         "demo", ["http://localhost:8080"], scheme=sample_threads.SETTINGS.scheme, now=NOW
     )
 
 
 class Beginning(NamedTuple):
-    """A data file with the site "demo", and what whoever grew it wants to tell of it."""
+    """A data file with the site "demo", and what the function that filled it returned."""
 
     path: Path
     found: Any
 
 
 def grown(folders: pytest.TempPathFactory, grow: Callable[[records.Site], object]) -> Beginning:
-    """Make a data file with the site "demo" and what `grow` stores; it runs inside the store."""
+    """Make a data file with the site "demo" and what `grow` stores inside the store's context."""
     path = folders.mktemp("begun") / "data"
     with opened(path) as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")

@@ -1,4 +1,4 @@
-"""Start the project's own programs as people do, and talk to them over HTTP."""
+"""Start the project's own programs as users do, and talk to them over HTTP."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-# Seconds. Generous: the machine may be busy with everything else, and a failure names its cause.
+# Seconds. Long, because the machine may be busy; a timeout names what it waited for.
 PATIENCE = 60
 
 
@@ -38,7 +38,7 @@ class Program:
         self._new.put(None)
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait for a line of output; fail with all of it when the program ends or stays silent."""
+        """Wait for a line of output; fail with all output if the program ends or stays silent."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -51,7 +51,7 @@ class Program:
                 return found
 
     def stop(self) -> int:
-        """Send SIGTERM and wait for the end; return the exit status."""
+        """Send SIGTERM, wait for the end, and return the exit status."""
         self.process.terminate()
         status = self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
@@ -62,7 +62,7 @@ class Program:
 def running(
     command: Sequence[str | Path], *, environ: Mapping[str, str], cwd: Path = ROOT
 ) -> Iterator[Program]:
-    """Run a program until the block ends. Both its outputs are read as one."""
+    """Run a program until the block ends, with both outputs merged."""
     with subprocess.Popen(
         command,
         cwd=cwd,
@@ -82,7 +82,7 @@ def running(
 def run(
     command: Sequence[str | Path], *, cwd: str | Path, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end with an environment of `settings`, and keep what it says."""
+    """Run a program to its end with an environment of `settings`, and capture its output."""
     return subprocess.run(
         command,
         cwd=cwd,
@@ -95,22 +95,22 @@ def run(
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """An environment of a user without settings: the way to programs, a home, and `settings`.
+    """Return the environment of a user without settings: PATH, a home, and `settings`.
 
-    Without what coverage puts there: these programs run on copies that are gone when it reports.
+    Coverage's variables are left out: these programs run on copies that are gone when it reports.
     """
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "PIP_FIND_LINKS", "PIP_CERT")
     return {name: os.environ[name] for name in kept if name in os.environ} | settings
 
 
 def copy_project(target: Path, *, without: Path | None = None) -> Path:
-    """Copy what version control holds or would hold, less what an ignore file names."""
+    """Copy all files that git tracks or would track, except those that an ignore file names."""
     names = _listed("--cached", "--others", "--exclude-standard")
     if without is not None:
         ignored = ["--cached", "--others", "--ignored", f"--exclude-from={without}"]
         names -= _listed(*ignored)
     for name in names:
-        if (ROOT / name).is_file():  # else deleted, and not yet committed
+        if (ROOT / name).is_file():  # otherwise deleted and not yet committed
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).write_bytes((ROOT / name).read_bytes())
             (target / name).chmod((ROOT / name).stat().st_mode)
@@ -118,9 +118,10 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
 
 
 def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
-    """Give a copy of the project what is installed here, as scripts/venv would leave it.
+    """Give a copy of the project the installed packages, as scripts/venv would leave them.
 
-    A folder of links and not a link: whatever clears the copy's environment removes links only.
+    The folder holds links and is not itself a link, so clearing the copy's environment removes only
+    links.
     """
     venv = folder / ".venv"
     venv.mkdir()
@@ -142,7 +143,7 @@ def _listed(*options: str) -> set[str]:
 def fetch(
     url: str, *, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, bytes]:
-    """One HTTP request, past any proxy; header names are written with underscores."""
+    """Send one HTTP request without a proxy; header names are written with underscores."""
     request = urllib.request.Request(  # noqa: S310 - our own address
         url,
         data=body,
@@ -159,7 +160,7 @@ def fetch(
 
 
 def unshare() -> list[str]:
-    """Return the command that gives a program mounts of its own."""
+    """Return the command that gives a program its own mounts."""
     as_root = ["unshare", "--mount"]
     return as_root if os.geteuid() == 0 else [*as_root, "--map-root-user"]
 
@@ -178,7 +179,7 @@ def can_mount() -> bool:
 
 
 def wait_until(is_so: Callable[[], object], what: str = "") -> None:
-    """Wait for a condition; fail, with its name, when it does not come about."""
+    """Wait for a condition; fail with `what` if it does not become true."""
     pause = threading.Event()
     for _ in range(PATIENCE * 1_000):
         if is_so():

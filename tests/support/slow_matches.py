@@ -1,16 +1,18 @@
-"""Texts that make a careless matcher work for hours, given to every matcher and parser there is.
+"""Texts that make a badly written regular expression or parser take hours.
 
 python -m tests.support.slow_matches [PATTERN]
 
-Run by a test under a limit of processor time: whoever needs the square of a long text's time, or
-worse, is killed before the end. It prints what it gave to whom. With a pattern of its own it tries
-that one alone, to show that the limit ends it.
+A test runs this under a limit of processor time: code that needs quadratic time or worse for a long
+text is killed before it ends. The program prints what it passed to which function. With a PATTERN
+it tries that one alone, to show that the limit ends it.
 
-- every regular expression of the package: those that stand in a module are found, so a new one is
-  tried without a line here; it gets more than any caller can send
-- every field, parameter and header that a caller may fill in, of every route in `every_route`, as
-  long as it may be: whatever parses it, ours or a library's
-- the functions below, with texts of the greatest size that they take
+It tries:
+
+- every regular expression of the package. It finds those at module level, so a new one is tried
+  without a line here; each gets longer texts than any caller can send.
+- every field, parameter and header that a caller may set, of every route in `every_route`, at its
+  greatest length, whether our code or a library parses it.
+- the functions below, with texts of the greatest size that they take.
 """
 
 import contextlib
@@ -37,8 +39,8 @@ from tests.support import every_route
 from tests.support.people.account_holders import SECRET
 
 LONG = 90_000
-# What is repeated, and what ends it: so that everything before matches, and the whole does not.
-PUMPS = [
+# (repeated text, end) pairs: everything before the end matches, and the whole does not.
+ENDINGS = [
     ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
     ("1.", "x"), (".", "@"), ("a.", "@"), ("a@", "b"), ("-", "_"), ("%", "x"), ("%a", "%"),
     ("%2F", "%"), ("/", "\\"), ("/../", "."), ("\\", "'"), ('\\"', "'"), ('"', "a"), ("'", '"'),
@@ -54,13 +56,13 @@ PUMPS = [
 
 
 def texts(size: int) -> Iterator[str]:
-    """One of each."""
-    for repeated, end in PUMPS:
+    """Yield one text of each kind, `size` characters long."""
+    for repeated, end in ENDINGS:
         yield (repeated * (size // len(repeated) + 1))[: size - len(end)] + end
 
 
 def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
-    """The regular expressions that stand in modules of the package."""
+    """Return the regular expressions at module level of the package."""
     found = {}
     for each in pkgutil.walk_packages(comments.__path__, "comments."):
         module = importlib.import_module(each.name)
@@ -71,7 +73,7 @@ def patterns() -> dict[str, re.Pattern[str] | re.Pattern[bytes]]:
 
 
 def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
-    """Look for a pattern in every way that is used."""
+    """Search for a pattern in every way that the package uses."""
     given = text.encode() if isinstance(pattern.pattern, bytes) else text
     pattern.search(given)  # type: ignore[arg-type]
     pattern.fullmatch(given)  # type: ignore[arg-type]
@@ -80,7 +82,7 @@ def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
 
 
 def functions() -> dict[str, tuple[Callable[[str], object], int]]:
-    """What reads a text, and how long that may be."""
+    """Return the functions that parse a text, and the greatest length each takes."""
     words = tuple(f"*word{number}*" for number in range(rules.MOST_PATTERNS))
     book = [
         rules.Rule(id=f"r{number}", action=rules.Action.HOLD, **{field: words})  # type: ignore[arg-type]
@@ -112,7 +114,7 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
 
 
 def _tried(read: Callable[[str], object], text: str) -> None:
-    with contextlib.suppress(errors.FlatthreadError, ValueError):  # a refusal is an answer
+    with contextlib.suppress(errors.FlatthreadError, ValueError):  # an error is a valid outcome
         read(text)
 
 
@@ -124,7 +126,7 @@ HEADERS = (
 
 
 def over_http() -> int:
-    """Every field, parameter and header of every route; how many requests that took."""
+    """Try every field, parameter and header of every route; return the request count."""
     count = 0
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
@@ -155,13 +157,13 @@ def _may_be_sent(text: str) -> bool:
 
 
 def _asked(rows: list[every_route.Row]) -> Iterator[tuple[every_route.Row, str]]:
-    """Each field of each route with each text, by somebody who gets that far."""
+    """Yield each field of each route with each text, and a caller who gets as far as the parser."""
     for row in rows:
         caller = "owner" if row.rule.startswith("/admin") else "author"
         for name in row.json or ():
             for text in itertools.islice(texts(12_000), 0, None, 2):
                 yield dataclasses.replace(row, json={**(row.json or {}), name: text}), caller
-        # Forms and queries are read by one reader each, and what they hold by the functions above.
+        # One parser reads all forms and queries; the functions above cover their values.
         for name in row.form or ():
             for text in itertools.islice(texts(1_500), 0, None, 20):
                 yield dataclasses.replace(row, form={**(row.form or {}), name: text}), caller
@@ -171,7 +173,7 @@ def _asked(rows: list[every_route.Row]) -> Iterator[tuple[every_route.Row, str]]
 
 
 def main(planted: str = "") -> None:
-    """Give everything to everybody."""
+    """Give every text to every pattern, function and route."""
     if planted:
         for text in texts(LONG):
             match(re.compile(planted), text)

@@ -1,6 +1,6 @@
-"""Calls that leave for the store, as a test sees them: counted, or failing as planned.
+"""Interceptors of store calls: count them, or fail them as planned.
 
-A fixture hands one of them to the fixture `interceptor`, which every store of `open_store` asks.
+A fixture gives one of them to the fixture `interceptor`, which every store of `open_store` calls.
 """
 
 import collections
@@ -26,13 +26,13 @@ TRANSIENT = [
 
 
 class InterceptorSlot:
-    """Shows each call of a store to whoever was put in its way, if anybody was."""
+    """Passes each call of a store to the interceptor in use, if there is one."""
 
     def __init__(self) -> None:
         self._used: inprocess.Interceptor | None = None
 
     def use(self, used: T) -> T:
-        """Put somebody in the way of the calls."""
+        """Set the interceptor; there can be only one."""
         assert self._used is None, "one at a time"
         self._used = used
         return used
@@ -42,7 +42,7 @@ class InterceptorSlot:
 
 
 class Calls:
-    """Names the calls, in their order."""
+    """Records the names of the calls, in order."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -80,7 +80,7 @@ class Faults:
 
 
 class Commits:
-    """Notes the calls, and fails the next commits as planned: before or after they are applied."""
+    """Records the calls, and fails the next commits before or after they are applied."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
@@ -98,7 +98,7 @@ class Commits:
 
 
 def error(status: grpc.StatusCode | None) -> engine_errors.DatastoreError:
-    """What the store answers with that status."""
+    """Return the store's error with this status."""
     made = engine_errors.DatastoreError("planned")
     made.status = status.name if status else ""
     return made

@@ -1,14 +1,14 @@
-"""Everything that is stored, byte by byte: where nothing was changed, two of these are the same."""
+"""A byte-for-byte snapshot of the store: equal snapshots mean that nothing has changed."""
 
 from comments.store import reads
 from tests.support import stored_state
 
-# A browser of a test's is signed in by a session of its own, so these come and go with the tests.
+# Each browser of a test signs in with its own session, so sessions are left out.
 SESSIONS = "Session"
 
 
 def everything(*without: str) -> dict[bytes, bytes]:
-    """Each entity of each kind, but for some kinds, by its key."""
+    """Return each entity by its key, except entities of the given kinds."""
     kinds = {each.key.path[0].name for each in stored_state.rows("__kind__")}
     return {
         row.key.SerializeToString(deterministic=True): row.SerializeToString(deterministic=True)

@@ -1,7 +1,7 @@
-"""What stands in the store, as plain rows and numbers: what a ledger is compared with.
+"""The stored state as plain rows and numbers, to be compared with a ledger.
 
-Reads properties by their stored names and adds up shards by itself, so that nothing which counts
-in the product takes part in the comparison.
+Reads properties by their stored names and sums shards itself, so no counting code of the product
+takes part in the comparison.
 """
 
 import json
@@ -15,18 +15,17 @@ from tests.support.histories.ledger import Numbers, Said
 
 
 def rows(kind: str) -> Iterable[Any]:
-    """Every entity of a kind."""
     return reads.fetch(reads.Query(kind))
 
 
 def name_of(message: Any, level: int = -1) -> str:
-    """The name of an entity, or of what it stands below."""
+    """Return the name of an entity, or of one of its ancestors."""
     name: str = message.key.path[level].name
     return name
 
 
 def said() -> dict[str, Said]:
-    """Every comment by its id."""
+    """Return every comment by its id."""
     return {name_of(each): _said(each) for each in rows("Comment")}
 
 
@@ -52,7 +51,7 @@ def _said(message: Any) -> Said:
 
 
 def audit() -> list[tuple[str, str, str, str]]:
-    """Which decisions about comments are noted: which one, which verb, before and after."""
+    """Return the audited decisions about comments: comment, verb, status before and after."""
     return [
         (
             each.properties["subject"].string_value,
@@ -66,12 +65,12 @@ def audit() -> list[tuple[str, str, str, str]]:
 
 
 def roots() -> dict[str, int]:
-    """How many roots each thread has had."""
+    """Return the number of roots each thread has ever had."""
     return {name_of(each): each.properties["child_count"].integer_value for each in rows("Thread")}
 
 
 def in_threads() -> dict[str, Numbers]:
-    """The numbers of comments in threads and of authors in them, shards added up."""
+    """Return the numbers of threads and their authors, with shards summed."""
     found = _shards("thread")
     for numbers in found.values():
         numbers.pop("followers", None)
@@ -81,7 +80,7 @@ def in_threads() -> dict[str, Numbers]:
 
 
 def later() -> dict[str, Numbers]:
-    """The numbers of sites, of categories and days, and of authors there."""
+    """Return the numbers of sites, categories, days, and their authors."""
     found = _shards("site")
     for each in rows("Standing"):
         site, _, author = name_of(each).partition("/")
@@ -102,7 +101,7 @@ def later() -> dict[str, Numbers]:
 
 
 def votes() -> dict[tuple[str, str], int]:
-    """The votes on comments that are not retracted, by comment and voter."""
+    """Return the votes on comments that are not retracted, by (comment, voter)."""
     stored = said()
     found = {
         (name_of(each, 0), name_of(each)): each.properties["value"].integer_value
@@ -112,7 +111,7 @@ def votes() -> dict[tuple[str, str], int]:
 
 
 def subscribers() -> dict[str, set[str]]:
-    """Who follows a thread by rows of their own, by the name of the thread's list."""
+    """Return the followers of each list by their own rows."""
     found: dict[str, set[str]] = {}
     for each in rows("Subscription"):
         found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
@@ -120,7 +119,7 @@ def subscribers() -> dict[str, set[str]]:
 
 
 def followers() -> dict[str, int]:
-    """The followers of threads as counted, by the name of the thread's list."""
+    """Return the counted followers of each thread, by the name of its list."""
     counted = {
         place.replace("thread ", "thread:", 1): numbers.get("followers", 0)
         for place, numbers in _shards("thread").items()
@@ -129,7 +128,7 @@ def followers() -> dict[str, int]:
 
 
 def categories() -> dict[str, tuple[str, ...]]:
-    """Under which categories each thread is filed."""
+    """Return the categories of each thread."""
     return {
         name_of(each): tuple(
             value.string_value for value in each.properties["categories"].array_value.values
@@ -139,7 +138,7 @@ def categories() -> dict[str, tuple[str, ...]]:
 
 
 def events() -> dict[str, set[str]]:
-    """The events that stand in the store, and which handlers are done with each."""
+    """Return the stored events, and the handlers that are done with each."""
     return {
         name_of(each): {done.string_value for done in each.properties["done"].array_value.values}
         for each in rows("Event")
@@ -147,12 +146,12 @@ def events() -> dict[str, set[str]]:
 
 
 def events_of_comments() -> dict[str, set[str]]:
-    """The same, without those of followers."""
+    """Return the stored events without those of followers."""
     return {event: done for event, done in events().items() if not event.startswith("followed/")}
 
 
 def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
-    """No number twice, none above the counter it came from; every parent there, one level up."""
+    """Numbers are unique and below their counter; every parent exists, one level up."""
     by_id = {row.id: row for row in found}
     assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
     for row in by_id.values():
@@ -166,7 +165,7 @@ def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
 
 
 def assert_sums(*, is_delivered: bool = True) -> None:
-    """Every counter is what the comments themselves add up to; no event is left."""
+    """Every counter equals the sum over the comments, and no event is pending."""
     found = said().values()
     assert_tree_sound(found, roots())
     assert in_threads() == ledger.in_threads(found)

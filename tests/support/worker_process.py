@@ -1,4 +1,4 @@
-"""A worker of this process's own that serves an application over real sockets."""
+"""A gunicorn worker inside this process that serves an application over real sockets."""
 
 import contextlib
 import logging
@@ -19,7 +19,7 @@ _Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Served:
-    """A worker that runs, and what it was asked."""
+    """A running worker and its address."""
 
     def __init__(self, listener: socket.socket, one: worker.Worker) -> None:
         self.worker = one
@@ -28,36 +28,35 @@ class Served:
         self._thread = threading.Thread(target=one.run)
 
     def start(self) -> None:
-        """Begin to serve."""
         self._thread.start()
 
     def connect(self) -> socket.socket:
-        """A new connection."""
+        """Return a new connection."""
         made = socket.socket(self._listener.family)
         made.settimeout(PATIENCE)
         made.connect(self.address)
         return made
 
     def ask(self, data: bytes) -> bytes:
-        """All that is answered to some bytes until the connection ends."""
+        """Send bytes; return everything that is received until the connection ends."""
         with self.connect() as connection:
             connection.sendall(data)
             return rest(connection)
 
     def stop(self) -> None:
-        """Have it end as after SIGTERM, and wait until it has ended."""
+        """Stop the worker as SIGTERM does, and wait until it has ended."""
         self.tell()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()
 
     def tell(self) -> None:
-        """Have it end as after SIGTERM."""
+        """Stop the worker as SIGTERM does."""
         self.worker.handle_exit(15, None)
         os.write(self.worker.PIPE[1], b".")
 
 
 def rest(connection: socket.socket) -> bytes:
-    """What comes until the other end closes."""
+    """Read until the other end closes."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65_536):
@@ -66,7 +65,7 @@ def rest(connection: socket.socket) -> bytes:
 
 
 def answer(connection: socket.socket) -> tuple[bytes, bytes]:
-    """One answer: its head, and as much body as that says."""
+    """Read one response: its head, and as much body as the head announces."""
     found = b""
     while b"\r\n\r\n" not in found:
         data = connection.recv(1)
@@ -84,7 +83,7 @@ def answer(connection: socket.socket) -> tuple[bytes, bytes]:
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
-    """Wait for a condition; fail when it does not come about."""
+    """Wait for a condition; fail if it does not become true."""
     pause, end = threading.Event(), time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end

@@ -183,7 +183,7 @@ class Machine(RuleBasedStateMachine):
         orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
         for order in orders:
             book = copy.deepcopy(self.steps.ledger)
-            is_so = all(step.note(book) == outcome for step, outcome in order) and _stands(book)
+            is_so = all(step.note(book) == outcome for step, outcome in order) and _is_stored(book)
             # Two orders may leave the same rows, and tell of them at other revisions.
             if is_so and book.events.keys() <= self.steps.told | stored_state.events().keys():
                 self.steps.ledger = book
@@ -322,7 +322,7 @@ class Machine(RuleBasedStateMachine):
             self.engine.install_faults(None)
         if outcome == UNKNOWN:
             assert failing
-            outcome = step.note(self.steps.ledger) if step.stands() else UNKNOWN
+            outcome = step.note(self.steps.ledger) if step.is_stored() else UNKNOWN
             assert outcome in (ledger.DONE, UNKNOWN)
         else:
             assert outcome == step.note(self.steps.ledger)
@@ -352,7 +352,7 @@ def _outcome(act: Callable[[], object]) -> str:
     return ledger.DONE
 
 
-def _stands(book: ledger.Ledger) -> bool:
+def _is_stored(book: ledger.Ledger) -> bool:
     stored = (stored_state.said(), stored_state.roots(), stored_state.votes(), _followers(book))
     return stored == (book.said, book.roots, book.votes, book.followers) and _is_filed(book)
 

@@ -1,4 +1,4 @@
-"""Counters that drift, as tests of the recount make them: a site, and what goes wrong in it."""
+"""Sites with drifted counters, for tests of the recount."""
 
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,7 @@ NOW = sample_threads.START + timedelta(days=1)
 
 
 def grown(site: records.Site) -> dict[str, records.Comment]:
-    """A site with two threads in two categories, everything delivered."""
+    """Fill a site with two threads in two categories, and deliver all events."""
     site = sample_threads.filing(site, "news", "sport")
     grown = sample_threads.grow(site, sample_threads.TREE, categories=("sport", "news"))
     sample_threads.grow(site, sample_threads.TREE, thread="other", categories=("news",))
@@ -41,7 +41,7 @@ def recount_all(*, fixes: bool = True) -> list[Difference]:
 
 
 def plant(row: Any, **numbers: int) -> None:
-    """Add to a row of counters around everybody."""
+    """Add to the numbers of a counter row directly, without an event."""
     row.numbers = counter_rows.encoded(counting.added(counter_rows.numbers_of(row), numbers))
     transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
 

@@ -1,4 +1,4 @@
-"""The oracle of counters: what is stored of numbers beside what the comments themselves say."""
+"""The oracle of counters: compares the stored numbers with sums over the comments."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATI
 
 
 def states() -> Iterator[counting.State]:
-    """Every stored comment as counters should see it: in the categories of its thread."""
+    """Yield the counted state of every stored comment, in the categories of its thread."""
     filed = {
         message.key.path[-1].name: conversion.texts(message.properties["categories"])
         for message in reads.fetch(reads.Query("Thread"))
@@ -34,7 +34,7 @@ def states() -> Iterator[counting.State]:
 
 
 def expected() -> dict[Scope, dict[str, int]]:
-    """The counters of threads and of authors in them, from the comments."""
+    """Return the counters of threads and their authors, summed from the comments."""
     sums = counting.by_scope(
         counting.total(counting.increments(counting.IN_THREAD, None, state) for state in states())
     )
@@ -46,14 +46,14 @@ def expected() -> dict[Scope, dict[str, int]]:
 
 
 def stored() -> dict[Scope, dict[str, int]]:
-    """The counters of threads and of authors in them, as they stand."""
+    """Return the stored counters of threads and their authors."""
     found: dict[Scope, dict[str, int]] = {}
     for message in reads.fetch(reads.Query("Counter")):
         kind, _, place = message.properties["scope"].string_value.partition("/")
         if kind == "thread":
             scope = Scope(kind, place)
             numbers = _numbers(message)
-            numbers.pop(counting.FOLLOWERS, None)  # from events; see `check_followers`
+            numbers.pop(counting.FOLLOWERS, None)  # counted from events; see `assert_followers`
             found[scope] = counting.added(found.get(scope, {}), numbers)
     for message in reads.fetch(reads.Query("Participation")):
         thread, author = message.key.path[0].name, message.key.path[1].name
@@ -62,12 +62,12 @@ def stored() -> dict[Scope, dict[str, int]]:
 
 
 def assert_counted() -> None:
-    """Every counter of threads and of authors in them equals its recount."""
+    """Every counter of a thread and its authors equals its recount."""
     assert stored() == expected()
 
 
 def assert_followers() -> None:
-    """The followers of every thread are those whose rows say so; no event of them waits."""
+    """Every follower count equals its subscription rows, and no follower event is pending."""
     following: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Subscription")):
         kind, _, thread = message.properties["list"].string_value.partition(":")
@@ -82,7 +82,7 @@ def assert_followers() -> None:
 
 
 def expected_later() -> dict[Scope, dict[str, int]]:
-    """The counters of sites and of authors on them, from the comments."""
+    """Return the counters of sites and their authors, summed from the comments."""
     sums = counting.by_scope(
         counting.total(counting.increments(_OF_SITES, None, state) for state in states())
     )
@@ -94,7 +94,7 @@ def expected_later() -> dict[Scope, dict[str, int]]:
 
 
 def stored_later() -> dict[Scope, dict[str, int]]:
-    """The counters of sites and of authors on them, as they stand."""
+    """Return the stored counters of sites and their authors."""
     found: dict[Scope, dict[str, int]] = {}
     for message in reads.fetch(reads.Query("Counter")):
         kind, _, place = message.properties["scope"].string_value.partition("/")
@@ -110,7 +110,7 @@ def stored_later() -> dict[Scope, dict[str, int]]:
 
 
 def expected_statistics() -> dict[Scope, dict[str, int]]:
-    """The counters of categories and days, and of authors there, written without the registry."""
+    """Return the counters of categories, days and their authors, without the product's registry."""
     numbers: dict[Scope, dict[str, int]] = {}
     people: dict[Scope, set[str]] = {}
     for state in states():
@@ -121,15 +121,15 @@ def expected_statistics() -> dict[Scope, dict[str, int]]:
             here[state.status] = here.get(state.status, 0) + 1
             if state.author and state.status == "approved":
                 people.setdefault(scope, set()).add(state.author)
-                his = numbers.setdefault(scope._replace(author=state.author), {})
-                his["approved"] = his.get("approved", 0) + 1
+                by_author = numbers.setdefault(scope._replace(author=state.author), {})
+                by_author["approved"] = by_author.get("approved", 0) + 1
     for scope, authors in people.items():
         numbers[scope]["participants"] = len(authors)
     return numbers
 
 
 def stored_statistics() -> dict[Scope, dict[str, int]]:
-    """The counters of categories and days, and of authors there, as they stand."""
+    """Return the stored counters of categories, days and their authors."""
     found: dict[Scope, dict[str, int]] = {}
     for kind in ("Category", "Day", "Appearance"):
         for message in reads.fetch(reads.Query(kind)):
@@ -146,7 +146,7 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
 
 
 def assert_all_counted() -> None:
-    """Every counter equals its recount, and no event is left."""
+    """Every counter equals its recount, and no event is pending."""
     assert_counted()
     assert_followers()
     assert events() == []
@@ -155,13 +155,13 @@ def assert_all_counted() -> None:
 
 
 def events() -> list[str]:
-    """The ids of the events that are not delivered, in no order."""
+    """Return the ids of undelivered events, in no particular order."""
     query = reads.Query("Event", keys_only=True)
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
 def of(name: records.ThreadName) -> dict[str, int]:
-    """The numbers of one thread, as readers get them."""
+    """Return the numbers of one thread as readers get them."""
     return totals.of_threads([name])[0]
 
 

@@ -1,8 +1,8 @@
-"""A ledger of everything that happened to comments: the oracle of counters, events and followers.
+"""A ledger of all that happened to comments: the oracle of counters, events and followers.
 
-Written without the product's code: plain sums over plain rows, by the words of the design. A verb
-gives "done" or the name of the error that the product answers with, and changes nothing then. What
-counters have to be, and which comments readers see, is worked out anew from all rows each time.
+It is written from the design, without the product's code, as plain sums over plain rows. Each step
+returns "done", or the name of the error that the product raises and then changes nothing. The
+expected counters and the visible comments are recomputed from all rows each time.
 """
 
 import dataclasses
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 Numbers = dict[str, int]
 DONE = "done"
-HELD = "casino"  # a word that a rule holds
+HELD = "casino"  # a word that a rule holds for moderation
 VERDICTS = {
     "approve": "approved",
     "reject": "rejected",
@@ -20,12 +20,12 @@ VERDICTS = {
     "hide": "hidden",
     "hold": "pending",
 }
-BY = " by "  # in the name of a scope: whose numbers these are in a place
+BY = " by "  # in the name of a scope, between a place and an author in it
 
 
 @dataclasses.dataclass
 class Said:
-    """A comment as it has to stand in the store. `thread` is "site/thread"."""
+    """A comment as it must be stored. `thread` is "site/thread"."""
 
     id: str
     thread: str
@@ -52,7 +52,7 @@ class Said:
 
 
 class Counted(NamedTuple):
-    """What is counted later of one comment, as it is at one moment."""
+    """The values of one comment that event handlers count, at one moment."""
 
     site: str
     day: str
@@ -64,7 +64,7 @@ class Counted(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """What somebody wants to say: under a key, or in an import with a status and votes."""
+    """A comment to post under an idempotency key, or to import with a status and votes."""
 
     key: str
     thread: str
@@ -80,7 +80,7 @@ Change = tuple[Counted | None, Counted | None]
 
 
 class Ledger:
-    """Comments, events and followers as they have to be."""
+    """The comments, events and followers as they must be."""
 
     def __init__(self, *, levels: int, edit_window: float) -> None:
         self._levels = levels
@@ -97,7 +97,7 @@ class Ledger:
         self._cast: dict[str, tuple[int, int]] = {}
 
     def post(self, draft: Draft, comment_id: str, now: datetime) -> str:
-        """`comment_id` is what the comment is called if this is the first of its key."""
+        """Post a draft; `comment_id` names the comment if the draft's key is new."""
         if draft.key in self.keys:
             return DONE if self.keys[draft.key][1] == draft else "KeyReused"
         answered = self.said.get(draft.reply_to or "")
@@ -116,7 +116,7 @@ class Ledger:
         return DONE
 
     def place(self, drafts: Iterable[Draft], now: datetime) -> str:
-        """An import. The key of each draft is the comment's id; those that are there stay."""
+        """Import drafts. The key of each draft is the comment's id; existing comments stay."""
         added: dict[str, None] = {}
         for draft in drafts:
             if draft.key not in self.said:
@@ -190,7 +190,7 @@ class Ledger:
         return DONE
 
     def judge(self, comment_id: str, verb: str) -> str:
-        """A moderator's word, which is noted where it changes something."""
+        """Apply a moderator's decision; it is audited if it changes something."""
         row = self.said[comment_id]
         if row.status == "retracted":
             return "Conflict"
@@ -243,7 +243,7 @@ class Ledger:
         return DONE
 
     def count(self, comment_id: str) -> str:
-        """The row says what was imported, and all votes that stand."""
+        """Set the row's votes to the imported ones plus all votes cast."""
         row = self.said[comment_id]
         cast = [value for (comment, _), value in self.votes.items() if comment == comment_id]
         old, new = self._cast.get(comment_id, (0, 0)), (cast.count(1), cast.count(-1))
@@ -263,7 +263,7 @@ class Ledger:
         return DONE
 
     def walk(self, thread: str, events: Iterable[str]) -> str:
-        """Its comments come under their thread's categories; `events` are those that are known."""
+        """Move comments into their thread's categories; `events` are the known event ids."""
         wanted = self.categories.get(thread, ())
         rows = [row for row in self.said.values() if row.thread == thread]
         moved = sorted((row for row in rows if row.categories != wanted), key=lambda row: row.id)
@@ -274,7 +274,7 @@ class Ledger:
                 row.categories = wanted
                 changes.append((before, _counted(row)))
             told = {each for each in events if each.startswith(f"{moved[0].id}.c")}
-            self.events[min(told - self.events.keys(), default="nothing told")] = changes
+            self.events[min(told - self.events.keys(), default="no event")] = changes
         return DONE
 
     def follow(self, thread: str, follower: str, *, follows: bool) -> str:
@@ -283,7 +283,7 @@ class Ledger:
         return DONE
 
     def _settle(self, counted: set[str]) -> None:
-        """Listed is what is approved or has something listed below; a change of it is one too."""
+        """Recompute `listed`: approved or above a listed comment. A change is a revision."""
         listed = {row.id for row in self.said.values() if row.status == "approved"}
         for comment_id in list(listed):
             above = self.said[comment_id].parent
@@ -296,7 +296,7 @@ class Ledger:
                 row.revision += row.id not in counted
 
     def in_order(self, thread: str) -> list[str]:
-        """The ids of what readers of a thread see: replies below what they answer, by number."""
+        """Return the ids that readers of a thread see: replies below their parent, by number."""
         children: dict[str | None, list[Said]] = {}
         for row in self.said.values():
             if row.thread == thread:
@@ -312,7 +312,7 @@ class Ledger:
         return order
 
     def later(self, waiting: Iterable[str]) -> dict[str, Numbers]:
-        """The numbers of all that is counted from events, while these are not delivered."""
+        """Return all numbers counted from events, while the `waiting` events are undelivered."""
         sums: dict[str, Numbers] = {}
         for row in self.said.values():
             _add_later(sums, _counted(row), 1)
@@ -324,7 +324,7 @@ class Ledger:
 
 
 def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
-    """The numbers of threads, and of authors in them, that these comments have to have."""
+    """Return the numbers that threads and their authors must have for these comments."""
     sums: dict[str, Numbers] = {}
     for row in rows:
         here = sums.setdefault(f"thread {row.thread}", {})
@@ -336,7 +336,7 @@ def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
 
 
 def later(rows: Iterable[Said]) -> dict[str, Numbers]:
-    """The numbers of all that is counted from events, once every one is delivered."""
+    """Return all numbers counted from events, once every event is delivered."""
     sums: dict[str, Numbers] = {}
     for row in rows:
         _add_later(sums, _counted(row), 1)
@@ -344,7 +344,7 @@ def later(rows: Iterable[Said]) -> dict[str, Numbers]:
 
 
 def _with_participants(sums: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """The same, with the number of those who have something approved; without zeros."""
+    """Add the number of authors with approved comments; drop zeros."""
     found = {scope: dict(numbers) for scope, numbers in sums.items()}
     for scope, numbers in sums.items():
         place, by, _ = scope.partition(BY)
@@ -355,7 +355,7 @@ def _with_participants(sums: Mapping[str, Numbers]) -> dict[str, Numbers]:
 
 
 def without_zeros(found: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """Numbers as they are stored: nothing that is zero, and no scope without any."""
+    """Return the numbers as stored: without zeros and without empty scopes."""
     kept = {scope: {k: n for k, n in numbers.items() if n} for scope, numbers in found.items()}
     return {scope: numbers for scope, numbers in kept.items() if numbers}
 
@@ -377,8 +377,8 @@ def _add_later(sums: dict[str, Numbers], counted: Counted | None, times: int) ->
         here = sums.setdefault(place, {})
         here[counted.status] = here.get(counted.status, 0) + times
         if author and counted.status == "approved":
-            his = sums.setdefault(f"{place}{BY}{author}", {})
-            his["approved"] = his.get("approved", 0) + times
+            by_author = sums.setdefault(f"{place}{BY}{author}", {})
+            by_author["approved"] = by_author.get("approved", 0) + times
 
 
 def _add(numbers: Numbers, counted: Counted, times: int) -> None:

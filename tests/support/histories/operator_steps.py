@@ -1,8 +1,7 @@
-"""Chores: the steps of workers and operators, which change nothing that people see of comments.
+"""Steps of workers and operators, which change nothing that readers see of comments.
 
-Owns what a step is, what all processes together know, and those steps that nobody
-asks for: delivery, folding, compaction, shards, counts of votes, walks, recounts. Those of people
-are in `reader_steps`.
+Owns what a step is, the state that all processes share, and the steps without a request: delivery,
+compaction, shards, vote counts, recategorizing, recounts. Steps of people are in `reader_steps`.
 """
 
 import contextlib
@@ -30,12 +29,12 @@ from tests.support.threads import sample_threads
 LEVELS = 3
 SETTINGS = config.Settings(secret="a secret of the tests", scheme=sorthash.Scheme(levels=LEVELS))
 NAMES = [records.ThreadName(*each) for each in (("a", "page"), ("a", "other"), ("b", "page"))]
-FOLLOWS = ".mail"  # at the end of an event's id: what follows from it
-WRITTEN = "/test/all"  # the same: the message about it
+FOLLOWS = ".mail"  # suffix of the id of an event that follows another
+WRITTEN = "/test/all"  # suffix of the id of the message about an event
 
 
 class Wish(NamedTuple):
-    """A step that somebody wants to take; numbers pick what it is about."""
+    """A step to take; its numbers pick the comments, authors and values."""
 
     kind: str
     one: int
@@ -44,23 +43,23 @@ class Wish(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How the product takes a step, what a ledger says of it, and whether it stands stored.
+    """How the product takes a step, how the ledger records it, and whether it is stored.
 
-    `stands` is asked where the product did not say.
+    `is_stored` is called if the product's answer was lost.
     """
 
     act: Callable[[], object]
     note: Callable[[ledger.Ledger], str] = lambda _: ledger.DONE
-    stands: Callable[[], bool] = lambda: True
-    may_do_nothing: bool = False  # where somebody else was faster
+    is_stored: Callable[[], bool] = lambda: True
+    may_do_nothing: bool = False  # because another process was faster
 
 
 class PlannedError(Exception):
-    """A handler fails."""
+    """The failure of a handler, as planned."""
 
 
-class Chores:
-    """What people and tasks know, of all processes together; and the tasks."""
+class OperatorSteps:
+    """The state that people and tasks of all processes share, and the steps of the tasks."""
 
     def __init__(self) -> None:
         self.ledger = ledger.Ledger(levels=LEVELS, edit_window=SETTINGS.edit_window)
@@ -70,16 +69,16 @@ class Chores:
         self._folded: list[compactor.Compacted] = []
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, on every clock."""
+        """Advance every clock."""
         self.seconds += seconds
         self.now += timedelta(seconds=seconds)
 
     def shards(self) -> sharding.Shards:
-        """What a process knows of busy threads, on its clock."""
+        """Return one process's knowledge of busy threads, on the shared clock."""
         return sharding.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:
-        """Some events in some order, some of them twice, delivered before, or of nobody."""
+        """Deliver random events in random order; some are repeated, delivered or unknown."""
         handlers = self.handlers(
             sends=one % 5 > 0,
             counts=two % 5 > 0,
@@ -105,7 +104,8 @@ class Chores:
     def _revive(self, *_: int) -> Step:
         def act() -> None:
             for event in list(dead_letters.dead_ids()):
-                # Its own commit may have been applied although its answer was lost.
+                # The commit of an earlier attempt may have been applied although its answer was
+                # lost.
                 with contextlib.suppress(errors.NotFound, errors.Conflict):
                     dead_letters.revive(event, now=self.now)
 
@@ -114,7 +114,7 @@ class Chores:
     def handlers(
         self, *, sends: bool = True, counts: bool = True, writes: bool = True
     ) -> list[dispatcher.Handler]:
-        """The product's, and one of each sort: any may fail."""
+        """Return the product's handlers and a test handler of each kind, which may fail."""
 
         def send(event: outbox.Event) -> None:
             if not sends:
@@ -185,7 +185,7 @@ class Chores:
         return Step(act)
 
     def _count(self, one: int, _two: int, three: int) -> Step:
-        """Votes that wait, or are said to."""
+        """Count the votes of a comment, whether or not any are pending."""
         comment_id = self._pick(one)
         if comment_id is None:
             return Step(lambda: None)
@@ -225,7 +225,7 @@ class Chores:
             may_do_nothing=True,
         )
 
-    # What they are about.
+    # Picking the subjects of steps.
 
     def _pick(self, number: int, thread: str = "") -> str | None:
         found = [row.id for row in self.ledger.said.values() if row.thread.startswith(thread)]
@@ -237,12 +237,12 @@ class Chores:
 
 
 def key_of(name: records.ThreadName) -> str:
-    """A thread as a ledger names it."""
+    """Return the ledger's name of a thread."""
     return f"{name.site}/{name.id}"
 
 
 def name_of(thread: str) -> records.ThreadName:
-    """The thread that a ledger names so."""
+    """Return the thread with this name in the ledger."""
     return records.ThreadName(*thread.split("/"))
 
 

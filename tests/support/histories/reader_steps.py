@@ -1,7 +1,7 @@
-"""Steps that people take, and imports: each as the product takes it and as a ledger notes it.
+"""Steps of people, and imports: each as the product takes it and as a ledger records it.
 
-Owns what a wish means at a moment: who does what to which comment. Its numbers pick among what the
-ledger knows, so the same wishes make the same history.
+Owns how a wish becomes a step: who does what to which comment. Its numbers pick from the ledger's
+contents, so the same wishes always make the same history.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from tests.support.histories import ledger
 from tests.support.histories.operator_steps import (
     NAMES,
     SETTINGS,
-    Chores,
+    OperatorSteps,
     Step,
     Wish,
     key_of,
@@ -37,7 +37,7 @@ MODERATOR = records.Actor("cli", "the command line")
 VERBS = [verb for verb in records.Verb for _ in range(1 + (verb == "approve"))]
 VOTERS = ["g:ann", "g:dan", "g:eve"]
 SKEW = [timedelta(0), timedelta(minutes=10), timedelta(minutes=-10)]
-# What people do more often than others stands more often here.
+# Frequent actions are listed several times.
 KINDS = [
     "post", "post", "post", "post_again", "edit", "retract", "retract", "place", "place_again",
     "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive", "fold",
@@ -46,8 +46,8 @@ KINDS = [
 ]  # fmt: skip
 
 
-class ReaderSteps(Chores):
-    """What people and tasks want, and what they know."""
+class ReaderSteps(OperatorSteps):
+    """The steps of people and tasks, and the state that these need."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class ReaderSteps(Chores):
         self._imports: list[list[ledger.Draft]] = []
 
     def step(self, wish: Wish) -> Step:
-        """What a wish means now."""
+        """Turn a wish into a step, given the present state."""
         make: Callable[[int, int, int], Step] = getattr(self, f"_{wish.kind}")
         return make(*wish[1:])
 
@@ -83,7 +83,7 @@ class ReaderSteps(Chores):
         def act() -> None:
             name = name_of(draft.thread)
             known = sharding.SHARDS.of(connection.current(), self.shards)
-            # Others are under way, so that this one counts in another shard.
+            # Other posts are running, so this one is counted in another shard.
             turns = [sharding.Turn(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:
                 for turn in turns:
@@ -190,7 +190,7 @@ class ReaderSteps(Chores):
         )
 
     def _who(self, comment_id: str, number: int) -> str:
-        """Whose the comment is, as a rule."""
+        """Return the comment's author, or in one case of four another author."""
         return AUTHORS[number % 3] if number % 4 == 0 else self.ledger.said[comment_id].author
 
     # Imports.
@@ -213,7 +213,7 @@ class ReaderSteps(Chores):
         return self._placed(batch)
 
     def _place_again(self, one: int, _two: int, three: int) -> Step:
-        """An import that was interrupted, or whose file has grown, is run again."""
+        """Repeat an import that was interrupted or whose file has grown."""
         if not self._imports:
             return Step(lambda: None)
         batch = self._imports[one % len(self._imports)]

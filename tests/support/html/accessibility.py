@@ -1,4 +1,4 @@
-"""Judges pages in a browser with axe-core, as its lock file pins it (tests/axe)."""
+"""Check pages in a browser with the pinned axe-core (tests/axe)."""
 
 import functools
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def _source() -> str:
 
 
 def complaints(page: playwright.Page, *, rules: Sequence[str] = ()) -> list[str]:
-    """What makes the page, as it is shown now, hard to use for some; by all rules, or by these."""
+    """Return the accessibility violations of the page as shown now, by all rules or by these."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
     found = page.evaluate(

@@ -1,4 +1,4 @@
-"""Threads as HTML, as tests fill and read them: by whom, with which hostile words, page by page."""
+"""Threads as embedded HTML: hostile texts to fill them with, and how tests read all their pages."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def get(client: FlaskClient, fragment: str = "", **query: Any) -> html_reader.Do
 def read(
     client: FlaskClient, path: str = "/embed/demo", **query: Any
 ) -> list[tuple[str, html_reader.Document]]:
-    """All pages, by the links for readers: as they were sent, and parsed."""
+    """Follow the links to next pages; return each page as sent and as parsed."""
     found: list[tuple[str, html_reader.Document]] = []
     query = {"thread": "page"} | query
     while query:
@@ -49,12 +49,12 @@ def read(
 
 
 def walk(client: FlaskClient, path: str = "/embed/demo", **query: Any) -> list[str]:
-    """The comments of all pages."""
+    """Return the comments of all pages."""
     return [each for _, page in read(client, path, **query) for each in page.ids]
 
 
 def imported(store: connection.Store, path: Path) -> dict[str, list[records.Comment]]:
-    """Import an export into the site "demo"; the listed comments of each thread by the floor."""
+    """Import an export into the site "demo"; return the listed comments of each thread in order."""
     scheme = sample_threads.SETTINGS.scheme
     with store.context():
         site = site_settings.get("demo")

@@ -1,4 +1,4 @@
-"""Reads our HTML as a browser's parser would hand it out: elements, lists, links, data blocks."""
+"""Parse our HTML as a browser does: elements, lists, links and data blocks."""
 
 import html.parser
 import json
@@ -11,7 +11,7 @@ VOID = {"base", "br", "hr", "input", "link", "meta"}
 
 
 class Elements(html.parser.HTMLParser):
-    """The elements of some HTML, whole or not, with their attributes."""
+    """The elements of an HTML document or fragment, with their attributes."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class Elements(html.parser.HTMLParser):
 
 
 class Document(html.parser.HTMLParser):
-    """What a document holds. `depths` are the lists of comments that each comment stands in."""
+    """A parsed document. `depths` counts the nested comment lists around each comment."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Document(html.parser.HTMLParser):
 
     @property
     def ids(self) -> list[str]:
-        """The comments, in the order they stand in."""
+        """The comments, in document order."""
         return list(self.depths)
 
     @property
@@ -67,7 +67,7 @@ class Document(html.parser.HTMLParser):
         return json.loads(block)
 
     def links(self, rel: str, tag: str = "link") -> list[str]:
-        """The targets of elements with this relation."""
+        """Return the targets of elements with this relation."""
         return [
             values.get("href") or ""
             for name, values in self.elements
@@ -76,6 +76,6 @@ class Document(html.parser.HTMLParser):
 
     @property
     def next(self) -> dict[str, str]:
-        """The query of the page after this one; empty at the end."""
+        """The query of the next page; empty on the last page."""
         found = self.links("next", "a")
         return {} if not found else {k: v for k, (v,) in parse_qs(urlsplit(found[0]).query).items()}

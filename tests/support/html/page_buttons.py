@@ -1,4 +1,4 @@
-"""Buttons of our pages, pressed as a browser without JavaScript presses them."""
+"""Press the buttons of our pages as a browser without JavaScript does."""
 
 import html.parser
 from urllib.parse import urljoin
@@ -35,12 +35,12 @@ class _Forms(html.parser.HTMLParser):
 
 
 def buttons(source: str) -> dict[str, tuple[str, dict[str, str]]]:
-    """What each button of a page posts, and where: (action, fields) by its label."""
+    """Return the form behind each button of a page: (action, fields), by the button's label."""
     return _Forms(source).found
 
 
 def press(client: FlaskClient, link: str, label: str) -> TestResponse:
-    """Open a link, and press a button of its page."""
+    """Open a link and press a button of its page."""
     shown = client.get(link)
     assert shown.status_code == 200, shown.text
     action, fields = buttons(shown.text)[label]

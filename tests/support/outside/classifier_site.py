@@ -1,7 +1,7 @@
-"""Services outside that a site asks about its comments: a site, a receiver, and the time of day.
+"""A site with a classifier on loopback, and a clock that a test moves.
 
-Owns how tests put questions to a real peer on loopback: everything goes out by the product's own
-way, from the event of a post to the request.
+Requests to the classifier take the product's whole path, from the event of a post to the HTTP
+request.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ from tests.support.threads import sample_threads
 BOSS = records.Actor("cli", "the command line")
 GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
 LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=classifier_requests.LIMITS.answer)
-SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for classifiers that never answer
 
 
 class Service:
-    """A site "demo" that asks a receiver, at a time that a test moves."""
+    """The site "demo", its classifier, and the time of day."""
 
     def __init__(
         self,
@@ -49,18 +49,18 @@ class Service:
         return registration.By(BOSS, self.now, self.settings)
 
     def is_asked(self, *, url: str = "", **terms: bool) -> None:
-        """Have the site ask the receiver as its own service."""
+        """Register the receiver as the site's classifier."""
         given = registration.Terms(**{"everybody": True, **terms})
         where = url or self.receiver.url
         made = registration.set_webhook("demo", where, given, self.by(), self.client)
         self.secret = made or self.secret
 
     def says(self, verdict: object, reason: str = "", **more: Any) -> None:
-        """Have the receiver answer so from now on."""
+        """Set the verdict that the receiver answers with."""
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
     def ask(self, times: int = 1) -> message_sender.Done:
-        """Deliver what happened, and put the questions that are due; again after pauses."""
+        """Deliver events and send the due requests; `times` > 1 repeats it every two hours."""
         done = message_sender.Done()
         for number in range(times):
             self.now += timedelta(hours=2 * bool(number))
@@ -73,7 +73,7 @@ class Service:
             dispatcher.deliver(events, now=self.now, handlers=wiring.HANDLERS)
 
     def check(self) -> None:
-        """Every counter equals its recount."""
+        """Check that every counter equals its recount."""
         self.deliver()
         counter_oracle.assert_all_counted()
 
@@ -93,7 +93,7 @@ class Service:
 def serving(
     store: connection.Store, settings: config.Settings = sample_threads.SETTINGS
 ) -> Iterator[Service]:
-    """A service on loopback, and another one, that the store's processes may reach."""
+    """Run two classifiers on loopback that the store's processes may reach."""
     with loopback_servers.receiver() as receiver, loopback_servers.receiver() as other:
         client = loopback_servers.client(receiver.port, other.port, limits=LIMITS)
         classifier_requests.OUTBOUND.put(store, client)
@@ -108,7 +108,7 @@ def say(
     now: datetime = sample_threads.START,
     **more: Any,
 ) -> records.Comment:
-    """Have a guest post."""
+    """Post as a guest."""
     given = {
         "author": GUEST,
         "sender": classifier_verdicts.Sender("203.0.113.9", "Canary/1.0"),
@@ -117,7 +117,7 @@ def say(
 
 
 def waiting() -> list[message_queue.Message]:
-    """The messages that are in the store."""
+    """Return the stored messages."""
     query = reads.Query("Message", keys_only=True)
     names = [each.key.path[-1].name for each in reads.fetch(query)]
     return [message_queue.record(row) for row in message_queue.read(names)]

@@ -1,8 +1,8 @@
-"""A reader of mail that has nothing in common with the one that wrote it, and believes anything.
+"""A mail parser as lenient as the worst mail programs, and independent of our mail writer.
 
-Written from RFC 5322, 2045 and 2047 alone. As the most lenient of mail programs do, it decodes
-encoded words wherever they stand (within words, in quotes, with a language, with blanks or line
-ends inside, without an end), and what they decode to again, in whatever charset they name.
+Written from RFC 5322, 2045 and 2047 alone. Like the most lenient mail programs, it decodes encoded
+words anywhere (within words, in quotes, with a language, with blanks or line ends inside, without
+an end), then decodes the result again, in whatever charset the words name.
 """
 
 import base64
@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 @dataclasses.dataclass
 class Read:
-    """Headers as (name, decoded value), and the parts as (type, text)."""
+    """Headers as (name, decoded value), and parts as (type, text)."""
 
     headers: list[tuple[str, str]]
     parts: list[tuple[str, str]]
@@ -35,7 +35,7 @@ class Read:
 
 
 def read(raw: bytes) -> Read:
-    """A message, as somebody who believes everything would read it."""
+    """Parse a message as the most lenient mail program would."""
     head, body = raw.split(b"\r\n\r\n", 1)
     headers = _headers(head)
     mark = _PARTS.search(head)
@@ -47,9 +47,9 @@ def read(raw: bytes) -> Read:
 
 
 def decoded(value: str) -> str:
-    """A value with everything decoded that may be an encoded word, again and again."""
+    """Decode everything that may be an encoded word, repeatedly."""
     for _ in range(_ROUNDS):
-        # White space between encoded words is no part of the text.
+        # White space between encoded words is not part of the text.
         value = re.sub(r"(\?=)\s+(=\?)", r"\1\2", value)
         made = _WORD.sub(_read_word, value)
         if made == value:
@@ -59,7 +59,7 @@ def decoded(value: str) -> str:
 
 
 def _headers(head: bytes) -> list[tuple[str, str]]:
-    """Each line that does not begin with a blank is a header, also one that decoding brought."""
+    """Return each line that does not begin with a blank, including lines that decoding created."""
     unfolded = re.sub(r"\r\n(?=[ \t])", "", head.decode("latin-1"))
     found: list[tuple[str, str]] = []
     for line in unfolded.split("\r\n"):

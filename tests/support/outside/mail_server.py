@@ -1,4 +1,4 @@
-"""A real mail server on loopback, what it took, and how it is made to refuse."""
+"""A real SMTP server on loopback that records its mail and can refuse recipients."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ PUBLIC = "https://service.example"
 
 @dataclasses.dataclass
 class Box:
-    """What a server took. `refuse` answers a recipient, or None to take him."""
+    """The mail a server took. `refuse` returns the answer that refuses a recipient, or None."""
 
     port: int = 0
     taken: list[tuple[str, EmailMessage]] = dataclasses.field(default_factory=list)
@@ -54,7 +54,7 @@ class Box:
         return str(body.get_content()).replace("\r\n", "\n")
 
     def link(self, number: int = -1, page: str = "") -> str:
-        """The path and query of the message's link to a page of ours."""
+        """Return the path and query of a message's link to our pages."""
         found = re.search(rf"{PUBLIC}(/subscriptions/{page}\S+)", self.text(number))
         assert found is not None, self.text(number)
         return found[1]
@@ -66,14 +66,14 @@ class Box:
             "smtp": smtp,
             "mail_from": SENDER,
         }
-        # Tests call by the name of a test client, and by names that are not the service's.
+        # Tests use the test client's host name, and host names that are not the service's.
         named = {"public_url": PUBLIC, "hosts": ("localhost", "127.0.0.1", "evil.example")}
         return config.Settings(**given | named | more)
 
 
 @contextlib.contextmanager
 def serving() -> Iterator[Box]:
-    """A server without encryption, for as long as the block."""
+    """Run a server without TLS."""
     box = Box()
     with socket.create_server(("localhost", 0)) as free:
         box.port = free.getsockname()[1]
@@ -87,7 +87,7 @@ def serving() -> Iterator[Box]:
 
 @contextlib.contextmanager
 def away() -> Iterator[Box]:
-    """A port where nobody answers."""
+    """Yield a port where nothing listens."""
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
     yield Box(port)

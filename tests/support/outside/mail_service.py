@@ -1,6 +1,6 @@
-"""A service that sends mail of comments, as tests drive it: who follows, who writes, who was told.
+"""A service that mails about comments: tests subscribe, post and read the recipients.
 
-Time is moved by hand, and each step of a delivery is a sweep.
+Tests advance the time, and each delivery step is a sweep.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 @dataclasses.dataclass
 class MailService:
-    """A service that sends mail. Subscribing goes the short way: `consent` has its own tests."""
+    """A service that sends mail. Subscriptions skip the confirmation, which has its own tests."""
 
     store: connection.Store
     settings: config.Settings
@@ -48,7 +48,7 @@ class MailService:
         return self.id_of(email)
 
     def seal(self, email: str) -> str:
-        """An address as it is stored."""
+        """Return an address as stored."""
         return encryption.seal(email, "address", self.settings.secret, now=self.now)
 
     def say(self, text: str, parent: str | None = None, author: str = "g:bob") -> records.Comment:
@@ -59,13 +59,13 @@ class MailService:
         return dispatcher.sweep(now=self.now, handlers=self.handlers)
 
     def deliver(self) -> None:
-        """Sweep until nothing is due any more."""
+        """Sweep until nothing is due."""
         self.now += outbox.SWEPT_AFTER
         while self.sweep().delivered:
             pass
 
     def told(self, text: str) -> list[str]:
-        """Who was sent a comment's text."""
+        """Return the recipients of a comment's text."""
         return sorted(
             address
             for number, address in enumerate(self.box.recipients)

@@ -1,4 +1,4 @@
-"""Somebody who asks for mail of the thread "page", through HTTP and a real mail server."""
+"""A reader who subscribes to the thread "page" through HTTP and a real mail server."""
 
 import dataclasses
 from typing import Any
@@ -24,7 +24,7 @@ KINDS = ("Subscriber", "Subscription", "FollowerMark", "FollowerList", "Follower
 
 @dataclasses.dataclass
 class Asker:
-    """A service with a mail server, and somebody who has written in the thread "page"."""
+    """A service with a mail server, and a reader who has posted in the thread "page"."""
 
     client: FlaskClient
     store: connection.Store
@@ -47,13 +47,13 @@ class Asker:
                 made.deliver(events)
 
     def follow(self, email: str = ANN, **more: Any) -> None:
-        """Ask, and press the button of the page that the mail leads to."""
+        """Subscribe, and press the button on the page that the mail links to."""
         assert self.ask(email, **more).status_code == 202
         self.deliver()
         assert self.press("Yes, send me mail").status_code == 200
 
     def press(self, label: str, link: str = "") -> TestResponse:
-        """Press a button of the page that a link leads to: that of the last mail, or another."""
+        """Press a button on the page of a link: the last mail's link unless another is given."""
         return page_buttons.press(self.client, link or self.box.link(), label)
 
     def stored(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""A notice of a comment as tests of mail make it."""
+"""Sample notifications for tests of mail."""
 
 import email
 from datetime import UTC, datetime
@@ -32,5 +32,5 @@ def made(**more: Any) -> Any:
 
 
 def read(**more: Any) -> Any:
-    """The same, parsed."""
+    """The same message, parsed."""
     return email.message_from_bytes(made(**more).raw, policy=policy.default)

@@ -1,6 +1,6 @@
-"""Hooks of the site "demo" and what is posted there, for tests of sending.
+"""Webhooks of the site "demo", and posts whose messages a test sends when it chooses.
 
-What is posted here has its messages written and not sent: a test sends, when it says.
+A post here writes its messages and does not send them.
 """
 
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ SECRET = webhooks.secret(bytes(32))
 
 
 class Time:
-    """The time of day, as a test moves it."""
+    """A clock that a test moves."""
 
     now = START + timedelta(hours=1)
 
@@ -31,7 +31,7 @@ def register(name: str, url: str, client: safe_http.Client) -> None:
 
 
 def post(site: records.Site, text: str = "text") -> str:
-    """Post, and have the messages written; the id that receivers are told."""
+    """Post and write the messages; return the message id that receivers get."""
     row = sample_threads.post(site, text)
     dispatcher.deliver(counter_oracle.events(), now=START, handlers=wiring.HANDLERS)
     return f"msg_{row.id}_1"

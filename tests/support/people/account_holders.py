@@ -1,4 +1,4 @@
-"""People who sign in, for tests: accounts of every role, made the way the product makes them."""
+"""Accounts of every role, created the way the product creates them."""
 
 import functools
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 def weaken_passwords(patch: pytest.MonkeyPatch) -> None:
-    """Have passwords hashed as weakly as can be: for tests that are about something else."""
+    """Hash passwords as weakly as possible, for tests about something else."""
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     patch.setattr(hashing, "hasher", lambda: weak)
 
@@ -30,7 +30,7 @@ def moderator(site: str = "demo") -> roles.Grant:
 def account(
     login: str, *grants: roles.Grant, password: str = PASSWORD, mail: str = "", now: datetime = NOW
 ) -> accounts.Account:
-    """An account with a password, or without one if that is empty."""
+    """Create an account with a password, or without one if `password` is empty."""
     known = [identities.of_login(login)]
     if mail:
         known.append(identities.of_address(mail))
@@ -74,10 +74,10 @@ def accept(
 
 
 def here() -> datetime:
-    """The time, for what is asked of the application, which reads the clock itself."""
+    """Return the real time, which the application reads itself."""
     return datetime.now(UTC)
 
 
 def session(account: str) -> sessions.Session:
-    """A session that began now, of somebody who did not have to show anything."""
+    """Begin a session now, without checking a password."""
     return sessions.begin(account, SECRET, now=here())

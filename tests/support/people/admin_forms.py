@@ -1,4 +1,4 @@
-"""The forms of owners and moderators, as a browser on our own pages sends them."""
+"""Admin forms, sent as a browser on our own pages sends them."""
 
 import re
 from typing import Any
@@ -30,7 +30,7 @@ def sign_in(client: FlaskClient, login: str = "ann", **more: str) -> TestRespons
 
 
 def token_of(client: FlaskClient) -> str:
-    """The token of the forms of whoever is signed in."""
+    """Return the form token of the signed-in account."""
     found = re.search(r'name="form" value="([a-z2-7]{26})"', client.get("/admin/account").text)
     assert found
     return found[1]
@@ -42,5 +42,5 @@ def cookie(client: FlaskClient) -> str:
 
 
 def reset_of(account: accounts.Account) -> str:
-    """The token of a link to choose a new password."""
+    """Return the token of a password-reset link."""
     return invitations.reset(account, secret=SECRET, now=now())

@@ -1,4 +1,4 @@
-"""Calls of the API in one line each, and what is to be expected of every answer."""
+"""One-line API calls, and the checks that apply to every response."""
 
 import json
 
@@ -25,7 +25,7 @@ def answer(response: TestResponse) -> dict:
 
 
 def refused(response: TestResponse, status: int, field: str | None = None) -> str:
-    """The stable code of a refusal, checked to be one."""
+    """Check that a response is an error; return its stable code."""
     assert response.status_code == status, response.text
     assert response.content_type == "application/problem+json"
     problem = json.loads(response.text)

@@ -17,7 +17,7 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
 class Desk:
-    """Somebody who is signed in, at the desk of the site "demo" unless told otherwise."""
+    """A signed-in account in the admin console, on the site "demo" by default."""
 
     def __init__(self, app: flask.Flask, login: str) -> None:
         self.client: FlaskClient = app.test_client()
@@ -46,7 +46,7 @@ class Desk:
         )
 
     def settle(self, path: str, *, desk: str = DESK, status: int = 303, **form: str) -> str:
-        """Send another form; the words of the answer."""
+        """Send another form; return the response's text."""
         data = {"form": self.token, **form}
         response = self.client.post(f"{desk}{path}", data=data, headers=OWN)
         assert response.status_code == status, response.text

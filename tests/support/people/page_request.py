@@ -1,4 +1,4 @@
-"""One page as clients ask for it: its address, and its body without the coding it came in."""
+"""The URL of one page of comments, and its decompressed body."""
 
 import gzip
 
@@ -8,7 +8,7 @@ PAGE = "/api/v1/sites/demo/comments?thread=page"
 
 
 def plain(response: TestResponse) -> bytes:
-    """The body without its coding."""
+    """Return the body without its content coding."""
     return (
         gzip.decompress(response.data)
         if "Content-Encoding" in response.headers

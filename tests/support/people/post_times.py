@@ -1,10 +1,10 @@
-"""What tests of admission share: the time as they set it, and answers in a word each."""
+"""Shared parts of admission tests: a settable clock, and responses as short codes."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 LONG = "A text that is long enough to be told from others."
-# One of each.
+# One post per period for each kind of caller.
 RULES = {
     "posts_per_network": 1,
     "posts_per_author": 1,
@@ -14,7 +14,7 @@ RULES = {
 
 
 class Moment:
-    """The time, as a test sets it."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.at = datetime.fromisoformat("2026-01-02T03:04:05+00:00")
@@ -28,7 +28,7 @@ class Moment:
 
 
 def codes(*answers: Any) -> list[object]:
-    """201, or else the code of the refusal."""
+    """Return 201 or the error code of each response."""
     return [
         each.status_code if each.status_code == 201 else each.get_json()["code"] for each in answers
     ]

@@ -1,4 +1,4 @@
-"""Who wants to post, for tests: solves challenges, and sends posts with what is asked for."""
+"""Solve proof-of-work challenges and send posts with their proofs."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ CHALLENGE = "/api/v1/sites/demo/challenge"
 
 
 def solved(challenge: dict[str, Any], /, **changed: object) -> str:
-    """The solution of a challenge, as ALTCHA's widget writes it."""
+    """Return a challenge's solution in the format of ALTCHA's widget."""
     number = next(
         number
         for number in itertools.count()

@@ -1,8 +1,8 @@
-"""Providers that say what a test wants, and browsers that go there and come back, without either.
+"""Simulated login providers and browsers, without a real provider or a real browser.
 
-`Impostor` speaks the protocol as a provider does, but for what a test changes: the claims of its ID
-tokens, their header and signature, its documents. `Traveller` is a test client that reads where our
-pages send it, has the provider make a code, and comes back with it.
+`Impostor` speaks the protocol as a provider does, except for what a test changes: the claims of its
+ID tokens, their header and signature, its documents. `Traveller` is a test client that follows our
+redirect to the provider, has it issue a code, and returns with the code.
 """
 
 import base64
@@ -45,7 +45,7 @@ def _b64(data: bytes) -> str:
 
 
 def jwk(key: Any, kid: str) -> dict[str, str]:
-    """The public half of a key as a provider publishes it."""
+    """Return a key's public half as a provider publishes it."""
     is_rsa = isinstance(key, rsa.RSAPrivateKey)
     algorithm = jwt.algorithms.RSAAlgorithm if is_rsa else jwt.algorithms.ECAlgorithm
     made = json.loads(algorithm.to_jwk(key.public_key()))
@@ -70,7 +70,7 @@ class Impostor:
         told.then = self._answer
 
     def authorize(self, address: str) -> str:
-        """The code for a browser that was sent here."""
+        """Return the code for a browser that was redirected to this address."""
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         assert address.startswith(f"{self.issuer}/authorize?")
         assert asked["client_id"] == CLIENT
@@ -85,7 +85,7 @@ class Impostor:
         return jwt.encode(claims, RSA, algorithm="RS256", headers={"kid": "one"})
 
     def said(self, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token."""
+        """Return the claims of an ID token."""
         now = int(time.time())
         claims = {
             "iss": self.issuer, "aud": CLIENT, "sub": self.sub, "nonce": nonce,
@@ -140,13 +140,13 @@ class Impostor:
 
 
 def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = b"") -> str:
-    """A token with whatever header and signature."""
+    """Return a token with any header and signature."""
     parts = (json.dumps(each).encode() for each in (header, claims))
     return ".".join([*map(_b64, parts), _b64(signature)])
 
 
 def swapped(claims: dict[str, Any], secret: bytes) -> str:
-    """A token that is signed with a public key, as if that were a shared secret."""
+    """Return a token signed with HMAC, using a public key as the shared secret."""
     head = unsigned({"alg": "HS256", "typ": "JWT", "kid": "one"}, claims).rpartition(".")[0]
     return f"{head}.{_b64(hmac.digest(secret, head.encode(), 'sha256'))}"
 
@@ -157,7 +157,7 @@ def _json(value: object) -> tuple[int, bytes]:
 
 @contextlib.contextmanager
 def impostor(store: connection.Store) -> Iterator[Impostor]:
-    """A provider that this store's service may reach."""
+    """Run a provider that this store's service may reach."""
     with loopback_servers.receiver() as told:
         client = loopback_servers.client(told.port, limits=safe_http.Limits(total=30.0))
         message_sender.OUTBOUND.put(store, client)
@@ -167,14 +167,14 @@ def impostor(store: connection.Store) -> Iterator[Impostor]:
 def register(
     found: Impostor, name: str = "acme", *, sites: tuple[str, ...] = ("demo",), at_desk: bool = True
 ) -> providers.Provider:
-    """Have this service know a provider."""
+    """Register a provider with this service."""
     given = providers.Registration(name, name.capitalize(), found.issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     return providers.offer(name, sites, at_desk=at_desk)
 
 
 def know(store: connection.Store) -> providers.Provider:
-    """Have a service know a provider that it need not ask who it is."""
+    """Register a provider whose documents the service already has, so it sends no requests."""
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
     known = oidc_client._Known(about, {"keys": []})
@@ -185,7 +185,7 @@ def know(store: connection.Store) -> providers.Provider:
 
 
 class Traveller:
-    """A browser that sets out for a provider and comes back."""
+    """A browser that goes to a provider and comes back."""
 
     def __init__(self, app: flask.Flask, found: Impostor) -> None:
         self.client: FlaskClient = app.test_client()
@@ -195,7 +195,7 @@ class Traveller:
         return self.client.post(path, data=form, headers=OWN)
 
     def way(self, path: str, **form: str) -> str:
-        """Where a form leads."""
+        """Return the address that a form redirects to."""
         response = self.send(path, **form)
         assert response.status_code == 200, response.text
         found = re.search(r'content="0; url=([^"]+)"', response.text)
@@ -203,7 +203,7 @@ class Traveller:
         return html.unescape(found[1])
 
     def back(self, address: str, **changed: str) -> TestResponse:
-        """Come back from an address at the provider, with its answer or what is changed of it."""
+        """Come back from the provider with its answer; `changed` replaces parts of the answer."""
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         assert asked["redirect_uri"] == f"{PUBLIC}/sign-in/return"
         answer = {"code": self.provider.authorize(address), "state": asked["state"]} | changed
@@ -214,7 +214,7 @@ class Traveller:
         return self.back(self.way(path, **form))
 
     def form(self) -> str:
-        """The token of the forms of whoever is signed in here."""
+        """Return the form token of the account signed in here."""
         found = re.search(r'name="form" value="([a-z2-7]{26})"', self.client.get("/admin").text)
         assert found
         return found[1]
@@ -225,13 +225,13 @@ class Traveller:
         assert sent.status_code == 303, sent.text
 
     def link(self) -> TestResponse:
-        """Have the account that is signed in here led to by whom the provider names."""
+        """Link the signed-in account to the provider's."""
         return self.travel(
             "/admin/account/provider", form=self.form(), current=PASSWORD, provider="acme"
         )
 
     def window(self, challenge: str, *, site: str = "demo", origin: str = ORIGIN) -> TestResponse:
-        """The window in which a reader signs in, from its opening to its code."""
+        """Sign a reader in through a pop-up window, from its opening to its code."""
         return self.travel(
             f"/sign-in/sites/{site}", provider="acme", origin=origin, challenge=challenge
         )

@@ -1,7 +1,7 @@
-"""A real OpenID Connect provider as a process, for tests that drive a browser (tests/provider).
+"""A real OpenID Connect provider as a process, for browser tests (tests/provider).
 
-Its name, like that of the service in these tests, is one of this machine's own (RFC 6761), which
-Chromium takes for safe without HTTPS. The website is at an address: another site than either.
+Like the service in these tests, it has a localhost name (RFC 6761), which Chromium treats as secure
+without HTTPS. The website has an IP address, so all three are different sites.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ CLIENT, CLIENT_SECRET = "flatthread", "a client's secret: 100% + more"
 
 @contextlib.contextmanager
 def answering(redirect: str) -> Iterator[str]:
-    """The provider, for a client that is sent back there; its issuer."""
+    """Run the provider for a client with this redirect URI; yield its issuer."""
     node = shutil.which("node") or shutil.which("nodejs")
     optional_tools.require(
         node and (FOLDER / "node_modules").is_dir(),
@@ -34,14 +34,14 @@ def answering(redirect: str) -> Iterator[str]:
 
 
 def reaching(issuer: str) -> safe_http.Client:
-    """A way out to the provider."""
+    """Return an HTTP client that may reach the provider."""
     return loopback_servers.client(
         int(issuer.rpartition(":")[2]), limits=safe_http.Limits(total=60.0)
     )
 
 
 def register(issuer: str, *, at_desk: bool) -> None:
-    """Have the service know the provider, for readers of "demo"."""
+    """Register the provider with the service, for readers of "demo"."""
     given = providers.Registration("acme", "Acme", issuer, CLIENT, CLIENT_SECRET)
     providers.add(providers.checked(given, SECRET, now=here()))
     providers.offer("acme", ("demo",), at_desk=at_desk)

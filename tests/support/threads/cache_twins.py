@@ -1,6 +1,6 @@
-"""Two processes that serve one store: one gives answers again, one asks Flask every time.
+"""Two processes on one store: one with a response cache, one that calls Flask for every request.
 
-Owns what tests do to both: ask, write, fold, and count how often Flask was asked.
+Owns the steps for both: request, write, compact, and count the calls of Flask.
 """
 
 import random
@@ -27,12 +27,12 @@ Rows = dict[str, records.Comment]
 
 
 def answer(response: TestResponse) -> Answer:
-    """What is compared: status, headers and body."""
+    """Return the compared parts of a response: status, headers and body."""
     return response.status, list(response.headers), response.data
 
 
 class Process:
-    """An application with a store of its own, whose requests to Flask are counted."""
+    """An application with its own store, which counts the requests that reach Flask."""
 
     def __init__(self, engine: inprocess.Engine, settings: config.Settings) -> None:
         self.now = 0.0
@@ -49,7 +49,7 @@ class Process:
 
 
 def write(process: Process, rows: Rows, chance: random.Random) -> int:
-    """Post below a comment, then perhaps edit or retract it."""
+    """Post below a comment, then perhaps edit or retract the post."""
     parent = rows[chance.choice(sorted(rows))].id
     posted = {"name": "Ann", "body": f"a reply {chance.random()}", "parent": parent}
     made = process.client.post(PAGE, json=posted).json
@@ -64,12 +64,12 @@ def write(process: Process, rows: Rows, chance: random.Random) -> int:
 
 
 def fold(process: Process) -> None:
-    """Fold the thread, and clear when nobody holds the directory before."""
+    """Compact the thread, and clear flags when no process holds the previous directory."""
     with process.store.context():
         compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))
 
 
 def post(process: Process, parent: records.Comment, body: str) -> None:
-    """Answer a comment of the page."""
+    """Reply to a comment of the page."""
     posted = {"name": "Ann", "body": body, "parent": parent.id}
     assert process.client.post(PAGE, json=posted).status_code == 201

@@ -1,4 +1,4 @@
-"""Threads folded at once, for tests; and processes that forget what they hold of them."""
+"""Compact threads at once, and empty the caches of a process."""
 
 from datetime import datetime
 
@@ -12,25 +12,25 @@ from tests.support.threads import sample_threads
 
 
 def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> None:
-    """Have buckets, and a tail, of so few rows that a short thread takes several."""
+    """Limit buckets and tails to so few rows that a short thread needs several buckets."""
     patch.setattr(compactor, "BUCKET_ROWS", rows)
     patch.setattr(compactor, "TAIL_ROWS", tail)
 
 
 def whole(name: records.ThreadName, **at: datetime) -> None:
-    """Fold a thread and clear its flags without the grace; fail if there was nothing to fold."""
+    """Compact a thread and clear its flags without the grace; fail if nothing was to compact."""
     folded = compactor.compact(sample_threads.SETTINGS.scheme, name, **at)  # type: ignore[arg-type]
     assert folded is not None
     compactor.clear(folded)
 
 
 def forget() -> None:
-    """Be a process that has just started: it holds nothing of any thread."""
+    """Empty this process's caches of threads, as after a start."""
     _held().cache = caches.Cache(view_cache.CACHE_BYTES)
 
 
 def forget_directory(name: records.ThreadName) -> None:
-    """Read a thread's directory anew the next time."""
+    """Make the next read of a thread fetch its directory again."""
     _held().cache.drop(("directory", name))
 
 

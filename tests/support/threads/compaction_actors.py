@@ -1,6 +1,6 @@
-"""Who takes part where threads are folded: processes, folders, writers whose commit comes late.
+"""The actors in races of compaction: processes, compactors, and writers that commit late.
 
-Owns what each of them holds, and how a process's answers are compared with the floor.
+Owns the state of each actor, and the comparison of a process's pages with the ordered query.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ SECRET = sample_threads.SETTINGS.secret
 
 
 class Process:
-    """A process: a store with its own caches, and a clock that runs ahead of the others'."""
+    """A process: a store with its own caches, and a clock that is `ahead` of the others'."""
 
     def __init__(self, engine: inprocess.Engine, ahead: float) -> None:
         self.now = ahead
@@ -38,7 +38,8 @@ class Process:
 class Late:
     """A writer that has read and decided, and whose commit comes later.
 
-    Whoever is alone in an optimistic store waits for nobody: so one thread is enough for the rest.
+    In an optimistic store a transaction never waits for a lock, so the other actors share one
+    thread.
     """
 
     def __init__(self, engine: inprocess.Engine, write: Callable[[], object]) -> None:
@@ -80,7 +81,7 @@ class KilledError(Exception):
 
 @dataclasses.dataclass
 class Folder:
-    """A folder of a process that may go on at any time, or never."""
+    """A process's compaction that may continue at any time, or never."""
 
     process: Process
     prepared: compactor.Prepared
@@ -89,7 +90,10 @@ class Folder:
 
 
 def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
-    """A view, if there is one, shows the floor's rows; `shown` holds what each tag stood for."""
+    """A view, if there is one, shows the ordered query's rows.
+
+    `shown` holds the content that each tag has named so far.
+    """
     try:
         found = thread_view.using(
             NAME,
@@ -102,12 +106,12 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
     view = thread_view.view(NAME)
     assert view.total == len(rows)
     assert view.changed == ordered_query.changed(NAME)
-    # A tag names what is shown, in every process and for ever.
+    # A tag names the same content in every process and forever.
     assert shown.setdefault(view.tag, found) == found
 
 
 def assert_page(rows: list[records.Comment], pick: int) -> None:
-    """A page of one order, of a few rows, from anywhere: the orders take turns."""
+    """A page of a few rows, from any position and in any order, equals the ordered query's page."""
     order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
     asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
     found = listings.page(SCHEME, NAME, asked, order=order)
@@ -133,7 +137,7 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
 
 
 def _roots(rows: list[records.Comment], order: thread_pages.Order) -> list[str]:
-    """The discussions in an order: newest first, or as the process's directory ranks them."""
+    """Return the discussions in order: newest first, or as the directory ranks them."""
     roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
     if order is thread_pages.Order.RECENT:
         return roots[::-1]

@@ -1,8 +1,9 @@
-"""A thread that grows comment by comment, and what its compactions write.
+"""A thread that grows comment by comment, and the cost of its compactions.
 
-For ten posts there are so many edits of one of the last hundred comments (`edits`), and so many new
-scores (`votes`), half of them of first comments, which are ranked. The engine's meter counts what
-compactions write: buckets, directories, rankings, and the rows whose flags they clear.
+`edits` and `votes` are the numbers of edits and of new scores per post. Edits change one of the
+last hundred comments; half of the new scores go to root comments, which are ranked. The engine's
+meter counts the writes of compactions: buckets, directories, rankings, and the rows whose flags
+they clear.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ RECENT = 100  # comments that people still edit
 
 @dataclasses.dataclass(slots=True)
 class Spent:
-    """What foldings cost."""
+    """The cost of compactions."""
 
     changes: int = 0
     writes: int = 0
@@ -43,7 +44,7 @@ class Spent:
 
 
 class Replay:
-    """A thread that grows and is folded."""
+    """A thread that grows and is compacted."""
 
     def __init__(
         self, shape: shapes.Shape, engine: inprocess.Engine, *, edits: float, votes: float
@@ -57,7 +58,7 @@ class Replay:
         self.spent = Spent()
 
     def run(self, at_once: int) -> None:
-        """Post, edit and fold the whole thread."""
+        """Post, edit and compact the whole thread."""
         for number, _ in enumerate(self._changes(), 1):
             if number % at_once == 0:
                 self._fold()
@@ -81,7 +82,7 @@ class Replay:
                 yield
 
     def post(self, site: records.Site, place: int, parent: int | None, now: datetime) -> None:
-        """Post the comment of a place."""
+        """Post the comment at a position."""
         draft = new_comment.Submission(
             NAME.id,
             None if parent is None else self._posted[parent].id,
@@ -103,7 +104,7 @@ class Replay:
         )
 
     def vote(self, now: datetime) -> None:
-        """Write a new score: the coalesced votes of some seconds come to one write of the row."""
+        """Write a new score: votes of a few seconds are counted in one write of the row."""
         recent = self._posted[-RECENT:]
         roots = [row for row in self._posted if row.parent is None]
         chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)
@@ -131,7 +132,7 @@ class Replay:
 
 
 def replay(shape: shapes.Shape, *, edits: float, votes: float, at_once: int) -> tuple[Spent, int]:
-    """Replay a thread on a fresh engine: what it cost, and how many buckets there are."""
+    """Replay a thread on a fresh engine; return its cost and the number of buckets."""
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(
             inprocess.open_engine(None, indexes=programs.ROOT / "index.yaml")

@@ -1,12 +1,12 @@
-"""A site as moderators meet it after a while, of any size, made by a program that nobody measures.
+"""A site of any size, with all that a moderator's site has, made by an unmeasured program.
 
     python -m tests.support.threads.large_site FILE COMMENTS
 
-Half of its comments are one long discussion of real shape, the others many short ones. Of ten
-comments one waits and one was reported; of three one is by the same author; every fifth author is
-another one. There are audit entries, days, categories, rules, bans, imports, and letters that were
-given up. All of it grows with the number of comments, and its newest part is the same at any size:
-who does what is counted from the end.
+Half of its comments form one long discussion with a realistic shape, the others many short ones.
+One comment in ten is pending and one is reported; one in three is by the same author; every fifth
+author is another one. There are audit entries, days, categories, rules, bans, imports and dead
+letters. All of it grows with the number of comments, and its newest part is the same at any size,
+because authors and statuses are counted from the end.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from tests.conftest import ROOT
 SITE = "bench"
 ADA = records.Actor("cli", "Ada")
 PAGE = records.ThreadName(SITE, "page")
-PROLIFIC = "g:prolific"  # who wrote every third comment
+PROLIFIC = "g:prolific"  # the author of every third comment
 SHAPE = shapes.grown(500)
 SMALL = [None, 0, 0, 1, None]  # the shape of the short discussions
 CATEGORIES = [f"category {number}" for number in range(20)]
@@ -80,9 +80,9 @@ def _comments(template: protobufs.Entity, count: int, now: datetime) -> Iterator
 def _placed(
     rows: Iterator[protobufs.Entity], name: records.ThreadName, odd: int, last: int, now: datetime
 ) -> Iterator[protobufs.Entity]:
-    """Say of the rows of a thread where and when they are, whose, and what became of them."""
+    """Set the position, time, author and status of a thread's rows."""
     for step, row in enumerate(rows):
-        place = 2 * (last - step - 1) + odd  # how many comments came later
+        place = 2 * (last - step - 1) + odd  # number of comments that came later
         values = row.properties
         values["thread"].string_value = comment_rows.thread_key_name(name)
         values["thread_id"].string_value = name.id
@@ -99,12 +99,12 @@ def _placed(
 
 
 def author(place: int) -> str:
-    """Who wrote the comment after which so many came."""
+    """Return the author of the comment that has `place` comments after it."""
     return PROLIFIC if place % 3 == 0 else f"g:author{place // 15 * 3 + place % 3}"
 
 
 def status_of(place: int) -> Status:
-    """What became of the comment after which so many came."""
+    """Return the status of the comment that has `place` comments after it."""
     if place % 10 == 1:
         return Status.PENDING
     return Status.SPAM if place % 29 == 7 else Status.APPROVED
@@ -137,7 +137,7 @@ def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
 
 
 def comment(place: int, count: int) -> str:
-    """The id of the comment after which so many came."""
+    """Return the id of the comment that has `place` comments after it."""
     half = count // 2
     if place % 2 == 1:
         return conversations._id(half - 1 - place // 2)
@@ -213,7 +213,6 @@ def _rulebook(now: datetime) -> None:
 
 
 def main(path: str, count: str) -> None:
-    """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():

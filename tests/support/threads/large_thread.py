@@ -1,9 +1,9 @@
-"""A file with one long thread, folded and cleared, made by a program of its own.
+"""A file with one long, compacted and cleared thread, made by a program of its own.
 
 python -m tests.support.threads.large_thread FILE COMMENTS
 
-Whoever measures coverage would measure this too, and take four times as long to fill the thread as
-to read it; what loads it is measured by tests of its own.
+In a separate program coverage does not measure it; measured, filling the thread takes four times as
+long as reading it. The loading code has its own tests.
 """
 
 import fcntl
@@ -25,12 +25,12 @@ from tests.support.threads import sample_threads
 
 
 def thread(count: int) -> list[conversations.Said]:
-    """The thread of so many comments."""
+    """Return a thread of `count` comments."""
     return conversations.thread(shapes.repeated(shapes.grown(1_000), count))
 
 
 def copied(folders: pytest.TempPathFactory, count: int) -> Path:
-    """A copy of the file, which is made once for all processes of a run."""
+    """Return a copy of the file, which is made once for all processes of a run."""
     folder = folders.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -44,14 +44,13 @@ def copied(folders: pytest.TempPathFactory, count: int) -> Path:
 
 
 def make(path: Path, count: int) -> None:
-    """Make the file, without measuring how it is made."""
+    """Make the file, without coverage."""
     environ = {name: value for name, value in os.environ.items() if "COV" not in name}
     command: list[str | Path] = [sys.executable, "-m", __name__, path, str(count)]
     subprocess.run(command, cwd=ROOT, env=environ, check=True)
 
 
 def main(path: str, count: str) -> None:
-    """Fill the file."""
     with inprocess.open_engine(path, indexes=ROOT / "index.yaml", durability="fast") as engine:
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():

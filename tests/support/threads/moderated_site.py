@@ -1,6 +1,6 @@
-"""The site "demo" under policies and rules: what tests of them set, write, edit and look at.
+"""The site "demo" under policies and rules: set rules, post, edit, and read statuses.
 
-All of it happens in the store's context, at one moment, and is done by one moderator.
+Everything happens in the store's context, at one moment, and with one moderator.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""A thread that grows at its own pace and is compacted on the product's own schedule.
+"""A thread that grows at its own pace and is compacted on the product's schedule.
 
 The processes that take its comments have the product's backlog and upkeep, on one clock that jumps
-from one due step to the next: after 64 changes, when the first change is `backlog.FOLD_AFTER` old,
-a second after an edit, and at each process's look for what others left. Flags are cleared after the
-grace period, so compactions overlap. Each edit comes half a minute to ten minutes after a comment,
-each new score within the hour.
+from one due step to the next. A compaction is due after 64 changes, when the first change is
+`backlog.FOLD_AFTER` old, a second after an edit, and at each process's periodic look at the store.
+Flags are cleared after the grace period, so compactions overlap. Each edit comes 30 seconds to ten
+minutes after its comment, each new score within the hour.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ EVERY = 27.0  # seconds between two comments
 
 
 class Spent(NamedTuple):
-    """What a thread's foldings wrote, and how many there were."""
+    """The changes of a thread, the writes of its compactions, and the number of compactions."""
 
     changes: int
     writes: int
@@ -45,7 +45,7 @@ class _Clock:
 
 
 class _Process:
-    """One that takes comments and folds, with the thread of its worker at hand."""
+    """A process that takes comments and compacts, with its worker's state of the thread."""
 
     def __init__(self, engine: inprocess.Engine, clock: _Clock, first: float) -> None:
         self.store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
@@ -59,12 +59,12 @@ class _Process:
 
     @property
     def next_step(self) -> float:
-        """When it has something to do: to fold, to clear or to look, while anything waits."""
+        """When its next step is due: to compact, to clear or to look at the store."""
         return min(self._backlog.next_due, self._upkeep.next_clearing, self._next_look)
 
     def step(self) -> None:
-        """Do it, as a worker does."""
-        self._backlog.take_events()  # who is told of comments is no matter of folding
+        """Take the due step, as a worker does."""
+        self._backlog.take_events()  # notifications play no part in compaction
         with self.store.context(), testing.meter(self._engine) as met:
             if self._next_look <= self._clock():
                 self._next_look = self._clock() + background_worker.LOOK_EVERY
@@ -82,7 +82,7 @@ class _Event(NamedTuple):
 
 
 def _events(at: Sequence[float], chance: random.Random, edits: float, votes: float) -> list[_Event]:
-    """What happens to a thread, the first first."""
+    """Return the posts, edits and votes of a thread, in order of time."""
     events = []
     for place, came in enumerate(at):
         events.append(_Event(came, place, "post"))
@@ -94,7 +94,7 @@ def _events(at: Sequence[float], chance: random.Random, edits: float, votes: flo
 
 
 def _until(moment: float, clock: _Clock, processes: Sequence[_Process]) -> None:
-    """Let the processes do what is to be done before a moment."""
+    """Let the processes take all steps that are due before a moment."""
     while True:
         first = min(processes, key=lambda process: process.next_step)
         if first.next_step > moment:
@@ -112,7 +112,7 @@ def replay(
     votes: float,
     processes: int,
 ) -> Spent:
-    """Let a thread grow at its pace: what was changed, and what folding wrote until all rests."""
+    """Let a thread grow at its pace; return its changes and writes once nothing is due."""
     clock, chance = _Clock(), random.Random(1)
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(

@@ -1,8 +1,8 @@
-"""Processes for tests: each a store with caches and a clock of its own, on one engine.
+"""Simulated processes: each a store with its own caches and clock, on one engine.
 
-What a process does, it does in a thread of its own, because a thread is inside one store at a
-time: so one process can act while another waits in the middle of a call. `Reader.assert_current`
-compares what a process answers of a thread with the ordered query.
+Each call runs in a thread of its own, because a thread can be inside only one store at a time. So
+one process can act while another waits in the middle of a call. `Reader.assert_current` compares a
+process's answer with the ordered query.
 """
 
 import threading
@@ -19,16 +19,16 @@ from emulator import inprocess
 from tests.support.threads import sample_threads
 
 T = TypeVar("T")
-# Rows, how many stand below each, and how many there are.
+# Rows, the number of replies below each, and the number of rows.
 Whole = tuple[list[bytes], list[int], int]
 
 
 class Reader:
-    """A process.
+    """A simulated process.
 
     Args:
         engine: the store's.
-        ahead: how many seconds its clock is before the others'.
+        ahead: how many seconds its clock is ahead of the others'.
         seen: is called with the method and the request of each call before it is made.
     """
 
@@ -49,7 +49,7 @@ class Reader:
         return proceed()
 
     def do(self, work: Callable[[], T]) -> T:
-        """Do something as this process."""
+        """Run `work` as this process."""
         done: list[T] = []
         failed: list[BaseException] = []
 
@@ -68,34 +68,34 @@ class Reader:
         return done[0]
 
     def shown(self, name: records.ThreadName) -> Whole:
-        """What it shows of a thread."""
+        """Return what this process shows of a thread."""
         asked = thread_pages.Asked(200, None, sample_threads.SETTINGS.secret)
         page = self.do(lambda: listings.page(sample_threads.SETTINGS.scheme, name, asked))
         return list(page.comments), list(page.replies), page.total
 
     def expected(self, name: records.ThreadName) -> Whole:
-        """What it is to show."""
+        """Return what this process must show."""
         return self.do(lambda: of_floor(name))
 
     def assert_current(self, name: records.ThreadName) -> None:
-        """Fail if it shows anything else than the floor."""
+        """Fail if this process shows anything else than the ordered query."""
         assert self.shown(name) == self.expected(name)
 
 
 def of_floor(name: records.ThreadName) -> Whole:
-    """A thread from the one ordered query."""
+    """Return a thread from the ordered query."""
     rows = ordered_query.thread(name)
     below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]
     return [presentation.fragment(row) for row in rows], below, len(rows)
 
 
 def decompressed(message: Any) -> bytes:
-    """What an entity's blobs hold."""
+    """Return the decompressed blobs of an entity."""
     return b"\n".join(map(_held, blobs(message)))
 
 
 def blobs(message: Any) -> tuple[bytes, bytes]:
-    """What is stored compressed in an entity: its content, and the head of a directory."""
+    """Return the compressed blobs of an entity: its content, and a directory's first page."""
     properties = message.properties
     content = properties["content"].blob_value if "content" in properties else b""
     return content, properties["head"].blob_value[1:] if "head" in properties else b""
@@ -104,5 +104,5 @@ def blobs(message: Any) -> tuple[bytes, bytes]:
 def _held(blob: bytes) -> bytes:
     try:
         return zlib.decompress(blob)
-    except zlib.error:  # a part of a directory, or no blob at all
+    except zlib.error:  # a part of a directory, or not a blob
         return bytes(blob)

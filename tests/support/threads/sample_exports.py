@@ -1,7 +1,7 @@
-"""Small exports for tests: where they lie, how one is written, what an import of it stores.
+"""Small exports: where they are stored, how one is written, and what its import stores.
 
-An export that a test writes has one post a line, from line 2 on, so a claim can name the line it is
-about.
+An export written by a test has one post per line, from line 2 on, so that a test can name the line
+of a fault.
 """
 
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ def planned(
 
 
 def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) -> str:
-    """A post of a Disqus export on one line, in thread 1."""
+    """Return a post of a Disqus export on one line, in thread 1."""
     values = {"message": f"text {post_id}", "name": "Ada", "thread": "1"} | more
     created = values.get("created", f"2015-01-01T{minute // 60:02}:{minute % 60:02}:00Z")
     answers = f'<parent dsq:id="{parent}"/>' if parent else ""
@@ -60,7 +60,7 @@ def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_wr
 
 
 def written(plan: import_writer.Plan) -> dict[str, records.ImportedComment]:
-    """What a plan would write, by the id in the source."""
+    """Return the comments that a plan would write, by their id in the source."""
     return {
         comment.source.partition(":")[2]: comment
         for thread in plan.threads
@@ -78,7 +78,7 @@ def write(plan: import_writer.Plan, levels: int = 8) -> import_writer.Summary:
 
 
 def rows() -> list[records.Comment]:
-    """Every stored comment, by thread in the order of its hashes."""
+    """Return every stored comment, by thread and sort hash."""
     found = map(conversion.comment_from_message, reads.fetch(reads.Query("Comment")))
     return sorted(found, key=lambda row: (row.thread, row.sort_hash))
 

@@ -1,4 +1,4 @@
-"""Discussions for tests: a nested literal is posted comment by comment, in the order written."""
+"""Sample discussions: a nested literal is posted comment by comment, in the order written."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,12 +22,12 @@ TREE: Nested = {
     "2": {"2.1": {}},
     "3": {},
 }
-# ... and the same in reading order.
+# The same in reading order.
 ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
 
 def filing(site: records.Site, *categories: str) -> records.Site:
-    """The site, with categories that its pages may name."""
+    """Return the site with categories that its pages may name."""
     return msgspec.structs.replace(site, categories=categories)
 
 
@@ -42,7 +42,7 @@ def request(
     now: datetime = START,
     network: str = "",
 ) -> SiteRequest:
-    """A request to a site from a network; an id will do where nothing else of the site is asked."""
+    """Return a request to a site from a network; a site id is enough if only the id matters."""
     found = records.Site(site, (), "", 2) if isinstance(site, str) else site
     return SiteRequest(found, settings, now, classifier_verdicts.Sender(network))
 
@@ -57,7 +57,7 @@ def post(
     thread: str = "page",
     **more: Any,
 ) -> records.Comment:
-    """Post a comment whose text, and whose author's name, is `body`."""
+    """Post a comment whose text is `body`, by an author named after it."""
     author = more.pop("author", records.Author(name=f"author of {body}", id=f"g:{body}"))
     sender = more.pop("sender", classifier_verdicts.Sender())
     sent = new_comment.Submission(thread, parent, author, body, **more)
@@ -65,12 +65,12 @@ def post(
 
 
 def author(name: str) -> records.Author:
-    """Somebody who is known by his name."""
+    """Return an author who is known by their name."""
     return records.Author(name, id=f"g:{name}")
 
 
 def retract(comment: records.Comment) -> None:
-    """Have its author take a comment back."""
+    """Have its author retract a comment."""
     own_comment.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
 
 
@@ -82,7 +82,7 @@ def node(
     author: str = "",
     **more: Any,
 ) -> records.ImportedComment:
-    """A comment of an export, known by its text; `above` is the text of the one it answers."""
+    """Return a comment to import, whose id is made from its text; `above` is the parent's text."""
 
     def id_of(each: str) -> str:
         return comment_rows.comment_id(each.encode().ljust(16, b"."))
@@ -106,7 +106,7 @@ def grow(
     thread: str = "page",
     **more: Any,
 ) -> dict[str, records.Comment]:
-    """Post a whole tree, a minute apart; the comments by their text."""
+    """Post a whole tree, one comment per minute; return the comments by their text."""
     grown: dict[str, records.Comment] = {}
 
     def below(children: Nested, parent: str | None) -> None:
@@ -122,17 +122,17 @@ def grow(
 
 
 def texts(rows: Any) -> list[str]:
-    """The texts of comments; a tombstone shows as "-"."""
+    """Return the texts of comments; a tombstone is "-"."""
     return ["-" if row.is_tombstone else row.body for row in rows]
 
 
 def listed(site: records.Site, thread: str = "page") -> list[str]:
-    """What a reader of the whole thread sees."""
+    """Return what a reader of the whole thread sees."""
     return texts(ordered_query.thread(name_of(site, thread)))
 
 
 def walk(rows: Any) -> list[str]:
-    """The ids of a thread by following parent links, siblings by number: the oracle of order."""
+    """Return a thread's ids by parent links, siblings by number: the oracle of the order."""
     children: dict[str | None, list[records.Comment]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)
@@ -146,7 +146,7 @@ def walk(rows: Any) -> list[str]:
 
 
 def store_imported(name: records.ThreadName, *nodes: records.ImportedComment) -> int:
-    """Place imported comments in one transaction; how many were not there yet."""
+    """Import comments in one transaction; return how many were new."""
 
     def body() -> int:
         imported = bulk_append.append_imported(

@@ -1,4 +1,4 @@
-"""Votes for tests: cast in one line each, and the oracle of what they come to."""
+"""One-line votes, and the oracle of their sums."""
 
 from datetime import datetime, timedelta
 
@@ -24,7 +24,7 @@ def vote(
     now: datetime = sample_threads.START,
     settings: config.Settings = sample_threads.SETTINGS,
 ) -> None:
-    """Vote; unless one is given, from a network of the voter's own."""
+    """Vote, by default from the voter's own network."""
     request = sample_threads.request(
         comment.site, settings=settings, now=now, network=network or f"network of {voter}"
     )
@@ -32,30 +32,30 @@ def vote(
 
 
 def count_waiting(now: datetime = LATER) -> None:
-    """Count every vote that waits, and delete those on what was taken back."""
+    """Count every pending vote, and delete the votes on retracted comments."""
     for name in cast_vote.waiting(now):
         cast_vote.count(name.id, now=now)
     assert cast_vote.waiting(now) == []
 
 
 def count_all(now: datetime = LATER) -> None:
-    """Count every vote that waits, and deliver what happened."""
+    """Count every pending vote and deliver the events."""
     count_waiting(now)
     dispatcher.deliver(counter_oracle.events(), now=now, handlers=wiring.HANDLERS)
 
 
 def left() -> bool:
-    """Whether votes wait to be counted, or events to be delivered."""
+    """Tell whether votes are uncounted or events undelivered."""
     return bool(cast_vote.waiting(LATER) or counter_oracle.events())
 
 
 def comment(comment_id: str) -> records.Comment:
-    """A stored comment."""
+    """Return a stored comment."""
     return conversion.comment_record(reads.get(comment_rows.comment_key(comment_id)))
 
 
 def cast() -> dict[str, dict[str, int]]:
-    """The votes that are stored, by comment and voter."""
+    """Return the stored votes, by comment and voter."""
     found: dict[str, dict[str, int]] = {}
     for message in reads.fetch(reads.Query("Vote")):
         comment, voter = (each.name for each in message.key.path)
@@ -64,13 +64,13 @@ def cast() -> dict[str, dict[str, int]]:
 
 
 def stored(comment_id: str) -> tuple[int, int, int]:
-    """The votes for and against a comment, and its score, as its row says."""
+    """Return the upvotes, downvotes and score that a comment's row has."""
     row = reads.get(comment_rows.comment_key(comment_id))
     return row.up, row.down, row.score
 
 
 def assert_counted() -> None:
-    """Every row says what its votes come to, none waits to be counted, every counter agrees."""
+    """Every row has the sum of its votes, no vote is uncounted, and every counter agrees."""
     assert list(reads.fetch(reads.Query("VotesDue"))) == []
     votes = cast()
     for message in reads.fetch(reads.Query("Comment")):
@@ -86,7 +86,7 @@ def assert_counted() -> None:
 
 
 def networks() -> list[list[str]]:
-    """Who voted from each network, as it is stored."""
+    """Return the stored voters of each network."""
     found = reads.fetch(reads.Query("VoterNetwork"))
     return [[each.string_value for each in row.properties["voters"].array_value.values]
             for row in found]  # fmt: skip
