@@ -1,4 +1,4 @@
-"""Fixtures every test may ask for: a store on a fresh engine, a site, an application's client."""
+"""Fixtures for every test: a store on a fresh engine, a site, an application and its client."""
 
 import dataclasses
 import os
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Say of each test whether it is measured, and leave out those that nobody wants now."""
+    """Mark which tests are measured, and deselect those that --few-values leaves out."""
     repeated = coverage_pause.repeated(item.nodeid for item in items)
     if config.getoption("--few-values"):
         config.hook.pytest_deselected(items=[each for each in items if each.nodeid in repeated])
@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test with its fixtures, measured or not."""
+    """Run a test with its fixtures, with or without coverage."""
     if item.stash[_IS_MEASURED]:
         return (yield)
     with coverage_pause.paused():
@@ -71,13 +71,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.fixture(scope="module")
 def begun() -> prepared_stores.Beginning | None:
-    """A data file, in modules whose tests each begin with a copy of one."""
+    """A data file that each test of a module copies; modules override this fixture."""
     return None
 
 
 @pytest.fixture
 def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine]:
-    """A fresh engine that serves what index.yaml names, in the mode of the product."""
+    """A fresh engine with the indexes of index.yaml and the product's concurrency mode."""
     opened = (
         prepared_stores.opened(None) if begun is None else prepared_stores.opened_copy(begun.path)
     )
@@ -87,28 +87,28 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
 
 @pytest.fixture
 def interceptor() -> InterceptorSlot:
-    """Sees each call of the store; a fixture or a test says who looks."""
+    """The interceptor of the store's calls; a fixture or a test sets it."""
     return InterceptorSlot()
 
 
 @pytest.fixture
 def open_store(engine: inprocess.Engine, interceptor: InterceptorSlot) -> connection.Store:
-    """A store whose context nobody entered yet: for threads, servers and clients."""
+    """A store whose context is not entered yet, for threads, servers and clients."""
     return connection.Store(inprocess.Channel(engine, interceptor), project="test")
 
 
 @pytest.fixture
 def store(open_store: connection.Store) -> Iterator[connection.Store]:
-    """A store with its context entered for this thread."""
+    """A store with its context entered in this thread."""
     with open_store.context():
         yield open_store
 
 
 @pytest.fixture
 def settings(request: pytest.FixtureRequest) -> config.Settings:
-    """Those of the marker `settings`, if there is one: whole ones, what it changes, or both.
+    """The settings of the marker `settings`: complete settings, changes to the defaults, or both.
 
-    With `mail=True` the service sends mail, to the box.
+    With `mail=True` the service sends mail to the fixture `box`.
     """
     marker = request.node.get_closest_marker("settings") or pytest.mark.settings().mark
     (given,) = marker.args or (sample_threads.SETTINGS,)
@@ -121,7 +121,7 @@ def settings(request: pytest.FixtureRequest) -> config.Settings:
 
 @pytest.fixture
 def site(open_store: connection.Store, begun: prepared_stores.Beginning | None) -> records.Site:
-    """The site "demo", stored."""
+    """The stored site "demo"."""
     with open_store.context():
         return prepared_stores.demo() if begun is None else site_settings.get("demo")
 
@@ -135,13 +135,13 @@ def app(open_store: connection.Store, settings: config.Settings) -> flask.Flask:
 
 @pytest.fixture
 def client(app: flask.Flask, site: records.Site) -> flask.testing.FlaskClient:
-    """A client of the application, the site "demo" being there."""
+    """A test client of an application that has the site "demo"."""
     return app.test_client()
 
 
 @pytest.fixture
 def box() -> Iterator["mail_server.Box"]:
-    """A mail server, and what it took."""
+    """A mail server that records its mail."""
     from tests.support.outside import mail_server  # noqa: PLC0415 - aiosmtpd only where it is asked for
 
     with mail_server.serving() as box:
@@ -150,14 +150,14 @@ def box() -> Iterator["mail_server.Box"]:
 
 @pytest.fixture
 def short_deadline(open_store: connection.Store) -> connection.Store:
-    """The store, giving up after a quarter of a second."""
+    """The store with a deadline of a quarter of a second."""
     open_store.deadline = 0.25
     return open_store
 
 
 @pytest.fixture
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Passwords are hashed as weakly as can be: for tests that are about something else."""
+    """Hash passwords as weakly as possible, for tests about something else."""
     from tests.support.people import account_holders  # noqa: PLC0415 - argon2 only where asked for
 
     account_holders.weaken_passwords(monkeypatch)
@@ -165,7 +165,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def provider(store: connection.Store, site: records.Site) -> Iterator["provider_login.Impostor"]:
-    """A provider that lies as its test wants, offered to everybody."""
+    """A provider whose answers a test can falsify, offered to everybody."""
     from tests.support.people import provider_login  # noqa: PLC0415 - Flask only where asked for
 
     with provider_login.impostor(store) as found:

@@ -1,9 +1,9 @@
-"""Nothing personal is in any public answer: canaries are planted, and every route is asked.
+"""No public response contains personal data: canaries are planted, and every route is requested.
 
-Planted are a mail address, a network, a browser, tokens, secrets, and what readers must not see:
-texts that wait or were refused, rules, bans and reasons. Asked is every route of the application by
-people who may not know them, with all that may go wrong, and what is cached; the log of all that is
-searched too. Of moderators' pages it is what not even they are told.
+The canaries are a mail address, a network, a browser, tokens, secrets, and what readers must not
+see: pending and refused texts, rules, bans and reasons. Callers without permission request every
+route, with invalid requests and cached responses too; the log of all this is searched as well.
+Moderators' pages are searched for what even moderators must not see.
 """
 
 import base64
@@ -52,7 +52,7 @@ STRANGERS = ("nobody", "other")
 
 
 class Planted(AllRoles):
-    """A service with canaries in it, and what they are."""
+    """A service with canaries in it, and the canaries by name."""
 
     def __init__(self, engine: inprocess.Engine, store: connection.Store, app: flask.Flask) -> None:
         super().__init__(engine, store, app)
@@ -107,11 +107,11 @@ class Planted(AllRoles):
         self.canaries |= self._kept_back(author, now)
 
     def _kept_back(self, author: str, now: datetime) -> dict[str, str]:
-        """What moderators see and readers do not; each canary by what it is."""
+        """Store what moderators see and readers do not; return each canary by its name."""
         ada = records.Actor("cli", "canary-actor")
         for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
             row = self._said("canary-text", author)
-            # Below one that is kept back its place shows, and nothing else of it.
+            # A reply below a hidden comment shows the comment's place and nothing else.
             self._said("an answer", "g:somebody", name="Bob", parent=row.id)
             decisions.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
@@ -150,7 +150,7 @@ def text_of(response: TestResponse) -> str:
     data = response.get_data()
     if response.headers.get("Content-Encoding") == "gzip":
         data = gzip.decompress(data)
-    # A cookie is given to whoever has just signed in, and is his.
+    # Only the caller who has just signed in receives the cookie.
     headers = [each for each in response.headers if each[0] != "Set-Cookie"]
     return f"{headers}\n{data.decode('utf-8', 'replace')}"
 
@@ -162,12 +162,12 @@ def hits(planted: Planted, response: TestResponse, *, without: frozenset[str] = 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 @pytest.mark.parametrize("caller", STRANGERS)
-def test_no_route_tells_a_stranger_anything_personal(
+def test_no_route_shows_a_stranger_personal_data(
     planted: Planted, row: Row, caller: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(0)
     comment = planted.comment()
-    for _ in range(2):  # and from what was kept of the first answer
+    for _ in range(2):  # the second response may come from a cache
         assert hits(planted, planted.ask(row, caller, comment.id)) == set()
     assert {name for name, canary in planted.canaries.items() if canary in caplog.text} == set()
 
@@ -177,10 +177,10 @@ ORDERS = [{"order": order} for order in ("recent", "best", "oldest", "newest")]
 
 
 @pytest.mark.parametrize("query", [WHOLE, *ORDERS, {"around": ""}, {"below": ""}, {"parent": ""}])
-def test_no_way_to_look_at_a_thread_shows_what_is_kept_back(
+def test_no_view_of_a_thread_shows_a_hidden_comment(
     planted: Planted, query: dict[str, str]
 ) -> None:
-    """As it comes and as gzip, from the store and from what is kept."""
+    """Plain and as gzip, from the store and from caches."""
     client, seen = planted.app.test_client(), 0
     query = {name: value or planted.posted for name, value in query.items()}
     for path in ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment"):
@@ -195,7 +195,7 @@ def test_no_way_to_look_at_a_thread_shows_what_is_kept_back(
     )
 
 
-def test_no_file_of_the_widget_holds_anything_of_the_service(planted: Planted) -> None:
+def test_no_file_of_the_widget_contains_data_of_the_service(planted: Planted) -> None:
     client, names = planted.app.test_client(), sorted(service_pages._files())
     assert "flatthread.js" in names
     for name in names:
@@ -203,7 +203,8 @@ def test_no_file_of_the_widget_holds_anything_of_the_service(planted: Planted) -
         assert client.get(f"/widget/{name}.map").status_code == 404
 
 
-# What moderators are there to see. An owner's own pages say who he is, and whom a site tells.
+# What moderators are meant to see. An owner's own pages also name the owner and the site's
+# recipients.
 SEEN = {
     f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
 }
@@ -214,17 +215,17 @@ AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/
 
 @pytest.mark.parametrize("row", AT_DESK, ids=lambda row: row.rule)
 @pytest.mark.parametrize("caller", ["moderator", "owner"])
-def test_no_page_tells_whoever_looks_after_a_site_what_he_need_not_know(
+def test_no_admin_page_shows_a_secret_an_address_or_a_network(
     planted: Planted, row: Row, caller: str
 ) -> None:
-    """Neither secrets nor addresses nor networks: a moderator's browser may be somebody else's."""
+    """A moderator's browser may be in somebody else's hands."""
     found = hits(planted, planted.ask(row, caller, planted.posted), without=frozenset(SEEN))
     told = OWNERS.get(row.rule.rpartition("/")[2], set()) if caller == "owner" else set()
     assert found == told
 
 
-def test_moderators_do_see_what_is_kept_back(planted: Planted) -> None:
-    """That the test above looks at pages that show something."""
+def test_moderators_do_see_hidden_comments(planted: Planted) -> None:
+    """Proves that the test above requests pages with content."""
     seen = set()
     for row in AT_DESK:
         seen |= hits(planted, planted.ask(row, "moderator", planted.posted))
@@ -235,7 +236,7 @@ GETS = sorted({row.rule for row in ROWS if row.method == "GET"})
 
 
 @pytest.mark.parametrize("rule", GETS)
-def test_no_error_tells_anything_personal_and_no_filter_is_an_oracle(
+def test_no_error_contains_personal_data_and_no_filter_is_an_oracle(
     planted: Planted, rule: str
 ) -> None:
     client, path = planted.app.test_client(), path_of(rule, planted.posted)
@@ -249,11 +250,11 @@ def test_no_error_tells_anything_personal_and_no_filter_is_an_oracle(
     for query, value in itertools.product(queries, known):
         response = client.get(f"{path}?{query.format(value)}")
         assert response.status_code < 500
-        # The demo page and errors may echo the question; the store's own words never stand there.
+        # The demo page and errors may echo the query, but never stored text.
         assert hits(planted, response) <= _asked(planted, value)
         body = response.get_data().replace(value.encode(), b"?")
         answers.setdefault(query, set()).add((response.status_code, body))
-    # What is known and what is not are answered alike.
+    # Known and unknown values get the same response.
     assert {query: len(found) for query, found in answers.items()} == dict.fromkeys(queries, 1)
 
 
@@ -262,7 +263,7 @@ def _asked(planted: Planted, value: str) -> set[str]:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_no_refusal_tells_anything_personal(planted: Planted, method: str) -> None:
+def test_no_refusal_contains_personal_data(planted: Planted, method: str) -> None:
     client = planted.app.test_client()
     for rule in sorted({row.rule for row in ROWS}):
         for sent in ({"json": {}}, {"data": b"{"}, {"json": {"name": "Ann", "body": ""}}, {}):
@@ -273,7 +274,7 @@ def test_no_refusal_tells_anything_personal(planted: Planted, method: str) -> No
 
 
 def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted) -> None:
-    """Whoever has a dictionary of addresses tries each: plain hashes would tell."""
+    """An attacker with a dictionary of addresses could look up plain hashes."""
     client = planted.app.test_client()
     shown = "".join(
         text_of(client.get(path))
@@ -303,7 +304,7 @@ def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted)
 
 
 def test_the_crawl_would_find_a_canary(planted: Planted) -> None:
-    """That it can fail: its own author's answers hold what strangers' must not."""
+    """Proves that the search can fail: the author's own responses contain canaries."""
     client = planted.app.test_client()
     header = {"Authorization": f"Bearer {planted.canaries['token']}"}
     own = client.get("/api/v1/sites/demo/author", headers=header)

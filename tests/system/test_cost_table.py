@@ -1,4 +1,4 @@
-"""The table of what each call bills, in docs/costs.md, is what the engine's meter measures."""
+"""The table in docs/costs.md of what each call bills equals the engine's meter."""
 
 import dataclasses
 import re
@@ -25,7 +25,7 @@ Call = Callable[[cache_twins.Process], TestResponse]
 
 
 class Reads(NamedTuple):
-    """Reads by the lenient and by the strict pricing."""
+    """Reads by the lenient and by the strict reading of the price."""
 
     lenient: int
     strict: int
@@ -36,7 +36,7 @@ class Reads(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PricedThread:
-    """A store, and what calls need to know of it."""
+    """A store, and the ids and cursors that the calls need."""
 
     engine: inprocess.Engine
     ids: list[str]
@@ -44,7 +44,7 @@ class PricedThread:
     cursor: str
 
     def process(self) -> cache_twins.Process:
-        """A process that has just started, but for its copies of the site and its rules."""
+        """Start a process whose caches hold only the site and its rules."""
         made = cache_twins.Process(self.engine, sample_threads.SETTINGS)
         with made.store.context():
             site_settings.get("demo")
@@ -103,7 +103,7 @@ def _tag(priced: PricedThread, path: str) -> str:
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     def grow(site: Any) -> None:
         def post(number: int, thread: str) -> None:
-            # At different times: which are the newest of the site must not depend on their ids.
+            # Distinct times, so the site's newest comments do not depend on their ids.
             now = sample_threads.START + timedelta(minutes=number)
             sample_threads.post(site, f"c{number}", thread=thread, now=now)
 

@@ -1,9 +1,9 @@
-"""Claims about cost at size: what a page of a thread of 2,000 and of 10,000 comments bills.
+"""The cost of pages of threads with 2,000 and 10,000 comments.
 
-Counted by the engine's meter, as the service would bill it, for JSON and HTML alike. By the strict
-reading of the price a probe that finds nothing is a read more (`empty`). The threads
-are loaded by the short way of the benchmarks, which a test there holds to an import's rows, and
-are shared: whoever posts here folds what was posted. `COSTS_COMMENTS` sets the larger size.
+The engine's meter counts what the service would bill, for JSON and HTML alike. By the strict
+reading of the price, a probe that finds nothing costs one read more (`empty`). The threads are
+loaded by the benchmarks' shortcut, which another test compares with an import. Tests share them, so
+a test that posts compacts its posts. `COSTS_COMMENTS` sets the larger size.
 """
 
 import dataclasses
@@ -34,13 +34,13 @@ API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
 NAME = loading.NAME
 SIZES = (2_000, int(os.environ.get("COSTS_COMMENTS", "10000")))
-# Reads of the directory, which holds the first page, and of one bucket for what it does not hold.
+# Reads: the directory, which holds the first page; and one bucket for other rows.
 FIRST, COLD = 1, 2
 
 
 @dataclasses.dataclass(frozen=True)
 class LargeThread:
-    """A store with one thread of a size, folded and cleared."""
+    """A store with one large thread, compacted and cleared."""
 
     engine: inprocess.Engine
     store: connection.Store
@@ -49,7 +49,7 @@ class LargeThread:
     ids: list[str]
 
     def forget(self) -> None:
-        """Be a process that has just started, but for its copy of the site."""
+        """Empty the caches except the copy of the site, as after a start."""
         for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
             each.forget(self.store)
 
@@ -58,7 +58,7 @@ class LargeThread:
         return f"{path}?thread={NAME.id}{query}"
 
     def cost(self, url: str) -> cost_meter.Reading:
-        """What a request bills. None of them may write."""
+        """Return what a request bills, and check that it writes nothing."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)
         assert response.status_code == 200, response.text
@@ -66,9 +66,10 @@ class LargeThread:
         return cost
 
     def cold(self, url: str) -> int:
-        """What a cold process is billed; one probe, which finds something or not.
+        """Return what a cold process is billed; its one probe may or may not find something.
 
-        Two where the rows come from the floor: the second proves that they fit the numbers.
+        There are two probes if the rows come from the ordered query: the second proves that they
+        match the counters.
         """
         self.forget()
         cost = self.cost(url)
@@ -91,11 +92,11 @@ def large(
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             site = site_settings.get(NAME.site)
-        # Its keeper would fold what a test means to leave unfolded.
+        # Without its worker, which would compact what a test leaves uncompacted.
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
         ids = conversations.ids(request.param)
         made = LargeThread(engine, store, client, site, ids)
-        made.client.get(made.url("json"))  # the site is known from here on
+        made.client.get(made.url("json"))  # caches the site
         yield made
 
 
@@ -107,7 +108,7 @@ def large(
 def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
     large: LargeThread, form: str, query: str, least: int, most: int
 ) -> None:
-    """One where the directory has it. The newest may begin in the last bucket but one."""
+    """One read if the directory has the page; `newest` may begin in the last bucket but one."""
     url = large.url(form, query)
     assert least <= large.cold(url) <= most
     warm = large.cost(url)
@@ -133,9 +134,7 @@ def test_the_page_around_any_comment_costs_three_reads(large: LargeThread, form:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_not_folded_costs_one_probe_and_each_row_once(
-    large: LargeThread, form: str
-) -> None:
+def test_uncompacted_rows_cost_one_probe_and_one_read_each(large: LargeThread, form: str) -> None:
     url = large.url(form)
     try:
         for number in range(5):
@@ -157,8 +156,8 @@ def test_what_is_not_folded_costs_one_probe_and_each_row_once(
         large.settle()
 
 
-def test_a_page_from_anywhere_costs_what_it_shows(large: LargeThread) -> None:
-    """Each page after a cursor: the directory, and the two buckets that its rows can lie in."""
+def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -> None:
+    """The directory, and the two buckets that can hold its rows."""
     url = large.url("json")
     with large.store.context():
         middle = ordered_query.listed(large.ids[len(large.ids) // 2])
@@ -171,7 +170,7 @@ def test_a_page_from_anywhere_costs_what_it_shows(large: LargeThread) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("order", list(Order))
 def test_no_order_writes(large: LargeThread, form: str, order: str) -> None:
-    large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` says so if it does
+    large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` fails if it does
 
 
 READS: list[Callable[[LargeThread], str]] = [

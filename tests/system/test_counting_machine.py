@@ -1,14 +1,14 @@
-"""Claims about counters, events and followers in any order of steps: a ledger is the oracle.
+"""Counters, events and followers are exact after any order of steps: a ledger is the oracle.
 
-People post, answer, edit, retract, vote, follow and leave in three threads of two sites; exports
-are imported, threads folded and filed under categories, votes counted, lists compacted, counters
-spread, gathered and recounted, events delivered in any order, often, by handlers that fail, and
-given up; clocks pass every retention, and those of processes differ. Calls fail before or after
-they are applied, with every status, and one step is overtaken by another between any two of its
-calls. After each step everything that is stored equals the ledger. At the end everything is
-delivered, and nothing else was.
+People post, reply, edit, retract, vote, follow and leave in three threads of two sites. Exports are
+imported, threads compacted and recategorized, votes counted, follower lists compacted, counters
+sharded, gathered and recounted. Events are delivered in any order, repeatedly, by handlers that
+fail, and become dead letters. Clocks pass every retention period, and the clocks of processes
+differ. Calls fail before or after they are applied, with every status, and one step overtakes
+another between any two of its calls. After each step everything stored equals the ledger. At the
+end every event is delivered, and nothing else was.
 
-The long run, which says its seeds:
+The long run prints its seeds:
 
     COUNTING_SECONDS=900 .venv/bin/python -m pytest -s tests/system/test_counting_machine.py
 """
@@ -62,7 +62,7 @@ STATUSES = [
 RPCS = ["BeginTransaction", "Lookup", "RunQuery", "Commit", "Commit"]
 PAUSES = [1.0, 31.0, sharding.QUIET, 901.0, 3 * 3600.0, 2 * 86_400.0]
 UNKNOWN = "unknown"
-# Bounds at which a short history meets every one of them.
+# Limits so small that a short history reaches each of them.
 SMALL: list[tuple[Any, dict[str, Any]]] = [
     (follower_compaction, {"SEGMENT_BYTES": 60, "DIRECTORY_BYTES": 90, "LINES": 2, "AT_ONCE": 2}),
     (follower_lists, {"MARKS": 4, "AT_ONCE": 2}),
@@ -85,7 +85,7 @@ FAULT = st.fixed_dictionaries(
 
 
 class Machine(RuleBasedStateMachine):
-    """One store, two processes, and everybody who changes something."""
+    """One store, two processes, and all actors that change something."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(wish=WISHES)
     def take_elsewhere(self, wish: Wish) -> None:
-        """In the other process, of which this one learns nothing."""
+        """Take a step in the other process, which shares no caches with this one."""
         with ThreadPoolExecutor(1) as pool:
             step = self.steps.step(wish)
             outcome = pool.submit(self._elsewhere, step).result()
@@ -141,10 +141,10 @@ class Machine(RuleBasedStateMachine):
         self._settle(self.steps.step(wish), failing)
 
     @rule(wish=WISHES, rpc=st.sampled_from(RPCS), when=WHEN)
-    def take_in_a_storm(self, wish: Wish, rpc: str, when: str) -> None:
-        """Each call of a method fails until the caller gives up."""
+    def take_while_a_method_fails(self, wish: Wish, rpc: str, when: str) -> None:
+        """Take a step while each call of one method fails until the caller gives up."""
         self.store.deadline = 0.02
-        # A repair is patient on its own account: four minutes with each thread.
+        # A repair has its own deadline of four minutes per thread.
         with (
             mock.patch.object(repair, "SECONDS", 0.02),
             mock.patch.object(reads, "LONGEST", 0.02),
@@ -158,8 +158,8 @@ class Machine(RuleBasedStateMachine):
         self._overtake(self.steps.step(wish), self.steps.step(other), call)
 
     @rule(wish=WISHES, call=st.integers(2, 12))
-    def take_twice_at_once(self, wish: Wish, call: int) -> None:
-        """The same step, not knowing of each other."""
+    def take_twice_concurrently(self, wish: Wish, call: int) -> None:
+        """Two processes take the same step at the same time."""
         step = self.steps.step(wish)
         self._overtake(step, step, call)
 
@@ -178,13 +178,13 @@ class Machine(RuleBasedStateMachine):
             if not between:
                 overtake()
             taken.append((fast, between[0].result()))
-        # Some order of the two explains what was answered and what is stored.
+        # One order of the two steps must explain both outcomes and the stored rows.
         orders = [taken, taken[::-1]]
         orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
         for order in orders:
             book = copy.deepcopy(self.steps.ledger)
             is_so = all(step.note(book) == outcome for step, outcome in order) and _is_stored(book)
-            # Two orders may leave the same rows, and tell of them at other revisions.
+            # Two orders may leave the same rows but events with other revisions.
             if is_so and book.events.keys() <= self.steps.told | stored_state.events().keys():
                 self.steps.ledger = book
                 return
@@ -202,9 +202,9 @@ class Machine(RuleBasedStateMachine):
         call=st.integers(0, 12),
     )
     def drift(self, pick: int, more: int, call: int, *, is_lost: bool) -> None:
-        """Numbers of some row are changed, or lost with it: a recount tells exactly of them.
+        """Change or delete the numbers of a row; a recount reports exactly these.
 
-        Another one, before the n-th call of the first, mends nothing twice.
+        A second recount before the n-th call of the first repairs nothing twice.
         """
         rows = [
             (kind, each)
@@ -239,7 +239,7 @@ class Machine(RuleBasedStateMachine):
         assert told == wrong, (kind, path)
 
     @invariant()
-    def what_is_stored_is_what_the_ledger_says(self) -> None:
+    def everything_stored_equals_the_ledger(self) -> None:
         self.is_sound = False
         book, told = self.steps.ledger, self.steps.told
         assert stored_state.said() == book.said
@@ -258,12 +258,12 @@ class Machine(RuleBasedStateMachine):
         self.is_sound = True
 
     def _look(self, book: ledger.Ledger) -> None:
-        """What readers get of one thread after the other equals what is stored."""
+        """What readers get, of one thread at a time, equals the store."""
         self.looks += 1
         name = operator_steps.NAMES[self.looks % len(operator_steps.NAMES)]
         sums = ledger.in_threads(book.said.values())
         (numbers,) = totals.of_threads([name])
-        numbers.pop(counting.FOLLOWERS, None)  # of events that may wait; checked at the end
+        numbers.pop(counting.FOLLOWERS, None)  # from events that may be pending; checked at the end
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
         members = follower_lists.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))
@@ -276,7 +276,7 @@ class Machine(RuleBasedStateMachine):
                 self._end()
 
     def _end(self) -> None:
-        """Whoever comes next finishes everything, and nothing is found wrong."""
+        """Other processes finish everything, and no check finds a fault."""
         steps = self.steps
         for thread in range(3):
             self._settle(steps.step(Wish("walk", thread, 0, 0)), [])
@@ -306,14 +306,14 @@ class Machine(RuleBasedStateMachine):
         cast = [name for name, value in steps.ledger.votes.items() if value]
         assert sorted(_names_of("Vote")) == sorted(cast)
         assert _names_of("VotesDue") == []
-        for _ in range(2):  # the first may go on where an interrupted one ended
+        for _ in range(2):  # the first may continue an interrupted one
             for site in ("a", "b"):
                 assert recount.site(site, tell=print, fixes=True) == 0
         stored_state.assert_sums()
-        self.what_is_stored_is_what_the_ledger_says()
+        self.everything_stored_equals_the_ledger()
 
     def _settle(self, step: Step, failing: list[dict[str, object]]) -> None:
-        """Take a step while calls fail, and note what came of it."""
+        """Take a step while calls fail, and record its outcome."""
         if failing:
             self.engine.install_faults(fault_plans.Plan.parse({"rules": failing}))
         try:
@@ -338,7 +338,7 @@ def _recount(found: list[recount.Difference]) -> None:
 
 
 def _is_uncounted(done: set[str] | None) -> bool:
-    """Whether an event waits to be counted, by who is done with it."""
+    """Tell from the handlers that are done with an event whether it is still uncounted."""
     return done is not None and wiring.COUNTERS not in done
 
 
@@ -365,7 +365,7 @@ def _is_filed(book: ledger.Ledger) -> bool:
 
 
 def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
-    """The followers of the threads that a ledger knows some of."""
+    """Return the stored followers of each thread in a ledger."""
     return {
         thread: set(
             follower_lists.every(subscriptions.list_of(operator_steps.name_of(thread)), limit=8)
@@ -374,7 +374,7 @@ def _followers(book: ledger.Ledger) -> dict[str, set[str]]:
     }
 
 
-def test_everything_stored_is_what_the_ledger_says_whatever_happens() -> None:
+def test_everything_stored_equals_the_ledger_after_any_history() -> None:
     seconds = float(os.environ.get("COUNTING_SECONDS", "0"))
     end = time.monotonic() + seconds
     for number in itertools.count(1):

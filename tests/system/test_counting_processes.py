@@ -1,13 +1,13 @@
-"""Claims about counters and events under everything at once: processes, threads, faults and kills.
+"""Counters and events are exact with concurrent processes, threads, faults and kills.
 
-Two processes of 16 threads each post, answer, repeat themselves, edit, retract, vote, follow and
-leave at random in two threads of a site, and file them under other categories, while their workers
-deliver, count and compact; calls fail with every status, before and after they are applied, and in
-some rounds the processes die at a named point. Afterwards a third process finishes what is left.
-Then every counter must equal its recount, votes and followers must be what people were told, and
-what was told of must be what was committed.
+Two processes with 16 threads each post, reply, retry, edit, retract, vote, follow and leave at
+random in two threads of a site, and recategorize them, while their workers deliver, count and
+compact. Calls fail with every status, before and after they are applied, and in some rounds the
+processes die at a named point. Afterwards a third process finishes the remaining work. Then every
+counter must equal its recount, votes and followers must match the answers that people got, and the
+delivered events must match the committed changes.
 
-The long run gives each plan of faults so many seconds, round after round:
+The long run gives each fault plan this many seconds, round after round:
 
     COUNTING_SECONDS=150 .venv/bin/python -m pytest -s tests/system/test_counting_processes.py
 """
@@ -42,16 +42,16 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 INDEXES = programs.ROOT / "index.yaml"
-THREADS = 16  # of each of two processes
+THREADS = 16  # of each of the two processes
 STEPS = 10  # of each thread
 STATUSES = [
     "ABORTED", "UNAVAILABLE", "INTERNAL", "UNKNOWN", "DEADLINE_EXCEEDED", "CANCELLED",
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 
-# Says what was acknowledged, "A" and the event's id; what was told of, "T" and the event's id;
-# under which key which comment is, "K"; and of a vote or a follower what is wanted, "I" before the
-# call, and what was answered, "D".
+# Prints "A" and the event id of an acknowledged change; "T" and the id of a delivered event; "K"
+# with an idempotency key and its comment; and for a vote or a follower "I" and the wanted value
+# before the call, "D" and the acknowledged value after it.
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -172,7 +172,7 @@ worker.stop(30)
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[connection.Store]:
-    """A store in a file that other processes share, with its context entered."""
+    """Open a store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():
@@ -180,7 +180,7 @@ def _opened(path: Path) -> Iterator[connection.Store]:
 
 
 def _failing() -> list[dict[str, object]]:
-    """Every status, before and after: of the calls of a post one in eight or so."""
+    """Every status, before and after: about one call of a post in eight fails."""
     return [
         {"rpc": rpc, "probability": 0.004, "when": when, "status": status}
         for rpc in ("BeginTransaction", "Lookup", "Commit")
@@ -208,7 +208,7 @@ _Child = subprocess.Popen[str]
 
 
 def _said(child: _Child) -> list[list[str]]:
-    """The whole lines of a child, which may have died within one."""
+    """Return the complete lines of a child, which may have died within a line."""
     lines = child.communicate(timeout=5 * programs.PATIENCE)[0].splitlines(keepends=True)
     return [line.split() for line in lines if line.endswith("\n")]
 
@@ -223,7 +223,7 @@ PLANS = [
 
 
 @pytest.mark.parametrize("plan", range(len(PLANS)))
-def test_counters_and_events_are_exact_whatever_fails(tmp_path: Path, plan: int) -> None:
+def test_counters_and_events_are_exact_under_every_fault_plan(tmp_path: Path, plan: int) -> None:
     seconds = float(os.environ.get("COUNTING_SECONDS", "0"))
     end = time.monotonic() + seconds
     changes = 0
@@ -239,7 +239,7 @@ def test_counters_and_events_are_exact_whatever_fails(tmp_path: Path, plan: int)
 
 
 def _round(path: Path, seed: int, rules: object, status: int) -> int:
-    """Everybody at once, and then nothing is wrong; how many changes were told of."""
+    """Run everything at once and check the result; return the number of delivered changes."""
     site = site_settings.add(
         "demo",
         ["https://a.example"],
@@ -268,7 +268,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 
 
 def _finish() -> list[str]:
-    """What processes left behind is done by whoever comes next; what that was told of."""
+    """Finish what the processes left; return the ids of the events delivered by that."""
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)
@@ -282,7 +282,7 @@ def _finish() -> list[str]:
 
 
 def _assert_told(said: list[list[str]], told: list[str]) -> None:
-    """Each change that was answered was told of, each comment that is there, and nothing else."""
+    """Every acknowledged change and every stored comment was delivered, and nothing else."""
     stored = stored_state.said()
     assert {words[1] for words in said if words[0] == "A"} <= set(told)
     assert {f"{comment}.1" for comment in stored} <= set(told)
@@ -290,12 +290,12 @@ def _assert_told(said: list[list[str]], told: list[str]) -> None:
         comment, _, revision = event.partition(".")
         assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
     keys = [(words[1], words[2]) for words in said if words[0] == "K"]
-    assert len(dict(keys)) == len(set(keys))  # one comment for each key, however often it was sent
+    assert len(dict(keys)) == len(set(keys))  # one comment per key, however often it was sent
     assert {comment for _, comment in keys} <= stored.keys()
 
 
 def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
-    """Votes and followers are as the last answer said, or as a call without an answer wanted."""
+    """Votes and followers are as last acknowledged, or as an unacknowledged call wanted."""
     allowed: dict[tuple[str, ...], set[int]] = {}
     for letter, *words in said:
         if letter in "ID":

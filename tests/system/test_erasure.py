@@ -1,7 +1,7 @@
-"""Claims about what was taken back: it is in no answer at once, and in no stored byte soon after.
+"""Retracted texts disappear from every response at once, and soon from every stored byte.
 
-Two real processes have shown the text in every form and hold it in their caches; the store is a
-file, searched row by row and byte by byte, in plain and as it was compressed.
+Two real processes have shown the text in every form and cache it. The store is a file, which is
+searched row by row and byte by byte, for the plain text and its compressed forms.
 """
 
 import json
@@ -38,9 +38,9 @@ INDEXES = programs.ROOT / "index.yaml"
 CANARY = "quetzalcoatlus"
 ADDRESS = "archaeopteryx"
 ADA = records.Actor("cli", "Ada")
-AGE = 1.5  # seconds that a directory may be used by these processes
+AGE = 1.5  # seconds for which these processes may use a directory
 
-# Answers what it is asked, line by line: paths in, answers out.
+# Reads paths and prints responses, one per line.
 READING = """
 import json
 import sys
@@ -61,7 +61,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_erasure.INDEXES, history=0)
 
 
 class Process:
-    """A process that answers."""
+    """A process that answers requests."""
 
     def __init__(self, path: Path) -> None:
         self.child = subprocess.Popen(
@@ -87,13 +87,13 @@ class Process:
 
 
 class Processes:
-    """Two of them."""
+    """Two such processes."""
 
     def __init__(self, path: Path) -> None:
         self.all = [Process(path), Process(path)]
 
     def showing(self, paths: list[str]) -> list[list[str]]:
-        """Of each process the paths whose answers hold the text."""
+        """Return for each process the paths whose responses contain the text."""
         answers = [process.answers(paths) for process in self.all]
         return [
             [path for path, text in zip(paths, texts, strict=True) if CANARY in text]
@@ -133,7 +133,7 @@ def processes(path: Path, said: list[records.Comment]) -> Iterator[Processes]:
 
 @pytest.fixture
 def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
-    """A store in a file, as the product opens it."""
+    """Open a store in a file, as the product opens it."""
     with inprocess.open_engine(
         path, indexes=INDEXES, concurrency="pessimistic", history=0, clock=clock
     ) as engine:
@@ -144,7 +144,7 @@ def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def said(entered: connection.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
-    """Three comments that are to vanish: in a bucket, which `best` shows, in the tail, in a row."""
+    """Post three comments to be erased: in a bucket that `best` shows, in the tail, in a row."""
     compaction.small_buckets(monkeypatch)
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     rows = sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
@@ -171,7 +171,7 @@ def _vote(row: records.Comment) -> None:
 
 
 def _paths(said: list[records.Comment]) -> list[str]:
-    """Every way to a comment's text."""
+    """Return every path that shows a comment's text."""
     page = "/api/v1/sites/demo/comments?thread=page"
     paths = [f"{page}&order={order}" for order in ("thread", "recent", "best", "oldest", "newest")]
     paths += [f"{page}&parent=root", f"{page}&limit=200", "/embed/demo?thread=page"]
@@ -183,7 +183,7 @@ def _paths(said: list[records.Comment]) -> list[str]:
 
 
 def _stored_forms() -> set[bytes]:
-    """The blobs that hold the text, as they are stored."""
+    """Return the stored blobs that contain the text."""
     return {
         bytes(blob)
         for kind in ("Bucket", "BucketDirectory", "Ranking")
@@ -195,7 +195,7 @@ def _stored_forms() -> set[bytes]:
 
 
 def _files_with(path: Path, forms: set[bytes], text: bytes = CANARY.encode()) -> set[str]:
-    """The files that hold one of these, or the text itself."""
+    """Return the files that contain one of these forms or the text itself."""
     wanted = {text, *(form[8:40] for form in forms)}
     return {
         each.name
@@ -205,11 +205,11 @@ def _files_with(path: Path, forms: set[bytes], text: bytes = CANARY.encode()) ->
 
 
 @pytest.mark.parametrize("verb", ["edit", "retract"])
-def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
+def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     path: Path, clock: Clock, said: list[records.Comment], processes: "Processes", verb: str
 ) -> None:
     paths = _paths(said)
-    # Cold, and from their caches. Nobody has answered these comments.
+    # Once cold and once from their caches. The comments have no replies.
     shown = [path for path in paths if not path.endswith("/replies")]
     assert processes.showing(paths) == processes.showing(paths) == [shown, shown]
     forms = _stored_forms()
@@ -236,7 +236,7 @@ def test_what_was_taken_back_is_in_no_answer_and_then_in_no_byte(
     assert _files_with(path, forms) == set()
 
 
-def test_what_is_erased_is_in_no_file_and_an_address_never_was(
+def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     path: Path, clock: Clock, entered: connection.Store
 ) -> None:
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
@@ -255,12 +255,12 @@ def test_what_is_erased_is_in_no_file_and_an_address_never_was(
     keeper = scheduler.Scheduler(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
-    # A worker folds within seconds, and makes a request each time it sweeps.
+    # A worker compacts within seconds, and each of its sweeps makes a request.
     assert file_store.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
     clock.now += file_store.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
-    # Nor is it in a bucket any more once nobody can read that.
+    # It is gone from buckets too once no process can read the old ones.
     clock.now += compactor.GRACE
     keeper.round(scheduler.look())
     assert _rows_with_the_text() == set()

@@ -1,8 +1,8 @@
-"""Claims about every answer there is: what each must say to browsers and caches, whatever made it.
+"""Every response has the headers that browsers and caches need, however it came about.
 
-Asked is every route of `every_route.ROWS`, also such as come later, by people who may and people
-who may not, and in every way that may go wrong: another method, another type, a body too long, a
-damaged query, a page elsewhere, a fault of ours, a store that is away, a path that is none.
+Every route of `every_route.ROWS`, so new ones too, is requested by callers with and without
+permission and with every kind of fault: another method, another content type, a body that is too
+long, a malformed query, a foreign page, an internal error, an unavailable store, an unknown path.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ NOBODY = "a" * 26
 API = "/api/v1"
 PERSONAL = {f"{API}/sites/<site:site_id>/{name}" for name in ("author", "votes", "held")}
 STAFF = ("/admin", "/sign-in")
-LINKED = ("/subscriptions", "/decisions")  # whose address is a key
+LINKED = ("/subscriptions", "/decisions")  # links whose URL is the credential
 TYPES = {
     "application/json", "application/problem+json", "application/atom+xml; charset=utf-8",
     "text/html; charset=utf-8", "text/javascript; charset=utf-8",
@@ -46,7 +46,7 @@ NOWHERE = (
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer, and to what."""
+    """A response and its request."""
 
     method: str
     path: str
@@ -67,13 +67,13 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def answers(all_roles: AllRoles) -> dict[str, list[Answer]]:
-    """All of them, by the way they came about."""
+    """All responses, by the kind of request."""
     return {way: list(ask(all_roles)) for way, ask in WAYS.items()}
 
 
 @contextlib.contextmanager
 def failing(app: flask.Flask, error: Exception) -> Iterator[None]:
-    """Have every view fail."""
+    """Make every view fail."""
     kept = dict(app.view_functions)
 
     def broken(view: object) -> object:
@@ -101,7 +101,7 @@ def asked(all_roles: AllRoles, row: Row, caller: str, comment: str = "") -> Answ
 
 
 def ordinary(all_roles: AllRoles) -> Iterator[Answer]:
-    """Every route, as it is meant: by somebody who may and by others."""
+    """Request every route correctly, by a caller with permission and by others."""
     for row, caller in itertools.product(ROWS, ("nobody", "")):
         answer = asked(all_roles, row, caller or _known(row))
         yield answer
@@ -111,7 +111,7 @@ def ordinary(all_roles: AllRoles) -> Iterator[Answer]:
 
 
 def wrong(all_roles: AllRoles) -> Iterator[Answer]:
-    """Every route, asked wrongly."""
+    """Request every route incorrectly."""
     own = {"Sec-Fetch-Site": "same-origin"}
     for row in ROWS:
         if row.method == "GET":
@@ -141,7 +141,7 @@ def _known(row: Row) -> str:
 
 
 def at_fault(all_roles: AllRoles) -> Iterator[Answer]:
-    """Every route, when its view or the store fails."""
+    """Request every route while its view or the store fails."""
     comment = all_roles.comment().id
     for error, rows in ((RuntimeError(CANARY), ROWS), (errors.Overloaded("later"), ROWS[::4])):
         with failing(all_roles.app, error):
@@ -150,7 +150,7 @@ def at_fault(all_roles: AllRoles) -> Iterator[Answer]:
 
 
 def nowhere(all_roles: AllRoles) -> Iterator[Answer]:
-    """Paths that are none."""
+    """Request unknown paths."""
     client = all_roles.app.test_client()
     for path, method in itertools.product(NOWHERE, ("GET", "HEAD", "POST", "OPTIONS")):
         yield Answer(method, path, "", client.open(path, method=method))
@@ -172,7 +172,7 @@ WAYS = {"ordinary": ordinary, "wrong": wrong, "at fault": at_fault, "nowhere": n
 
 
 def problems(answer: Answer) -> Iterator[str]:
-    """What an answer lacks, or has too much."""
+    """Yield what a response lacks or must not have."""
     yield from _required(answer)
     yield from _names(answer)
     yield from _policy(answer)
@@ -217,7 +217,7 @@ def _names(answer: Answer) -> Iterator[str]:
 
 
 def _referrers(answer: Answer) -> set[str]:
-    # No page: there is nothing to follow.
+    # Not a page: there is nothing to follow.
     if answer.response.mimetype == "application/problem+json":
         return {"strict-origin-when-cross-origin"}
     if answer.rule.startswith(LINKED):
@@ -229,7 +229,7 @@ def _referrers(answer: Answer) -> set[str]:
 
 def _embedders(answer: Answer) -> str | None:
     if answer.rule in PERSONAL:
-        # For one person. What refuses it may be read by anybody.
+        # For one person. Anybody may read a refusal.
         return None if answer.is_refusal else "same-origin"
     is_public = answer.path.startswith("/api/") and answer.is_read
     return "cross-origin" if is_public or answer.path.startswith("/widget/") else "same-origin"
@@ -288,7 +288,7 @@ def _cookies(answer: Answer) -> Iterator[str]:
         name, *rest = cookie.split("; ")
         if not name.startswith("__Host-") or not {"Secure", "HttpOnly", "Path=/"} <= set(rest):
             yield f"cookie {name} with {rest}"
-        # What only our own pages need goes to nobody else's.
+        # The session cookie is sent only from our own pages.
         ways = {"SameSite=Strict"}
         if not name.startswith(f"{signed_in.COOKIE}="):
             ways.add("SameSite=Lax")
@@ -310,26 +310,28 @@ def _body(answer: Answer) -> Iterator[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_every_answer_says_what_it_must(answers: dict[str, list[Answer]], way: str) -> None:
+def test_every_response_has_the_required_headers(
+    answers: dict[str, list[Answer]], way: str
+) -> None:
     found = [f"{answer}: {problem}" for answer in answers[way] for problem in problems(answer)]
     assert len(answers[way]) > 80
     assert found == []
 
 
 @pytest.mark.slow
-def test_every_kind_of_answer_is_among_them(answers: dict[str, list[Answer]]) -> None:
+def test_every_status_occurs_among_the_responses(answers: dict[str, list[Answer]]) -> None:
     seen = {answer.response.status_code for each in answers.values() for answer in each}
     assert seen >= {200, 201, 202, 204, 303, 304, 400, 401, 403, 404, 405, 413, 415, 500, 503}
 
 
-def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(
+def test_every_private_api_call_refuses_foreign_pages(
     all_roles: AllRoles,
 ) -> None:
-    """Also where the origin only looks like a registered one, and whatever else is wrong."""
+    """Even if the origin only looks like a registered one, and with any other fault."""
     client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
-    comment = all_roles.comment().id  # one for all: nothing becomes of it
+    comment = all_roles.comment().id  # one for all calls: none of them changes it
     for row, origin in itertools.product(shut, FOREIGN):
         path = path_of(row.rule, comment)
         headers = {"Origin": origin, "Authorization": f"Bearer {all_roles.tokens['author']}"}
@@ -344,7 +346,7 @@ def test_every_way_of_the_api_that_is_not_public_is_shut_to_pages_elsewhere(
             assert "Origin" in response.vary
 
 
-def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(all_roles: AllRoles) -> None:
+def test_a_page_of_the_site_can_read_every_response_and_refusal(all_roles: AllRoles) -> None:
     for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
         for token in (all_roles.tokens["author"], "x.y.z"):
             comment = all_roles.comment().id
@@ -357,7 +359,7 @@ def test_a_page_of_the_site_reads_every_answer_also_why_it_was_refused(all_roles
             assert "Origin" in response.vary
 
 
-def test_a_browser_that_says_elsewhere_has_to_say_where(all_roles: AllRoles) -> None:
+def test_a_cross_site_request_without_an_origin_is_refused(all_roles: AllRoles) -> None:
     for row in [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]:
         for said in ("cross-site", "same-site"):
             comment = all_roles.comment().id
@@ -371,15 +373,13 @@ def test_a_browser_that_says_elsewhere_has_to_say_where(all_roles: AllRoles) -> 
 
 
 @pytest.mark.parametrize("public", ["", "http://localhost:8080"])
-def test_browsers_are_not_told_to_come_by_https_where_nobody_does(
-    all_roles: AllRoles, public: str
-) -> None:
+def test_no_hsts_header_is_sent_where_https_is_not_in_use(all_roles: AllRoles, public: str) -> None:
     for scheme in ("http", "https"):
         answer = _health(all_roles, f"{scheme}://localhost", public_url=public)
         assert "Strict-Transport-Security" not in answer.headers
 
 
-def test_on_app_engine_they_are(all_roles: AllRoles) -> None:
+def test_on_app_engine_the_hsts_header_is_sent(all_roles: AllRoles) -> None:
     answer = _health(all_roles, "http://localhost", on_app_engine=True)
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
 

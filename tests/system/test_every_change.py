@@ -1,8 +1,8 @@
-"""Every route that changes something, asked as nobody should: what it takes beside its own fields.
+"""Every route that changes something refuses fields that it does not define.
 
-The routes are those of `every_route`, so a new one is asked too. Whoever may use a route sends
-what it takes and one field more: a status of his own, a role, another site. It is refused by that
-field, and nothing is stored.
+The routes are those of `every_route`, so new ones are included. A caller with permission sends the
+route's fields and one more: a status, a role, another site. The service refuses that field and
+stores nothing.
 """
 
 import dataclasses
@@ -15,26 +15,26 @@ from tests.support.every_route import CALLERS, ROWS, AllRoles, Row
 
 pytestmark = pytest.mark.slow
 
-# What others' systems have taken from whoever sent it.
+# Fields that other systems have accepted by mistake (mass assignment).
 NEVER = (
     "id", "hash", "sort_hash", "created", "created_at", "status", "votes", "score", "pin", "pinned",
     "deleted", "imported", "role", "roles", "user_id", "author_id", "ip", "badge", "label", "2fa",
     "totp", "type", "grants", "staff", "epoch", "provider", "github", "is_admin", "site", "site_id",
     "listed", "revision", "ua", "__proto__",
 )  # fmt: skip
-# Forms are read by the one reader that all of them share, and each takes a session to be asked.
+# One parser reads all forms, and each request needs its own session, so a few fields are enough.
 OF_FORMS = ("id", "status", "role", "type", "label", "2fa", "grants", "staff", "site", "revision")
 SENDING = [row for row in ROWS if row.json is not None or row.form is not None]
 
 
 def who_may(row: Row) -> str:
-    """Somebody whom the route serves, or whom it refuses for what he sent."""
+    """Return a caller whom the route serves, or whom it refuses because of the sent fields."""
     found = (name for name in reversed(CALLERS) if row.statuses.get(name, row.others) < 400)
     return next(found, "owner")
 
 
 @pytest.mark.parametrize("row", SENDING, ids=lambda row: f"{row.method} {row.rule}")
-def test_no_change_takes_a_field_that_is_not_its_own(all_roles: AllRoles, row: Row) -> None:
+def test_no_change_accepts_an_undefined_field(all_roles: AllRoles, row: Row) -> None:
     caller, comment = who_may(row), all_roles.comment()
     made = {} if row.made is None else row.made(all_roles)
     row = dataclasses.replace(row, made=(lambda _: made) if made else None)
@@ -50,7 +50,7 @@ def test_no_change_takes_a_field_that_is_not_its_own(all_roles: AllRoles, row: R
         answer = all_roles.ask(asked, caller, comment.id)
         usual = row.statuses.get(caller, row.others)
         if answer.status_code == usual >= 401:
-            continue  # it is refused before anybody looks at what was sent: nobody here may
+            continue  # refused before the fields are read: no caller here has permission
         assert answer.status_code == 400, (field, answer.text)
         said = json.loads(answer.text)["field"] if row.json is not None else answer.text
         assert field in said, (field, answer.text)

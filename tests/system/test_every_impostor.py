@@ -1,7 +1,7 @@
-"""Every route, asked by who pretends to be somebody else, and while the store is away: none opens.
+"""No route opens to forged headers or while the store is unavailable.
 
-The routes are those of `every_route`, so a new one is asked too. Nothing that a caller says of
-himself in a header is heard, and what takes a role is refused where nobody can look the role up.
+The routes are those of `every_route`, so new ones are included. The service ignores every header in
+which callers name themselves, and refuses what needs a role while it cannot look the role up.
 """
 
 import ast
@@ -17,7 +17,7 @@ from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 pytestmark = pytest.mark.slow
 
-# What App Engine, its tasks, its proxy for identities and others' proxies say of whom they let in.
+# What App Engine, its tasks, its identity proxy and other proxies send about callers they let in.
 FORGED = {
     "X-Appengine-User-IP": "127.0.0.1",
     "X-Appengine-Cron": "true",
@@ -47,13 +47,13 @@ FORGED = {
     "X-Cluster-Client-IP": "127.0.0.1",
     "Fastly-Client-IP": "127.0.0.1",
 }
-# Sooner than a request would give up: this is asked a few hundred times.
+# Shorter than the usual deadline: there are a few hundred requests.
 DEADLINE = 0.03
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
 @pytest.mark.parametrize("caller", ["nobody", "elsewhere"])
-def test_headers_that_name_somebody_else_open_nothing(
+def test_forged_identity_headers_open_nothing(
     all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch, row: Row, caller: str
 ) -> None:
     comment = all_roles.comment()
@@ -68,10 +68,13 @@ def test_headers_that_name_somebody_else_open_nothing(
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
-def test_while_the_store_is_away_nobody_may_what_takes_a_role(
+def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
     all_roles: AllRoles, row: Row
 ) -> None:
-    """Who is asked for his role is told to come back; nobody is taken for what cannot be known."""
+    """Callers whose role is needed get 503.
+
+    No caller is granted a role that cannot be looked up.
+    """
     comment, deadline = all_roles.comment(), all_roles.store.deadline
     nobodys = row.statuses.get("nobody", row.others)
 
@@ -87,7 +90,7 @@ def test_while_the_store_is_away_nobody_may_what_takes_a_role(
         finally:
             all_roles.engine.install_faults(None)
             all_roles.store.deadline = deadline
-        # What needs no store is answered as ever, which is how nobody is answered.
+        # Requests that need no store get the usual response, the same as for anonymous callers.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
     assert decisions.case("demo", comment.id).comment == comment
 
@@ -96,20 +99,18 @@ def test_while_the_store_is_away_nobody_may_what_takes_a_role(
     "host", [f"xn--{'a' * 80}", "xn--", "\xe9.example", "[", "a:b:c", "a..b", ""]
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
-def test_a_host_that_cannot_be_read_is_no_fault_of_ours(
-    all_roles: AllRoles, method: str, host: str
-) -> None:
+def test_an_unreadable_host_never_causes_a_500(all_roles: AllRoles, method: str, host: str) -> None:
     for rule in sorted({row.rule for row in ROWS if not row.rule.startswith("/tasks")}):
         path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
         environ = EnvironBuilder(path, method=method, json=sent).get_environ()
         environ |= {"HTTP_HOST": host, "HTTP_ORIGIN": "https://demo.example"}
-        # Werkzeug's client reads the host too, and has nowhere to answer that it cannot.
+        # Werkzeug's client parses the host too, and fails where it cannot.
         _, status, _ = run_wsgi_app(all_roles.app, environ)
         assert int(status[:3]) < 500, rule
 
 
-def test_one_module_alone_reads_who_calls() -> None:
-    """Limits, rules and votes have the network from it, so what is forged is forged for none."""
+def test_only_one_module_reads_the_callers_address() -> None:
+    """Limits, rules and votes get the network from it, so a forgery must be ignored only there."""
     naming = re.compile(
         r"remote_addr|access_route|remote_user|REMOTE_|X-Forwarded(?!-Proto)|X-Real"
     )

@@ -1,7 +1,7 @@
-"""Every page, asked with what an attacker's link would hold: it is text there, and leads nowhere.
+"""Every page treats the content of an attacker's link as text that leads nowhere.
 
-The routes are those of `every_route`, so a new one is asked too. Claims are about the parsed
-document: what is shown as text may look as it likes.
+The routes are those of `every_route`, so new ones are included. Checks look at the parsed document:
+the payload may be shown as text.
 """
 
 import itertools
@@ -31,7 +31,7 @@ PAYLOADS = (
     f"https:{EVIL}",
     f"http://demo.example@{EVIL}/",
 )
-# Parameters of ours, and those by which others' services were led astray.
+# Our own parameters, and those through which other services were made to redirect.
 NAMES = (
     "url", "page", "thread", "site", "from", "redirect", "redirect_uri", "next", "return_to",
     "callback", "jsonp", "token", "cursor", "q", "id", "status", "subject", "author", "category",
@@ -43,7 +43,7 @@ LEADING = ("href", "src", "action", "formaction", "content", "data")
 
 
 def assert_document_safe(source: str) -> None:
-    """Nothing runs but our own files, and nothing leads where a stranger wants it to."""
+    """Only our own files run, and no link leads to a stranger's address."""
     for tag, values in html_reader.Elements(source).elements:
         assert tag not in {"iframe", "object", "embed", "frame", "applet"}
         assert not [name for name in values if name.startswith("on") or name == "style"]
@@ -68,12 +68,12 @@ def assert_safe(answer: TestResponse) -> None:
     if answer.mimetype == "text/html":
         assert_document_safe(answer.text)
     elif "json" in answer.mimetype:  # type: ignore[operator]
-        # No function of somebody's stands before it, which is how such answers were stolen.
+        # No callback function before the JSON, as in JSONP attacks.
         assert answer.text[:1] in "{["
 
 
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.rule)
-def test_what_a_link_holds_is_text_and_leads_nowhere(all_roles: AllRoles, row: Row) -> None:
+def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, row: Row) -> None:
     path, is_desk = path_of(row.rule, all_roles.comment().id), row.rule.startswith("/admin")
     client = all_roles.client("owner" if is_desk else "nobody")
     assert_safe(client.get(path, query_string=row.query))
@@ -81,15 +81,15 @@ def test_what_a_link_holds_is_text_and_leads_nowhere(all_roles: AllRoles, row: R
         assert_safe(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
-    # Who is not signed in is shown the way, and a link from elsewhere is asked for once more.
+    # Visitors who are not signed in are sent to sign in; a cross-site link is confirmed first.
     stranger = all_roles.client("nobody")
     for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
         query = {**row.query, "next": payload, "cursor": payload}
         assert_safe(stranger.get(path, query_string=query, headers=headers))
 
 
-def test_the_page_that_asks_again_asks_for_itself(all_roles: AllRoles) -> None:
-    """A moderator follows a link of a mail, whose cookie the browser keeps back at first."""
+def test_the_page_that_confirms_a_cross_site_link_leads_to_itself(all_roles: AllRoles) -> None:
+    """A moderator follows a link in a mail; at first the browser withholds the cookie."""
     cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
     answer = all_roles.client("nobody").get(path, headers=cross)
     links = [
@@ -106,10 +106,10 @@ STORED = (
 )  # fmt: skip
 
 
-def test_a_dangerous_website_that_is_stored_all_the_same_is_no_link_anywhere(
+def test_a_dangerous_website_in_the_store_is_never_a_link(
     all_roles: AllRoles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other half of the guard, without the first: an older release may have let it in."""
+    """The second line of defense: an older release may have stored such a website."""
     now, ada = datetime.now(UTC), records.Actor("cli", "Ada")
     with monkeypatch.context() as patch:
         patch.setattr(cleaning, "clean_website", lambda raw: raw)

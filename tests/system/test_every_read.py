@@ -1,7 +1,7 @@
-"""Every route that is asked for by GET, by everybody: it changes nothing, and mixes nobody up.
+"""No GET changes anything, and no cache serves one caller's response to another.
 
-The routes are those of `every_route`, so a new one is asked too. Mail scanners, previews and
-search engines open every link there is, so what a GET or a HEAD changes anybody can have changed.
+The routes are those of `every_route`, so new ones are included. Mail scanners, previews and search
+engines open every link, so anybody could trigger a change by GET or HEAD.
 """
 
 import concurrent.futures
@@ -23,7 +23,7 @@ REQUESTS = 500
 
 
 @pytest.mark.parametrize("row", READING, ids=lambda row: row.rule)
-def test_to_look_changes_nothing_and_what_may_be_kept_is_the_same_for_all(
+def test_a_get_changes_nothing_and_cacheable_responses_are_the_same_for_all(
     all_roles: AllRoles, row: Row
 ) -> None:
     comment = all_roles.comment()
@@ -45,7 +45,7 @@ def test_to_look_changes_nothing_and_what_may_be_kept_is_the_same_for_all(
 
 
 @pytest.mark.parametrize("rule", ["held", "author", "votes"])
-def test_what_is_told_by_a_token_is_kept_by_nobody(all_roles: AllRoles, rule: str) -> None:
+def test_a_response_to_a_token_is_never_cached(all_roles: AllRoles, rule: str) -> None:
     row = next(row for row in READING if row.rule.endswith(f"<site:site_id>/{rule}"))
     answer = all_roles.ask(row, "author", "a" * 26)
     assert answer.status_code == 200
@@ -53,8 +53,8 @@ def test_what_is_told_by_a_token_is_kept_by_nobody(all_roles: AllRoles, rule: st
     assert "Authorization" in answer.headers["Vary"]
 
 
-def test_answers_to_one_are_never_anothers(all_roles: AllRoles) -> None:
-    """On the threads of one process, with cookies, with tokens, with both and with neither."""
+def test_no_caller_gets_a_response_for_another(all_roles: AllRoles) -> None:
+    """Concurrently in one process: with cookies, with tokens, with both and with neither."""
     said = {}
     for name in ("Ann", "Bob"):
         posted = api_requests.post(

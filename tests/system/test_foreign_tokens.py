@@ -1,7 +1,7 @@
-"""Claims about tokens of somebody else, or of another site: what is not his stays byte for byte.
+"""A token changes only what belongs to its author on its site; all else stays byte for byte.
 
-One account may write on many sites under one id, and the page of each can read its token there. So
-every call is tried with the right account's token of another site, too.
+One account may write on many sites under one id, and each site's pages can read its token there. So
+every call is also tried with the right account's token for another site.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ SETTINGS = config.Settings(secret=SECRET)
 
 
 class TwoSites:
-    """Two sites, an account that wrote and voted on both, and tokens of it and of others."""
+    """Two sites, an account that wrote and voted on both, and tokens of several callers."""
 
     def __init__(self, client: FlaskClient) -> None:
         self.client = client
@@ -69,7 +69,7 @@ class TwoSites:
 
     @property
     def strangers(self) -> dict[str, dict[str, str]]:
-        """Who may do nothing with Ann's comment on "demo"."""
+        """Return the tokens of callers who may not change Ann's comment on "demo"."""
         guests = {
             f"guest of {site}": api_tokens.sign(api_tokens.Guest(site, "g:eve"), secret=SECRET)
             for site in self.sites
@@ -108,7 +108,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("method", "path", "sent"), CHANGES)
-def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
+def test_only_the_authors_token_for_the_site_changes_a_comment(
     two_sites: TwoSites, method: str, path: str, sent: dict[str, str] | None
 ) -> None:
     one = f"{api_requests.ONE}{two_sites.rows['demo'].id}{path}"
@@ -125,8 +125,10 @@ def test_nobody_changes_a_comment_with_a_token_that_is_not_its_authors_there(
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
-def test_another_thread_of_the_same_site_is_as_foreign(two_sites: TwoSites, method: str) -> None:
-    """What a guest earned in one thread is his there; others' comments are elsewhere too."""
+def test_a_guest_cannot_change_a_comment_in_another_thread_of_the_site(
+    two_sites: TwoSites, method: str
+) -> None:
+    """A guest's token is for its own comments; comments of others are refused in every thread."""
     draft = new_comment.Submission("t2", None, records.Author("Bob"), "in t2")
     request = SiteRequest(two_sites.sites["demo"], SETTINGS, datetime.now(UTC))
     row = new_comment.post(draft, request).comment
@@ -158,7 +160,7 @@ def test_a_token_of_another_site_neither_votes_nor_reports(
     assert store_snapshot.everything("RateBucket") == stored
 
 
-def test_what_is_told_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> None:
+def test_an_export_by_a_sites_token_contains_only_that_site(two_sites: TwoSites) -> None:
     told = {}
     for name in two_sites.sites:
         path, headers = f"/api/v1/sites/{name}/author", two_sites.token(name, two_sites.ann)
@@ -167,7 +169,7 @@ def test_what_is_told_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> N
         assert [each["body"] for each in found["comments"]] == [f"ann on {name}"]
         assert found["votes"] == {two_sites.others[name].id: 1}
         assert found["mailed"] == 1
-        # With that name he signs in elsewhere; the page has no use for it.
+        # The login name signs in elsewhere; the page has no use for it.
         assert found["account"]["login"] == ""
     everything = personal_data.export(
         two_sites.ann.author, secret=sample_threads.SETTINGS.secret, now=sample_threads.START
@@ -177,7 +179,7 @@ def test_what_is_told_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> N
     assert everything.account.login == "ann"
 
 
-def test_what_is_erased_by_a_sites_token_is_of_that_site(two_sites: TwoSites) -> None:
+def test_an_erasure_by_a_sites_token_covers_only_that_site(two_sites: TwoSites) -> None:
     path, headers = "/api/v1/sites/demo/author", two_sites.token("demo", two_sites.ann)
     erased = api_requests.answer(two_sites.client.delete(path, headers=headers))
     assert erased == {"comments": 1, "votes": 1, "done": True}
@@ -187,7 +189,7 @@ def test_what_is_erased_by_a_sites_token_is_of_that_site(two_sites: TwoSites) ->
     assert [each.body for each in left.comments] == ["ann on blog"]
     assert left.votes == {two_sites.others["blog"].id: 1}
     assert len(subscriptions.of_subscriber(two_sites.subscriber)) == 1
-    # She is still who she was there; where nothing is left, she is nobody.
+    # On the other site the account keeps its name; where nothing is left, it is unknown.
     there = "/api/v1/sites/blog/author"
     assert (
         two_sites.client.delete(there, headers=two_sites.token("blog", two_sites.ann)).status_code
@@ -198,8 +200,8 @@ def test_what_is_erased_by_a_sites_token_is_of_that_site(two_sites: TwoSites) ->
     assert reads.get(follower_rows.subscriber_key(two_sites.subscriber)) is None
 
 
-def test_who_is_erased_takes_no_subscription_of_others_along(two_sites: TwoSites) -> None:
-    """Somebody had another's address told of replies to himself, and she agreed."""
+def test_erasing_one_author_keeps_subscriptions_of_other_authors(two_sites: TwoSites) -> None:
+    """The victim had confirmed a subscription to replies to the erased author."""
     hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
     now = datetime.now(UTC)
     for author in (two_sites.ann.author, "g:victim"):
@@ -211,7 +213,7 @@ def test_who_is_erased_takes_no_subscription_of_others_along(two_sites: TwoSites
     ]
 
 
-def test_votes_of_a_site_are_found_whatever_its_threads_are_called(two_sites: TwoSites) -> None:
+def test_votes_of_a_site_are_found_for_any_thread_id(two_sites: TwoSites) -> None:
     now = datetime.now(UTC)
     cast = {}
     for site, thread in (("demo", "x" * 600), ("demo", "short"), ("blog", "y" * 600)):

@@ -1,6 +1,6 @@
-"""Attacks by content, through HTTP: what a browser would make of the answers.
+"""Attacks through content over HTTP, judged by what a browser would make of the responses.
 
-Claims are about the parsed document, never about strings: an escaped payload may be shown.
+Checks look at the parsed document, never at strings: an escaped payload may be shown.
 """
 
 import json
@@ -83,7 +83,7 @@ def test_a_dangerous_website_is_refused(client: FlaskClient, website: str) -> No
     assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
-# The page's own address holds what its site likes; no answer repeats it.
+# The page's address, which the site's pages choose; no response repeats it.
 @pytest.mark.parametrize("url", NOT_ON_THE_WEB)
 def test_a_page_that_is_not_on_the_web_is_refused(client: FlaskClient, url: str) -> None:
     status, problem = post(client, url=url)
@@ -168,7 +168,7 @@ def test_no_body_becomes_anything_that_runs(client: FlaskClient, write: Any, bod
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_a_preview_is_what_an_edit_stores(client: FlaskClient, body: str) -> None:
+def test_a_preview_equals_what_an_edit_stores(client: FlaskClient, body: str) -> None:
     status, shown = preview(client, body)
     edited_status, edited = edit(client, body)
     assert status == edited_status
@@ -187,7 +187,7 @@ def test_a_name_is_text(client: FlaskClient, name: str) -> None:
         return
     assert posted["comment"]["author"]["name"] == name
     response = client.get(THREAD)
-    # As JSON nobody can read as a document: the widget shows it as text.
+    # As JSON that no browser reads as a document: the widget shows the name as text.
     assert response.content_type == "application/json"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in response.headers["Content-Security-Policy"]
@@ -234,7 +234,7 @@ def test_the_longest_body_fits_the_byte_limit_of_a_request(client: FlaskClient) 
         "a" * 81,
     ],
 )
-def test_a_name_that_deceives_is_refused(client: FlaskClient, name: str) -> None:
+def test_a_deceptive_name_is_refused(client: FlaskClient, name: str) -> None:
     status, problem = post(client, name=name)
     assert (status, problem["field"]) == (400, "name")
 
@@ -249,7 +249,7 @@ def test_a_body_that_shows_nothing_or_too_much_is_refused(client: FlaskClient, b
 
 
 @pytest.mark.parametrize("mark", ["\u202e", "\u202a", "\u2066", "\u2067", "\u2068"])
-def test_text_cannot_reorder_what_stands_around_it(client: FlaskClient, mark: str) -> None:
+def test_a_text_cannot_reorder_the_text_around_it(client: FlaskClient, mark: str) -> None:
     _, posted = post(client, name=f"Ann{mark}x", body=f"a{mark}b")
     assert mark not in json.dumps(posted, ensure_ascii=False)
     assert mark not in json.dumps(edit(client, f"a{mark}b")[1], ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Claims about size: deep chains and long threads keep their order and their shape."""
+"""Deep chains and long threads keep their order and their shape."""
 
 import hashlib
 from datetime import timedelta
@@ -21,11 +21,11 @@ BATCH = 200
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
 def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
-    """Store a thread of this shape; the ids in the order of the shape."""
+    """Store a thread of this shape; return the ids in the order of the shape."""
     ids = [
         comment_rows.comment_id(hashlib.sha256(str(n).encode()).digest()) for n in range(len(shape))
     ]
@@ -62,7 +62,7 @@ def test_a_chain_of_10000_answers_stays_within_the_levels(site: records.Site) ->
     assert len(ordered_query.comment(ids[-1])[1]) == SCHEME.levels - 1
 
 
-def test_a_long_thread_reads_as_a_walk_over_its_links(site: records.Site) -> None:
+def test_a_long_thread_has_the_order_of_a_walk_over_its_links(site: records.Site) -> None:
     name = sample_threads.name_of(site)
     _fill(name, shapes.repeated(shapes.grown(1_000), 3_000))
     rows = ordered_query.thread(name)

@@ -1,7 +1,7 @@
-"""Claims about any query of a listing: it is a page, or a refusal that names what was wrong.
+"""Any query of a listing gets a page, or a refusal that names the wrong parameter.
 
-Values are drawn from what belongs, what belongs elsewhere, what is damaged and what is nonsense.
-JSON and HTML say the same status. Nothing that is asked for makes the service fail.
+Values are valid, valid for another site or thread, damaged, or random text. JSON and HTML give the
+same status. No query causes an internal error.
 """
 
 from urllib.parse import quote
@@ -27,7 +27,7 @@ Drawn = dict[str, str]
 def values(
     open_store: connection.Store, site: records.Site, client: FlaskClient
 ) -> dict[str, list[str]]:
-    """For each parameter what is right, what is right elsewhere, and what is damaged."""
+    """Return for each parameter valid values, foreign values and damaged values."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         foreign = sample_threads.grow(site, {"a": {"b": {}}}, thread="other")
@@ -69,7 +69,7 @@ PICKS = st.dictionaries(
 
 
 def drawn(values: dict[str, list[str]], picks: dict[str, int | str]) -> Drawn:
-    """Numbers pick from what is prepared; text is as it is."""
+    """Return the prepared value for each number; texts stay as they are."""
     return {
         name: values[name][pick % len(values[name])] if isinstance(pick, int) else pick
         for name, pick in picks.items()

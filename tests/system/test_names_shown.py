@@ -1,7 +1,7 @@
-"""Claims about what people call themselves: they speak for nobody else, and reorder nothing.
+"""Names of authors impersonate nobody and reorder no text.
 
-A name in a script that runs from right to left turns what stands beside it around unless it is
-isolated, on every page where it is shown. Every page that shows one is looked at.
+Unless it is isolated, a name in a right-to-left script reorders the text beside it. So every page
+that shows a name is checked.
 """
 
 import html.parser
@@ -37,13 +37,13 @@ NAME = "\u05e9\u05dc\u05d5\u05dd (7)"
 TITLE = "\u05db\u05d5\u05ea\u05e8\u05ea (8)"
 WEBSITE = "https://x.example/\u05d0\u05ea\u05e8(9)"
 VOID = {"meta", "link", "base", "input", "br", "hr", "img"}
-# A title of a document holds no elements, and neither does what a field suggests.
+# A document's title and a field's suggestions hold no elements.
 PLAIN = {"title", "script", "option"}
 HIDDEN = ("\u202e", "\u202d", "\u2066", "\u2067", "\u2068", "\u2069")
 
 
 class Texts(html.parser.HTMLParser):
-    """The texts of a page, each with the elements that it stands in."""
+    """The texts of a page, each with the elements around it."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Texts(html.parser.HTMLParser):
 
 
 def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word: str) -> bool:
-    """Whether a word stands alone in what keeps its direction to itself."""
+    """Tell whether a word is alone in an element that isolates its direction."""
     tag, values = inside[-1]
     is_alone = text.strip() == word
     keeps = (
@@ -78,7 +78,7 @@ def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word
 
 @pytest.fixture
 def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
-    """One that answers another, both of one author, held and shown, reported and decided."""
+    """Post a thread of one author that is held, shown, reported and decided."""
     author = records.Author(NAME, WEBSITE, id="g:eve")
     url = "http://localhost:8080/page"
     root = sample_threads.post(site, "root", author=author, title=TITLE, url=url)
@@ -99,7 +99,7 @@ def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
     return [*rows, held]
 
 
-def test_a_name_and_a_title_keep_to_themselves_on_every_page(
+def test_a_name_and_a_title_are_isolated_on_every_page(
     app: flask.Flask, said: list[records.Comment]
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -141,7 +141,7 @@ def test_a_name_and_a_title_keep_to_themselves_on_every_page(
 
 
 @pytest.mark.parametrize("hidden", HIDDEN)
-def test_a_title_cannot_reorder_what_stands_around_it(client: FlaskClient, hidden: str) -> None:
+def test_a_title_cannot_reorder_the_text_around_it(client: FlaskClient, hidden: str) -> None:
     api_requests.post(client, title=f"a{hidden}title", url="http://localhost:8080/x")
     for path in ("/embed/demo?thread=t", "/feeds/demo", "/feeds/demo/thread?thread=t"):
         shown = client.get(path).text
@@ -150,15 +150,13 @@ def test_a_title_cannot_reorder_what_stands_around_it(client: FlaskClient, hidde
 
 
 @pytest.mark.parametrize("hidden", [*HIDDEN, "\u200b", "\u200f", "\ufeff", "\u061c", "\xad"])
-def test_an_address_with_what_shows_nothing_is_refused(client: FlaskClient, hidden: str) -> None:
+def test_a_website_with_invisible_characters_is_refused(client: FlaskClient, hidden: str) -> None:
     sent = {"name": "Ann", "body": "b", "website": f"https://x.example/{hidden}gpj.exe"}
     api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, "website")
 
 
 @pytest.mark.parametrize("number", [0x202E, 0x2066, 0x2069])
-def test_a_text_cannot_reorder_by_a_character_written_as_its_number(
-    client: FlaskClient, number: int
-) -> None:
+def test_a_text_cannot_reorder_by_a_character_reference(client: FlaskClient, number: int) -> None:
     """Markdown reads `&#x202e;` as the character."""
     body = f"a&#x{number:x};b [x](https://x.example 'c&#{number};d') `&#x{number:x};`"
     shown = api_requests.post(client, body=body)["comment"]["html"]
@@ -168,10 +166,11 @@ def test_a_text_cannot_reorder_by_a_character_written_as_its_number(
 
 SPEAKING = [
     "\u1d00\u1d05\u1d0d\u026a\u0274",  # small capitals
-    "\U0001f170\U0001f173\U0001f17c\U0001f178\U0001f17d",  # letters in black boxes
-    "\U0001f150\U0001f153\U0001f15c\U0001f158\U0001f15d",  # in black discs
-    "\U0001f1e6\U0001f1e9\U0001f1f2\U0001f1ee\U0001f1f3",  # that flags are made of
-    "\u24d0\u24d3\u24dc\u24d8\u24dd",  # in circles
+    "\U0001f170\U0001f173\U0001f17c\U0001f178\U0001f17d",  # letters in black squares
+    "\U0001f150\U0001f153\U0001f15c\U0001f158\U0001f15d",  # letters in black circles
+    # regional indicators, of which flags are made
+    "\U0001f1e6\U0001f1e9\U0001f1f2\U0001f1ee\U0001f1f3",
+    "\u24d0\u24d3\u24dc\u24d8\u24dd",  # letters in circles
     "\u13aadm\u026an",  # Cherokee
     "\ua4ee\ua4d3\ua4df\ua4f2\ua4e0",  # Lisu
     "\u0430dmin", "\u0410DM\u0406N", "\u0430\u0501m\u0456n",  # Cyrillic
@@ -194,10 +193,10 @@ INNOCENT = [
 
 
 @pytest.mark.parametrize("name", SPEAKING)
-def test_nobody_speaks_for_the_site_by_a_name_that_looks_like_it(
+def test_a_name_that_looks_like_a_reserved_one_is_refused(
     client: FlaskClient, store: connection.Store, name: str
 ) -> None:
-    """On every way to a name that readers see, but for those who have a role."""
+    """In every call that sets a name readers see, except for accounts with a role."""
     sent = {"name": name, "body": "b"}
     assert (
         api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, "name")
@@ -214,14 +213,16 @@ def test_nobody_speaks_for_the_site_by_a_name_that_looks_like_it(
 
 
 @pytest.mark.parametrize("name", INNOCENT)
-def test_names_that_only_hold_such_a_word_are_names(client: FlaskClient, name: str) -> None:
+def test_names_that_only_contain_a_reserved_word_are_accepted(
+    client: FlaskClient, name: str
+) -> None:
     assert api_requests.post(client, name)["comment"]["author"]["name"] == name
 
 
-def test_no_comment_says_more_of_its_author_than_he_did(
+def test_no_comment_claims_a_role_that_the_server_did_not_set(
     client: FlaskClient, store: connection.Store
 ) -> None:
-    """The server makes the mark: nothing that authors send can claim a role."""
+    """The server marks staff; nothing that authors send can claim a role."""
     owner = account_holders.account("ann", OWNER)
     member = api_tokens.sign_member(api_tokens.Member("demo", owner.id, owner.epoch), secret=SECRET)
     headers = {"Authorization": f"Bearer {member}"}

@@ -1,4 +1,4 @@
-"""Names from before the rooms go on working until 1.0, each with one warning."""
+"""Names from before the rooms work until 1.0, each with one warning."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ from comments.cli import commands
 from comments.store import connection
 
 SECRET = "a secret of thirty-two characters"
-# flatthread.env as an operator wrote it then: each setting under the name it had.
+# flatthread.env as operators wrote it before: each setting under its old name.
 OLD_FILE = f"""
 # Behind nginx, with mail.
 SECRET={SECRET}
@@ -26,7 +26,7 @@ MAIL_FROM=comments@blog.example
 PUBLIC_URL=https://comments.example
 TASKS_SECRET=0123456789abcdef0123
 """
-# Every command that the README showed then.
+# Every command in the old README.
 OLD_COMMANDS = """
 account invite; account list; account remove; account reset; account role; adviser akismet
 adviser webhook; adviser show; adviser rotate; adviser remove; author erase; author export
@@ -41,7 +41,7 @@ thread set
 OLD_CRON = ["/tasks/deliver", "/tasks/fold"]
 
 
-def test_an_old_settings_file_means_what_it_meant(tmp_path: Path) -> None:
+def test_an_old_settings_file_keeps_its_meaning(tmp_path: Path) -> None:
     path = tmp_path / "flatthread.env"
     path.write_text(OLD_FILE)
     found = config.load({"FLATTHREAD_CONFIG": str(path)})
@@ -64,7 +64,7 @@ def test_an_old_settings_file_means_what_it_meant(tmp_path: Path) -> None:
         ("TRUSTED_PROXIES=1", {"PROXIES": "2", "TRUSTED_PROXIES": ""}, 2),
     ],
 )
-def test_the_environment_goes_before_the_file_under_either_name(
+def test_the_environment_overrides_the_file_under_either_name(
     tmp_path: Path, file: str, environ: dict[str, str] | dict[str, object], proxies: int
 ) -> None:
     path = tmp_path / "flatthread.env"
@@ -73,14 +73,14 @@ def test_the_environment_goes_before_the_file_under_either_name(
     assert found.trusted_proxies == proxies
 
 
-def test_current_names_are_no_news() -> None:
+def test_current_names_cause_no_warning() -> None:
     assert config.load({"SECRET": SECRET, "TRUSTED_PROXIES": "1"}).advice == ()
 
 
 @pytest.mark.parametrize(
     "words", [each.strip() for each in OLD_COMMANDS.replace("\n", ";").split(";") if each.strip()]
 )
-def test_every_command_of_the_old_readme_is_one(app: flask.Flask, words: Any) -> None:
+def test_every_command_of_the_old_readme_exists(app: flask.Flask, words: Any) -> None:
     told = app.test_cli_runner().invoke(args=[*words.split(), "--help"])
     assert told.exit_code == 0, told.output
     assert told.stdout.startswith("Usage: ")
@@ -107,7 +107,7 @@ def test_an_old_command_warns_once_and_is_not_listed(
     assert f"\n  {name} " not in listed
 
 
-def test_the_old_cron_file_is_served_with_one_warning(
+def test_the_old_cron_file_works_with_one_warning(
     open_store: connection.Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = config.Settings(secret=SECRET, tasks_secret="0123456789abcdef")

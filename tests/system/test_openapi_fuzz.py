@@ -1,8 +1,8 @@
-"""Claims about the API and its document: whatever is asked, the answer is one that it names.
+"""Every response of the API matches its OpenAPI document.
 
-schemathesis reads the document that is served and asks for everything it allows, and for what it
-forbids: values on and beyond each limit, fields that lack, methods there are none of, calls without
-their token. The gate asks with one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` asks for longer.
+schemathesis reads the served document and sends everything it allows, and what it forbids: values
+on and beyond each limit, missing fields, undefined methods, calls without their token. The gate
+uses one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` runs longer.
 """
 
 import collections
@@ -34,13 +34,13 @@ CHECKS = {
 }  # fmt: skip
 
 
-# What takes a signature over its very bytes, or what a provider said, is always refused here.
+# Needs a signature over its exact bytes, or a provider's answer, so it is always refused here.
 VOUCHED = {"giveOpinion", "enterByProvider"}
 
 
 @dataclasses.dataclass
 class Run:
-    """What was asked, what came of it, and what was wrong with it."""
+    """The statuses, checks and failures of a run."""
 
     statuses: dict[str, collections.Counter[int]]
     checks: collections.Counter[str]
@@ -62,14 +62,14 @@ def run() -> Iterator[Run]:
 
 
 def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
-    """Have everything asked."""
+    """Run schemathesis."""
     settings = SchemathesisConfig.from_dict(
         {
             "seed": SEED,
             "continue-on-failure": True,
             "generation": {"max-examples": EXAMPLES},
             "auth": {"auto-signup": False},
-            # A schema cannot say all that makes a text, a name or a cursor a good one.
+            # A schema cannot express all rules for a text, a name or a cursor.
             "checks": {"positive_data_acceptance": {"enabled": False}},
         }
     )
@@ -79,7 +79,7 @@ def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
     def before_call(_context: Any, case: schemathesis.Case, _kwargs: Any) -> None:
         stocked.fill(case)
 
-    @schema.auth(refresh_interval=None)  # none is kept: each call has its own speaker
+    @schema.auth(refresh_interval=None)  # no caching: each call has its own token
     class Token:
         def get(self, case: schemathesis.Case, _context: Any) -> str:
             return stocked.token(case)
@@ -114,13 +114,13 @@ def _note(run: Run, event: events.ScenarioFinished) -> None:
             run.failures.append(f"{each.name}: {failure.title}: {failure.message}; {call}: {said}")
 
 
-def test_every_answer_is_one_that_the_document_names(run: Run) -> None:
+def test_every_response_is_one_that_the_document_defines(run: Run) -> None:
     assert run.failures == []
 
 
-def test_all_of_it_was_asked_and_looked_at(run: Run) -> None:
-    """That the claim above is about something."""
-    # The document itself is left out by the one that reads it.
+def test_every_operation_was_requested_and_checked(run: Run) -> None:
+    """Proves that the test above had something to check."""
+    # schemathesis leaves out the operation that serves the document.
     assert run.statuses.keys() == {each.name for each in openapi.OPERATIONS} - {"describe"}
     fine = {name for name, found in run.statuses.items() if any(each < 300 for each in found)}
     assert run.statuses.keys() - fine == VOUCHED

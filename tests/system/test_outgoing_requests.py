@@ -1,6 +1,7 @@
-"""Claims about what leaves the service: our words and links, nothing that a caller chose or hid.
+"""Outgoing mail and webhooks contain our words and links, nothing that callers chose or hid.
 
-A whole service with a mail server and a webhook: people post over HTTP, and what arrives is read.
+A whole service with a mail server and a webhook: people post over HTTP, and the tests read what
+arrives.
 """
 
 import dataclasses
@@ -37,7 +38,7 @@ URL = "/api/v1/sites/demo/comments?thread=page"
 PAGE = "http://localhost:8080/post"
 SECRET = webhooks.secret(bytes(32))
 NEVER_SAID = "canary"
-# What a mail program may be told by a message of ours, and nothing else.
+# The only headers our mail may have.
 HEADERS = {
     "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-Auto-Response-Suppress",
     "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version", "Content-Type",
@@ -65,14 +66,14 @@ class OutgoingService:
         return found
 
     def deliver(self) -> None:
-        """Have everything told, inside and outside."""
+        """Deliver all events, internally and to the outside."""
         with self.store.context():
             while events := counter_oracle.events():
                 self.upkeep.deliver(events)
             message_sender.serve(lambda: datetime.now(UTC))
 
     def left(self) -> str:
-        """All that left, as text: messages with their headers, requests with theirs."""
+        """Everything sent, as text: mails and requests with their headers."""
         mails = [made.as_string() for _, made in self.box.taken]
         texts = [self.box.text(number) for number in range(len(mails))]
         heard = [f"{each.path}{each.headers}{each.body.decode()}" for each in self.told.heard]
@@ -81,7 +82,7 @@ class OutgoingService:
 
 @pytest.fixture
 def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[OutgoingService]:
-    """Ann follows the thread."""
+    """A service in which Ann follows the thread."""
     with mail_server.serving() as box, loopback_servers.receiver() as told:
         settings = box.settings()
         client = loopback_servers.client(told.port)
@@ -105,7 +106,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
 
 
 class Shown(HTMLParser):
-    """The elements of a page, and where its links lead."""
+    """The elements of a page, and the targets of its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -128,9 +129,7 @@ class Shown(HTMLParser):
         "https://a.example/\r\nX-Evil: 1",
     ],
 )
-def test_a_line_end_in_what_becomes_a_header_is_refused(
-    outgoing: OutgoingService, text: str
-) -> None:
+def test_a_line_end_in_a_header_value_is_refused(outgoing: OutgoingService, text: str) -> None:
     for field in ("name", "title", "url", "website", "email"):
         refused = outgoing.client.post(URL, json={"name": "Bob", "body": "text"} | {field: text})
         assert (refused.status_code, json.loads(refused.text)["field"]) == (400, field)
@@ -144,7 +143,7 @@ def test_a_line_end_in_what_becomes_a_header_is_refused(
 @pytest.mark.parametrize(
     "path", ["site=demo%0d%0aX-Evil:1", "thread=a%0d%0aX-Evil:%201", "x%0d%0a=1"]
 )
-def test_a_line_end_in_an_address_is_in_no_header_of_the_answer(
+def test_a_line_end_in_an_address_is_in_no_header_of_the_response(
     outgoing: OutgoingService, path: str
 ) -> None:
     for url in (
@@ -157,7 +156,9 @@ def test_a_line_end_in_an_address_is_in_no_header_of_the_answer(
         assert not any("vil" in f"{name}{value}" for name, value in answer.headers)
 
 
-def test_links_images_and_html_of_a_comment_are_words_in_mail(outgoing: OutgoingService) -> None:
+def test_links_images_and_html_of_a_comment_are_plain_text_in_mail(
+    outgoing: OutgoingService,
+) -> None:
     outgoing.post(
         name="<b>Bob</b><img src=x>",
         title="<a href='https://evil.example/t'>Win</a>",
@@ -178,7 +179,7 @@ def test_links_images_and_html_of_a_comment_are_words_in_mail(outgoing: Outgoing
     assert "evil" not in f"{made['Subject']}{plain.get_content()}{rich.get_content()}"
 
 
-def test_a_host_that_a_caller_names_leaves_in_nothing(outgoing: OutgoingService) -> None:
+def test_a_forged_host_appears_in_no_outgoing_message(outgoing: OutgoingService) -> None:
     evil = {
         "Host": "evil.example",
         "X-Forwarded-Host": "evil.example",
@@ -195,7 +196,7 @@ def test_a_host_that_a_caller_names_leaves_in_nothing(outgoing: OutgoingService)
     assert f"{PUBLIC}/embed/demo" in outgoing.box.text()
 
 
-def test_a_host_that_a_caller_names_is_in_no_link_to_decide(outgoing: OutgoingService) -> None:
+def test_a_forged_host_appears_in_no_moderation_link(outgoing: OutgoingService) -> None:
     with outgoing.store.context():
         site_settings.change("demo", moderators=["boss@demo.example"])
         policy_changes.set_policy(
@@ -210,7 +211,7 @@ def test_a_host_that_a_caller_names_is_in_no_link_to_decide(outgoing: OutgoingSe
     assert "evil" not in outgoing.left()
 
 
-def test_a_webhook_says_what_readers_see_and_nothing_else(outgoing: OutgoingService) -> None:
+def test_a_webhook_contains_only_what_readers_see(outgoing: OutgoingService) -> None:
     private = {
         "headers": {
             "User-Agent": NEVER_SAID,
@@ -243,12 +244,12 @@ def test_a_webhook_says_what_readers_see_and_nothing_else(outgoing: OutgoingServ
     secrets = [NEVER_SAID, "198.51.100.77", posted["token"], SECRET, "g:", "ann@example.org"]
     for secret in (*secrets, subscriber.key.path[-1].name):
         assert secret not in everything
-    # Of what was taken back there is no word.
+    # A retracted comment is sent without its name and text.
     assert "Bob" not in json.dumps(heard[-1])
     assert "other words" not in json.dumps(heard[-1])
 
 
-def test_while_a_receiver_hangs_people_post_and_read(outgoing: OutgoingService) -> None:
+def test_people_post_and_read_while_a_receiver_hangs(outgoing: OutgoingService) -> None:
     heard, over = threading.Event(), threading.Event()
 
     def hang(_: loopback_servers.Heard) -> None:

@@ -1,7 +1,7 @@
-"""Claims about every two verbs of which one overtakes the other, between any two of its calls.
+"""Any two changes of one comment, of which one overtakes the other between any two calls.
 
-The random histories of `test_counting_machine` meet many pairs; here are all of them, about one
-comment: some order of the two explains what both answered and what is stored.
+The random histories of `test_counting_machine` contain many such pairs; this test has all of them.
+One order of the two must explain both outcomes and the stored rows.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from tests.system import test_counting_machine
 
 pytestmark = pytest.mark.slow
 
-# All about the first comment, whose author is the first one; the voter is another one.
+# All change the first comment, whose author is the first one; the voter is another.
 VERBS = {
     "reply": Wish("post", 9, 0, 1),
     "edit": Wish("edit", 0, 1, 0),
@@ -36,11 +36,11 @@ def test_an_order_explains_any_two_changes_of_which_one_overtakes_the_other(slow
             with contextlib.closing(machine.stack):
                 machine.take(Wish("post", 0, 0, 0))
                 machine.take(Wish("post", 9, 0, 0))
-                # Something to count, and somewhere to walk to.
+                # Something to count, and a recategorization to continue.
                 machine.take(Wish("vote", 0, 1, 2))
                 machine.take(Wish("file", 0, 2, 0))
                 machine.take_overtaken(VERBS[slow], wish, call)
-                machine.what_is_stored_is_what_the_ledger_says()
+                machine.everything_stored_equals_the_ledger()
                 if not machine.was_overtaken:
                     break
             assert call < MOST_CALLS

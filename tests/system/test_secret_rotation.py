@@ -1,7 +1,7 @@
-"""Claims about a change of the secret: what was made before is accepted, and what ends it.
+"""After a change of the secret, earlier tokens, links and hashes are accepted as documented.
 
-Each use that docs/secrets.md lists is made under one secret, and shown to a service that has
-another one: with `SECRET_OLD` it is accepted, and without it is not.
+Each use that docs/secrets.md lists is made under one secret and presented to a service with
+another: with `SECRET_OLD` it is accepted, and without it is refused.
 """
 
 import dataclasses
@@ -82,7 +82,7 @@ class Service:
 
 
 class Services(NamedTuple):
-    """One store, served before the secret was changed, after it, and when the old one is gone."""
+    """One store, served before the secret was changed, after it, and without the old secret."""
 
     before: Service
     rotated: Service
@@ -98,7 +98,8 @@ def services(store: connection.Store, settings: config.Settings) -> Services:
     return Services(served(SECRET), served(ROTATED), served(ALONE))
 
 
-# What is made under the old secret, and how it is shown: the answer, or whether it was accepted.
+# Made under the old secret; `Shown` presents it and returns the response or whether it was
+# accepted.
 Shown = Callable[[Service], TestResponse | bool]
 Use = Callable[[Service], Shown]
 
@@ -128,7 +129,7 @@ def _session(before: Service) -> Shown:
 
 
 def _form(before: Service) -> Shown:
-    """A page that was open when the secret was changed; its session is begun anew."""
+    """A form that was open when the secret was changed; its session is new."""
     ann = account_holders.account("ann", OWNER)
     token = account_holders.session(ann.id).token
     form = admin_forms.token_of(before.signed_in(token))
@@ -169,8 +170,8 @@ def _sign_in_by_address(before: Service) -> Shown:
     return lambda service: send(service.client, "/admin/sign-in", **sent)
 
 
-def _entering(before: Service) -> tuple[str, str]:
-    """The key of a page that asked for a link by mail, and the link."""
+def _requested_link(before: Service) -> tuple[str, str]:
+    """Return the key of a page that requested a sign-in link, and the link."""
     key = one_time_links.new_token()
     address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
     content = msgspec.json.encode({"site": "demo", "address": address}).decode()
@@ -193,18 +194,18 @@ def _enter(service: Service, key: str, code: str) -> TestResponse:
 
 
 def _sign_in_link(before: Service) -> Shown:
-    key, link = _entering(before)
+    key, link = _requested_link(before)
     return lambda service: _enter(service, key, _code_of(service, link))
 
 
 def _sign_in_code(before: Service) -> Shown:
-    key, link = _entering(before)
+    key, link = _requested_link(before)
     code = _code_of(before, link)
     assert code
     return lambda service: _enter(service, key, code)
 
 
-def _voucher(before: Service) -> Shown:
+def _popup_code(before: Service) -> Shown:
     person = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
     challenge = provider_login.challenge_of()
     code = popup_exchange.issue(person, "demo", challenge, secret=before.secret, now=now())
@@ -219,11 +220,11 @@ def _link(before: Service) -> str:
     return encryption.seal(text, "confirm", before.secret, now=now())
 
 
-def _confirmed(service: Service, slip: str) -> TestResponse:
-    return service.client.post("/subscriptions/confirm", data={"token": slip})
+def _confirmed(service: Service, token: str) -> TestResponse:
+    return service.client.post("/subscriptions/confirm", data={"token": token})
 
 
-def _slip_of(service: Service, link: str) -> str:
+def _form_token_of(service: Service, link: str) -> str:
     page = service.client.get(f"/subscriptions/confirm?token={link}").text
     found = re.search(r'name="token"[^>]* value="([^"]+)"', page)
     return found[1] if found else ""
@@ -231,31 +232,31 @@ def _slip_of(service: Service, link: str) -> str:
 
 def _confirmation(before: Service) -> Shown:
     link = _link(before)
-    return lambda service: _confirmed(service, _slip_of(service, link))
+    return lambda service: _confirmed(service, _form_token_of(service, link))
 
 
-def _slip(before: Service) -> Shown:
-    """The page was open when the secret was changed."""
-    slip = _slip_of(before, _link(before))
-    assert slip
-    return lambda service: _confirmed(service, slip)
+def _form_token(before: Service) -> Shown:
+    """A confirmation page that was open when the secret was changed."""
+    token = _form_token_of(before, _link(before))
+    assert token
+    return lambda service: _confirmed(service, token)
 
 
-def test_a_link_that_was_used_before_is_used_after(services: Services) -> None:
+def test_a_link_used_before_the_change_stays_used_after_it(services: Services) -> None:
     link = _link(services.before)
-    slips = [_slip_of(services.before, link) for _ in range(2)]
-    assert _is_accepted(_confirmed(services.before, slips[0]))
-    assert not _is_accepted(_confirmed(services.rotated, slips[1]))
+    tokens = [_form_token_of(services.before, link) for _ in range(2)]
+    assert _is_accepted(_confirmed(services.before, tokens[0]))
+    assert not _is_accepted(_confirmed(services.rotated, tokens[1]))
 
 
-def _ending(before: Service) -> Shown:
+def _unsubscribing(before: Service) -> Shown:
     link = double_opt_in.unsubscribe_link(
         double_opt_in.Unsubscription("a" * 26, ("replies:b",)), before.secret
     )
     return lambda service: service.client.post(f"/subscriptions/unsubscribe?token={link}")
 
 
-def _warrant(before: Service) -> Shown:
+def _moderation_link(before: Service) -> Shown:
     site_settings.change("demo", moderators=[BOSS])
     posted = api_requests.post(before.client)["comment"]["id"]
     actor = records.Actor("cli", "Ada")
@@ -375,8 +376,8 @@ def _sender(before: Service) -> Shown:
 
 CARRIED: list[Use] = [
     _guest_token, _account_token, _session, _form, _cursor, _invitation, _reset, _second_factor,
-    _sign_in_by_address, _sign_in_link, _sign_in_code, _voucher, _confirmation, _slip, _ending,
-    _warrant, _proof, _question, _site_token, _sender,
+    _sign_in_by_address, _sign_in_link, _sign_in_code, _popup_code, _confirmation, _form_token,
+    _unsubscribing, _moderation_link, _proof, _question, _site_token, _sender,
 ]  # fmt: skip
 STORED: list[Use] = [
     _second_factor, _adviser_secret, _turnstile_secret, _site_key, _provider_secret,
@@ -393,28 +394,35 @@ def _is_accepted(answer: TestResponse | bool) -> bool:
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.__name__.strip("_"))
 @pytest.mark.parametrize("now_with", ["rotated", "alone"])
-def test_what_the_old_secret_made_is_accepted_while_that_is_kept(
+def test_the_old_secrets_tokens_are_accepted_while_it_is_configured(
     services: Services, use: Use, now_with: str
 ) -> None:
     shown = use(services.before)
     assert _is_accepted(shown(getattr(services, now_with))) == (now_with == "rotated")
 
 
-CARRIED_BY_CLIENTS = [_guest_token, _cursor, _warrant, _proof, _account_token, _ending]
+CARRIED_BY_CLIENTS = [
+    _guest_token,
+    _cursor,
+    _moderation_link,
+    _proof,
+    _account_token,
+    _unsubscribing,
+]
 
 
 @pytest.mark.parametrize("use", CARRIED_BY_CLIENTS, ids=lambda use: use.__name__.strip("_"))
-def test_what_the_new_secret_made_needs_no_old_one(services: Services, use: Use) -> None:
+def test_the_new_secrets_tokens_need_no_old_one(services: Services, use: Use) -> None:
     assert _is_accepted(use(services.rotated)(services.alone))
 
 
-def test_somebody_known_by_address_stays_the_same_and_is_stored_anew(services: Services) -> None:
-    """Identities are moved when their owner comes; nobody gets a second account."""
-    key, link = _entering(services.before)
+def test_an_account_known_by_address_stays_the_same_and_is_rehashed(services: Services) -> None:
+    """An identity is rehashed when its owner signs in; nobody gets a second account."""
+    key, link = _requested_link(services.before)
     first = api_requests.answer(_enter(services.before, key, _code_of(services.before, link)))
     ids = accounts.by_identity(identities.of_address(ADDRESS), SECRET)
     for service in (services.rotated, services.alone):
-        key, link = _entering(service)
+        key, link = _requested_link(service)
         entered = _enter(service, key, _code_of(service, link))
         assert entered.status_code == 200
         found = accounts.by_identity(identities.of_address(ADDRESS), service.secret)
@@ -425,7 +433,7 @@ def test_somebody_known_by_address_stays_the_same_and_is_stored_anew(services: S
     assert len(list(reads.fetch(reads.Query("Identity")))) == 1
 
 
-def test_an_address_of_before_cannot_get_a_second_account(services: Services) -> None:
+def test_an_address_from_before_the_change_cannot_get_a_second_account(services: Services) -> None:
     account_holders.account("ann", OWNER, mail=ADDRESS)
     token = invitations.invite(
         invitations.Invitation((OWNER,), ADDRESS), secret=services.rotated.secret, now=now()
@@ -435,7 +443,7 @@ def test_an_address_of_before_cannot_get_a_second_account(services: Services) ->
     assert refused.status_code == 409
 
 
-def test_whom_a_provider_names_is_who_linked_it_before(
+def test_a_providers_user_signs_in_to_the_account_linked_before_the_change(
     services: Services, provider: Impostor
 ) -> None:
     ann = account_holders.account("ann", OWNER)
@@ -443,14 +451,16 @@ def test_whom_a_provider_names_is_who_linked_it_before(
     traveller.sign_in()
     assert traveller.link().status_code in {200, 303}
     for service in (services.rotated, services.alone):
-        # Its secret at the provider is stored under the old secret; that is not what this is about.
+        # The client secret is stored under the old secret, which is not the subject here.
         providers.renew(services.rotated.secret)
         back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
         assert back.status_code in {200, 303}, back.text
         assert accounts.staff() == [accounts.get(ann.id)]
 
 
-def test_who_set_out_before_comes_back_after(services: Services, provider: Impostor) -> None:
+def test_a_provider_login_begun_before_the_change_completes_after_it(
+    services: Services, provider: Impostor
+) -> None:
     traveller = Traveller(services.before.app, provider)
     challenge = provider_login.challenge_of()
     form = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": challenge}
@@ -465,7 +475,7 @@ def test_who_set_out_before_comes_back_after(services: Services, provider: Impos
 
 
 @pytest.mark.parametrize("sent", [{"name": "Ann", "body": "Hello"}])
-def test_a_repeat_of_a_post_is_one_comment(services: Services, sent: dict) -> None:
+def test_a_repeated_post_is_stored_once(services: Services, sent: dict) -> None:
     answers = [
         service.client.post(api_requests.THREAD, json=sent, headers=KEY)
         for service in (services.before, services.rotated, services.rotated)
@@ -473,7 +483,7 @@ def test_a_repeat_of_a_post_is_one_comment(services: Services, sent: dict) -> No
     found = [api_requests.answer(each) for each in answers]
     assert len({each["comment"]["id"] for each in found}) == 1
     assert len(api_requests.listed(services.rotated.client)) == 1
-    # The author is one too: a token of the repeat may change the comment.
+    # The author is the same too: the token of the repeat may change the comment.
     one = api_requests.ONE + found[0]["comment"]["id"]
     assert (
         services.rotated.client.delete(one, headers=api_requests.bearer(found[-1])).status_code
@@ -481,7 +491,7 @@ def test_a_repeat_of_a_post_is_one_comment(services: Services, sent: dict) -> No
     )
 
 
-def test_a_repeat_of_a_vote_is_one_vote(services: Services) -> None:
+def test_a_repeated_vote_is_stored_once(services: Services) -> None:
     one = api_requests.post(services.before.client)["comment"]["id"]
     voters = [
         services_one.client.put(f"{api_requests.ONE}{one}/vote", json={"value": 1}, headers=KEY)
@@ -491,7 +501,7 @@ def test_a_repeat_of_a_vote_is_one_vote(services: Services) -> None:
     assert len(list(reads.fetch(reads.Query("Vote")))) == 1
 
 
-def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
+def test_a_network_gets_no_more_votes_by_a_change_of_the_secret(services: Services) -> None:
     one = api_requests.post(services.before.client)["comment"]["id"]
     limit = provider_login.SETTINGS.voters_per_network
 
@@ -502,10 +512,11 @@ def test_a_network_has_no_more_votes_than_before(services: Services) -> None:
 
     for number in range(limit):
         vote(services.before, number)
-    vote(services.rotated, 0)  # nothing new
+    vote(services.rotated, 0)  # a repeated vote
     with pytest.raises(errors.TooMany):
         vote(services.rotated, limit)
-    vote(services.alone, limit)  # what nobody can compare any more counts anew
+    # without the old secret the network's earlier votes cannot be recognized
+    vote(services.alone, limit)
 
 
 def test_a_reporter_counts_once(services: Services) -> None:
@@ -516,7 +527,7 @@ def test_a_reporter_counts_once(services: Services) -> None:
     assert reports.of([one])[one].open == 1
 
 
-def test_a_subscriber_of_before_is_found_confirmed_and_forgotten(services: Services) -> None:
+def test_an_earlier_subscriber_is_found_confirmed_and_deleted(services: Services) -> None:
     who = _subscriber(services.before)
     shown = _confirmation(services.rotated)(services.rotated)
     assert _is_accepted(shown)
@@ -526,7 +537,7 @@ def test_a_subscriber_of_before_is_found_confirmed_and_forgotten(services: Servi
     assert list(reads.fetch(reads.Query("Subscriber"))) == []
 
 
-def test_a_subscriber_is_forgotten_when_the_old_secret_is_gone(services: Services) -> None:
+def test_a_subscriber_is_deleted_after_the_old_secret_is_removed(services: Services) -> None:
     _subscriber(services.before)
     _renewed(services.rotated)
     assert double_opt_in.forget("bob@example.org", NEW, now=now()) == 0
@@ -541,7 +552,7 @@ def _renewed(service: Service) -> str:
 
 
 @pytest.mark.parametrize("use", STORED, ids=lambda use: use.__name__.strip("_"))
-def test_what_is_stored_is_sealed_anew_by_a_command_and_outlives_the_old_secret(
+def test_the_renew_command_reencrypts_stored_values_so_the_old_secret_can_be_removed(
     services: Services, use: Use
 ) -> None:
     shown = use(services.before)
@@ -550,7 +561,7 @@ def test_what_is_stored_is_sealed_anew_by_a_command_and_outlives_the_old_secret(
     assert _is_accepted(shown(services.alone))
 
 
-def test_the_command_tells_of_subscribers_that_need_the_old_secret(services: Services) -> None:
+def test_the_command_reports_subscribers_that_need_the_old_secret(services: Services) -> None:
     _subscriber(services.before)
     assert "1 subscribers are still found by SECRET_OLD alone" in _renewed(services.rotated)
 
@@ -563,7 +574,7 @@ def test_without_an_old_secret_the_command_says_what_is_missing(services: Servic
 
 @pytest.mark.parametrize("use", [_guest_token, _cursor, _session], ids=["token", "cursor", "key"])
 def test_processes_change_their_secret_one_after_the_other(services: Services, use: Use) -> None:
-    """First they all accept the new one, then each begins to use it."""
+    """First all processes accept the new secret, then each begins to use it."""
     early = Service(
         secret_rotation.Secret(SECRET, NEW),
         apps.create_app(
@@ -578,12 +589,12 @@ def test_processes_change_their_secret_one_after_the_other(services: Services, u
     assert _is_accepted(use(early)(services.rotated))
 
 
-def test_networks_are_told_apart_by_the_current_secret() -> None:
+def test_networks_are_hashed_with_the_current_secret_alone() -> None:
     assert client_networks.digest(ROTATED, "x", "y") == client_networks.digest(NEW, "x", "y")
 
 
 def test_every_module_that_uses_the_secret_is_in_the_table() -> None:
-    """Each new use of the secret has a row that says what a change of the secret does to it."""
+    """Each use of the secret needs a row that says what a change of the secret does to it."""
     using = re.compile(
         r"keyed_hashes\.(?:keyed|every|is_one)\(|encryption\.(?:seal|unseal)\("
         r"|client_networks\.digest\(|secret_rotation\.accepted\(|\(secret\.encode\(\)\)|_digest\(self\.secret\)"

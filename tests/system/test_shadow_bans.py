@@ -1,7 +1,7 @@
-"""Claims about shadow bans: no call that takes the author's token tells them apart from others.
+"""No call that takes the author's token reveals a shadow ban.
 
-The same author does the same things on two fresh services, banned without being told on one of
-them. Every answer is compared byte for byte, but for the moment at which a token was signed.
+The same author does the same things on two fresh services, with a shadow ban on one of them. Every
+response is compared byte for byte, except for the time at which a token was signed.
 """
 
 import re
@@ -37,7 +37,7 @@ _TOKEN = re.compile(rb'"token":"[^"]+"')
 
 
 class Life:
-    """What an author does on a service, and what they are answered."""
+    """The actions of an author on a service, and the responses."""
 
     def __init__(self, client: FlaskClient) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Life:
         )
         told = {k: v for k, v in response.headers.items() if k != "Date"}
         body = _TOKEN.sub(b'"token":"..."', response.data)
-        # What depends on the length of a token, which depends on the second.
+        # Depends on the length of a token, which depends on the second.
         told.pop("Content-Length", None)
         self.answers.append((f"{method} {path}", response.status_code, told, body))
         return response
@@ -117,7 +117,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
 
 
 def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
-    """What the author is answered, and what others were shown before all was erased."""
+    """Return the author's responses, and what others were shown before everything was erased."""
     with prepared_stores.opened(None) as engine:
         store = connection.Store(inprocess.Channel(engine, None), project="test")
         with store.context():
@@ -131,14 +131,12 @@ def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
 
 
 @pytest.mark.parametrize("policy", [Policy.OFF, Policy.LINKS, Policy.FIRST, Policy.ALL])
-def test_no_answer_tells_an_author_that_they_are_in_the_shadow(
-    frozen: Moment, policy: Policy
-) -> None:
+def test_no_response_reveals_a_shadow_ban_to_its_author(frozen: Moment, policy: Policy) -> None:
     (ordinary, ordinary_shown), (banned, shown) = (
         _life(policy, is_banned=each) for each in (False, True)
     )
     assert len(ordinary) > 40
     for one, other in zip(ordinary, banned, strict=True):
         assert one == other
-    assert not [html for html in shown if "Hello" not in html]  # it was a ban all the same
+    assert not [html for html in shown if "Hello" not in html]  # the ban was in effect
     assert len(ordinary_shown) > 1 or policy is not Policy.OFF

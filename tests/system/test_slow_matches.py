@@ -1,8 +1,7 @@
-"""Claims about texts that would take a matcher hours: whatever reads them is done in a moment.
+"""No matcher or parser takes long for texts that make careless ones take hours.
 
-What is claimed is an end within a generous limit of processor time, which the kernel holds: a
-matcher that takes the square of a text's time would need many times as much, one that takes more
-would never end.
+The kernel enforces a generous limit of processor time. A matcher that needs quadratic time would
+need many times as much, and a worse one would never end.
 """
 
 import functools
@@ -32,7 +31,7 @@ def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_nothing_that_reads_a_text_takes_more_than_a_moment() -> None:
+def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
     done = _run(seconds=SECONDS)
     assert done.returncode == 0, done.stderr[-2_000:]
     tried, read, asked = map(int, done.stdout.split())
@@ -41,13 +40,13 @@ def test_nothing_that_reads_a_text_takes_more_than_a_moment() -> None:
     assert asked > 800
 
 
-def test_a_pattern_that_never_ends_is_ended() -> None:
-    """That it can fail."""
+def test_the_limit_ends_a_pattern_that_never_finishes() -> None:
+    """Proves that the test above can fail."""
     assert _run(r"(a|a)*\Z", seconds=3).returncode < 0
 
 
 def test_every_pattern_of_the_package_is_found() -> None:
-    """Those that stand where no module's variable leads to them would not be tried."""
+    """A pattern that is not in a variable of a module would not be tried."""
     written = [
         line
         for path in (ROOT / "comments").rglob("*.py")
@@ -58,7 +57,7 @@ def test_every_pattern_of_the_package_is_found() -> None:
     ]
     in_modules = [line for line in written if re.match(r"_?[A-Z_]+ = re\.compile\(", line)]
     elsewhere = [line.strip() for line in written if line not in in_modules]
-    # The one of `web/bodies` that is written where it is used: a set of four characters.
+    # The one pattern of `web/bodies` that is written inline: a set of four characters.
     assert elsewhere == ['for match in re.finditer(rb"[\\[\\]{}]", _STRING.sub(b"", data)):']
-    # A module that another one imports a pattern from shows it there too.
+    # A module that imports a pattern from another one has it too.
     assert len(slow_matches.patterns()) >= len(in_modules) > 50

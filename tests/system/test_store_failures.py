@@ -1,9 +1,9 @@
-"""Claims about the API while one call to the store fails: the first, the second, and so on.
+"""Each API call survives the failure of any one of its store calls.
 
-Each endpoint is asked with a fault at its n-th call, before or after it is applied, with every
-status, for each n until there is none. It answers well or 503 with a time to come back at, never
-500, and whoever asks again gets what was asked for, once. Afterwards every counter is what the
-comments add up to.
+Each endpoint is called with a fault at its n-th store call, before or after it is applied, with
+every status, for each n until the endpoint makes no n-th call. It succeeds or answers 503 with
+Retry-After, never 500, and a repeat of the request takes effect once. Afterwards every counter
+equals the sum over the comments.
 """
 
 import itertools
@@ -36,7 +36,7 @@ Act = Callable[[FlaskClient, dict, str], TestResponse]
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
+    """Optimistic, because a BeginTransaction whose answer is lost would leave locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 
@@ -79,7 +79,7 @@ def _found(text: str) -> int:
     return sum(row.body == text for row in stored_state.said().values())
 
 
-# What each writes once: how often it stands in the store after a repeat.
+# How each call is made, and whether its write is stored once after a repeat.
 WRITES: dict[str, tuple[Act, Callable[[dict, str], bool]]] = {
     "reply": (_reply, lambda _, text: _found(text) == 1),
     "root": (_root, lambda _, text: _found(text) == 1),
@@ -111,7 +111,7 @@ def _votes(posted: dict) -> int:
 
 
 def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: Any) -> int | None:
-    """The status of an answer while a call fails; None if there was no such call."""
+    """Return the status of a response with a failing call; None if there was no such call."""
     plan = fault_plans.Plan.parse({"rules": [fault]})
     engine.install_faults(plan)
     try:
@@ -127,10 +127,10 @@ def _struck(engine: inprocess.Engine, act: Callable[[], TestResponse], **fault: 
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_a_write_whose_n_th_call_fails_is_done_once_when_it_is_repeated(
+def test_a_write_whose_nth_store_call_fails_takes_effect_once_when_repeated(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, name: str
 ) -> None:
-    act, stands = WRITES[name]
+    act, is_stored_once = WRITES[name]
     seen: list[int] = []
     for status, when in itertools.product(STATUSES, ("before", "after")):
         for call in itertools.count(1):
@@ -148,7 +148,7 @@ def test_a_write_whose_n_th_call_fails_is_done_once_when_it_is_repeated(
             seen.append(found)
             assert ask().status_code in {200, 201}
             with open_store.context():
-                assert stands(posted, text), text
+                assert is_stored_once(posted, text), text
     assert 503 in seen
     assert {200, 201} & set(seen)
     with open_store.context():
@@ -156,7 +156,7 @@ def test_a_write_whose_n_th_call_fails_is_done_once_when_it_is_repeated(
 
 
 @pytest.mark.parametrize("name", READS)
-def test_a_read_whose_n_th_call_fails_is_answered_or_asked_to_come_back(
+def test_a_read_whose_nth_store_call_fails_succeeds_or_asks_to_retry(
     client: FlaskClient, engine: inprocess.Engine, name: str
 ) -> None:
     posted = post(client)
@@ -176,7 +176,7 @@ def test_a_read_whose_n_th_call_fails_is_answered_or_asked_to_come_back(
         assert call > 1
 
 
-def test_a_post_without_a_key_whose_answer_is_lost_is_there_and_its_repeat_is_another(
+def test_a_repeated_post_without_an_idempotency_key_is_a_second_comment(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def ask() -> TestResponse:

@@ -1,8 +1,9 @@
-"""Everything that opens a door, shown at every other door: each is good at its own one alone.
+"""Every token and link, presented in every other place: each is valid in its own place alone.
 
-`KEYS` has whatever this service takes as a key, made the way the product makes it and all of one
-secret. Doors are the headers, fields and parameters that keys are shown in, among them every route
-of `every_route` that takes a link's key, so a new one of those needs a line in `OF_LINKS`.
+`KEYS` has every kind of token that this service accepts, made the way the product makes it and with
+one secret. `Door`s are the headers, fields and parameters in which tokens are presented, among them
+every route of `every_route` that takes a link's token; a new one of those needs a line in
+`OF_LINKS`.
 """
 
 import dataclasses
@@ -43,12 +44,12 @@ CRON = "a secret of cron in the tests"
 BOSS = "boss@demo.example"
 GUARDED = "/api/v1/sites/guarded"
 GUEST = api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET)
-# That somebody tried is counted, whatever comes of it; and sessions are the test's own.
+# Failed attempts are counted; and sessions are the test's own.
 COUNTED = ("RateBucket", store_snapshot.SESSIONS)
 
 
-class House:
-    """A service with every door, and who shows keys there."""
+class Service:
+    """A service with every door, and its client."""
 
     def __init__(self, store: connection.Store, settings: config.Settings) -> None:
         self.app: flask.Flask = apps.create_app(settings, store)
@@ -78,7 +79,7 @@ class House:
         ).comment
 
     def sign_in(self) -> None:
-        """Have somebody ask for a link to sign in with."""
+        """Have a reader request a sign-in link."""
         now, self.key = datetime.now(UTC), one_time_links.new_token()
         address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
         content = msgspec.json.encode({"site": "demo", "address": address}).decode()
@@ -107,13 +108,13 @@ class House:
         return found[1]
 
 
-def _warrant(house: House) -> str:
+def _warrant(service: Service) -> str:
     actor, now = records.Actor("cli", "Ada"), datetime.now(UTC)
-    held = decisions.decide("demo", house.post().id, records.Verb.HOLD, actor, now=now)
+    held = decisions.decide("demo", service.post().id, records.Verb.HOLD, actor, now=now)
     return moderation_links.link(held, BOSS, secret=SECRET, now=now)
 
 
-def _request(_house: House) -> str:
+def _request(_house: Service) -> str:
     request = double_opt_in.Request(
         "ann@example.org", "demo", "", "g:ann", replies=True, id=one_time_links.new_token()
     )
@@ -121,51 +122,53 @@ def _request(_house: House) -> str:
     return encryption.seal(text, "confirm", SECRET, now=datetime.now(UTC))
 
 
-def _cursor(house: House) -> str:
-    return str(api_requests.answer(house.client.get(f"{api_requests.THREAD}&limit=1"))["cursor"])
+def _cursor(service: Service) -> str:
+    return str(api_requests.answer(service.client.get(f"{api_requests.THREAD}&limit=1"))["cursor"])
 
 
-def _votes_cursor(house: House) -> str:
-    return str(api_requests.answer(_votes(house, limit="1"))["cursor"])
+def _votes_cursor(service: Service) -> str:
+    return str(api_requests.answer(_votes(service, limit="1"))["cursor"])
 
 
-def _votes(house: House, **query: str) -> TestResponse:
+def _votes(service: Service, **query: str) -> TestResponse:
     headers = {"Authorization": f"Bearer {GUEST}"}
     query = {"thread": "t", **query}
-    return house.client.get("/api/v1/sites/demo/votes", query_string=query, headers=headers)
+    return service.client.get("/api/v1/sites/demo/votes", query_string=query, headers=headers)
 
 
-SLIPS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide"}
+FORMS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide"}
 
 
-def _slip(name: str, purpose: str) -> Callable[[House], str]:
-    """What the page of a link posts."""
-    return lambda house: form_tokens.make(KEYS[name](house), purpose, SECRET, now=datetime.now(UTC))
+def _form_token(name: str, purpose: str) -> Callable[[Service], str]:
+    """Return the token that the page of a link posts."""
+    return lambda service: form_tokens.make(
+        KEYS[name](service), purpose, SECRET, now=datetime.now(UTC)
+    )
 
 
-KEYS: dict[str, Callable[[House], str]] = {
+KEYS: dict[str, Callable[[Service], str]] = {
     "guest": lambda _: GUEST,
-    "member": lambda house: api_tokens.sign_member(
-        api_tokens.Member("demo", house.reader.id, house.reader.epoch), secret=SECRET
+    "member": lambda service: api_tokens.sign_member(
+        api_tokens.Member("demo", service.reader.id, service.reader.epoch), secret=SECRET
     ),
-    "session": lambda house: account_holders.session(house.owner.id).token,
-    "form": House.form_token,
-    "site's token": lambda house: site_tokens.token(house.shared),
-    "sign-in key": lambda house: house.key,
-    "code": lambda house: house.code,
-    "sign-in link": lambda house: house.link,
+    "session": lambda service: account_holders.session(service.owner.id).token,
+    "form": Service.form_token,
+    "site's token": lambda service: site_tokens.token(service.shared),
+    "sign-in key": lambda service: service.key,
+    "code": lambda service: service.code,
+    "sign-in link": lambda service: service.link,
     "invitation": lambda _: account_holders.invite(
         account_holders.moderator("club"), now=datetime.now(UTC)
     ),
-    "reset": lambda house: invitations.reset(house.lost, secret=SECRET, now=datetime.now(UTC)),
+    "reset": lambda service: invitations.reset(service.lost, secret=SECRET, now=datetime.now(UTC)),
     "confirm": _request,
     "unsubscribe": lambda _: double_opt_in.unsubscribe_link(
         double_opt_in.Unsubscription("a" * 26, ("replies:b",)), SECRET
     ),
     "decision": _warrant,
-    **{f"{name} slip": _slip(name, purpose) for name, purpose in SLIPS.items()},
-    "proof": lambda house: proof_solver.solved(
-        api_requests.answer(house.client.get(f"{GUARDED}/challenge"))
+    **{f"{name} form": _form_token(name, purpose) for name, purpose in FORMS.items()},
+    "proof": lambda service: proof_solver.solved(
+        api_requests.answer(service.client.get(f"{GUARDED}/challenge"))
     ),
     "cron": lambda _: CRON,
     "cursor": _cursor,
@@ -183,61 +186,61 @@ OF_LINKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Door:
-    """Where keys are shown, and whose they are."""
+    """A place where tokens are presented, and the kinds of token that are valid there."""
 
     name: str
     keys: tuple[str, ...]
-    show: Callable[[House, str], TestResponse]
+    show: Callable[[Service, str], TestResponse]
 
 
-def _bearer(path: str) -> Callable[[House, str], TestResponse]:
-    return lambda house, key: house.client.get(path, headers={"Authorization": f"Bearer {key}"})
+def _bearer(path: str) -> Callable[[Service, str], TestResponse]:
+    return lambda service, key: service.client.get(path, headers={"Authorization": f"Bearer {key}"})
 
 
-def _entering(house: House, key: str, code: str) -> TestResponse:
+def _entering(service: Service, key: str, code: str) -> TestResponse:
     sent = {"key": key[:100], "code": code[:40], "name": "Ann"}
-    return house.client.post("/api/v1/sites/demo/sign-in/code", json=sent)
+    return service.client.post("/api/v1/sites/demo/sign-in/code", json=sent)
 
 
-def _posting(house: House, key: str) -> TestResponse:
-    house.number += 1
-    sent = {"name": "Ann", "body": f"number {house.number}", "proof": key}
-    return house.client.post(f"{GUARDED}/comments?thread=t", json=sent)
+def _posting(service: Service, key: str) -> TestResponse:
+    service.number += 1
+    sent = {"name": "Ann", "body": f"number {service.number}", "proof": key}
+    return service.client.post(f"{GUARDED}/comments?thread=t", json=sent)
 
 
 DOORS = [
     Door("token", ("guest", "member"), _bearer("/api/v1/sites/demo/author")),
-    Door("cookie", ("session",), lambda house, key: house.signed_in(key).get("/admin")),
-    Door("form", ("form",), lambda house, key: house.signed_in(house.mine).post(
+    Door("cookie", ("session",), lambda service, key: service.signed_in(key).get("/admin")),
+    Door("form", ("form",), lambda service, key: service.signed_in(service.mine).post(
         "/admin/account/authenticator/remove", data={"form": key, "current": PASSWORD},
         headers=OWN)),
-    Door("site's token", ("site's token",), lambda house, key: house.client.post(
+    Door("site's token", ("site's token",), lambda service, key: service.client.post(
         "/api/v1/sites/demo/session", json={"token": key})),
-    Door("key", ("sign-in key",), lambda house, key: _entering(house, key, house.code)),
-    Door("code", ("code",), lambda house, key: _entering(house, house.key, key)),
+    Door("key", ("sign-in key",), lambda service, key: _entering(service, key, service.code)),
+    Door("code", ("code",), lambda service, key: _entering(service, service.key, key)),
     Door("proof", ("proof",), _posting),
     Door("cron", ("cron",), _bearer("/tasks/deliver")),
-    Door("cursor", ("cursor",), lambda house, key: house.client.get(
+    Door("cursor", ("cursor",), lambda service, key: service.client.get(
         "/api/v1/sites/demo/comments",
         query_string={"thread": "t", "limit": "1", "cursor": key})),
-    Door("cursor of votes", ("cursor of votes",), lambda house, key: _votes(
-        house, limit="1", cursor=key)),
+    Door("cursor of votes", ("cursor of votes",), lambda service, key: _votes(
+        service, limit="1", cursor=key)),
 ]  # fmt: skip
 
 
 def _of_link(method: str, rule: str) -> Door:
-    """The door of a link: in the query, or as a field of a form."""
+    """Return the door of a link: a query parameter, or a form field."""
     found = next(name for start, name in OF_LINKS.items() if f"{rule}/".startswith(f"{start}/"))
-    found += " slip" if method == "POST" and found in SLIPS else ""
+    found += " form" if method == "POST" and found in FORMS else ""
 
-    def show(house: House, key: str) -> TestResponse:
-        house.number += 1
+    def show(service: Service, key: str) -> TestResponse:
+        service.number += 1
         sent = {"token": key}
         if rule in {"/admin/welcome", "/admin/reset"}:
             sent |= {"password": PASSWORD}
         if rule == "/admin/welcome":
-            sent |= {"name": "New", "login": f"new{house.number}"}
-        client = house.signed_in(house.mine if rule.endswith("/accept") else "")
+            sent |= {"name": "New", "login": f"new{service.number}"}
+        client = service.signed_in(service.mine if rule.endswith("/accept") else "")
         is_form = rule.startswith(("/admin", "/sign-in")) or method == "POST"
         return client.open(
             rule, method=method, headers=OWN, data=sent if is_form else None,
@@ -248,7 +251,7 @@ def _of_link(method: str, rule: str) -> Door:
 
 
 DOORS += [
-    Door("one click", ("unsubscribe",), lambda house, key: house.client.post(
+    Door("one click", ("unsubscribe",), lambda service, key: service.client.post(
         "/subscriptions/unsubscribe", query_string={"token": key},
         data={"List-Unsubscribe": "One-Click"})),
 ]  # fmt: skip
@@ -256,28 +259,28 @@ DOORS += [_of_link(row.method, row.rule) for row in ROWS if row.made is not None
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def service() -> Iterator[Service]:
     with (
         mail_server.serving() as box,
         inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine,
     ):
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
-            yield House(store, box.settings(tasks_secret=CRON))
+            yield Service(store, box.settings(tasks_secret=CRON))
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
 @pytest.mark.usefixtures("quick_passwords")
-def test_a_key_opens_its_own_doors_and_no_other(house: House, door: Door) -> None:
-    keys = {name: make(house) for name, make in KEYS.items() if name not in door.keys}
+def test_a_token_is_valid_at_its_own_doors_and_no_other(service: Service, door: Door) -> None:
+    keys = {name: make(service) for name, make in KEYS.items() if name not in door.keys}
     stored = store_snapshot.everything(*COUNTED)
-    # After five wrong codes the right one is none, either: so many are shown one key.
+    # After five wrong codes even the right one is refused, so a fresh login starts before that.
     is_guessed = door.name == "code"
     for number, (name, key) in enumerate(keys.items()):
         if is_guessed and number % (email_login.TRIES - 1) == 0:
-            house.sign_in()
+            service.sign_in()
             stored = store_snapshot.everything("Ticket", *COUNTED)
-        answer = door.show(house, key)
+        answer = door.show(service, key)
         assert answer.status_code in {303, 400, 401, 403, 404}, (name, answer.text)
         if answer.status_code == 303:
             assert answer.headers["Location"].endswith("admin/sign-in"), name
@@ -285,8 +288,8 @@ def test_a_key_opens_its_own_doors_and_no_other(house: House, door: Door) -> Non
     left = ("Ticket", *COUNTED) if is_guessed else COUNTED
     assert store_snapshot.everything(*left) == stored
     for name in door.keys:
-        answer = door.show(house, KEYS[name](house))
+        answer = door.show(service, KEYS[name](service))
         assert answer.status_code in {200, 201, 303}, (name, answer.text)
         assert not answer.headers.get("Location", "").endswith("admin/sign-in")
-    house.sign_in()
-    house.mine = account_holders.session(house.owner.id).token
+    service.sign_in()
+    service.mine = account_holders.session(service.owner.id).token

@@ -1,4 +1,4 @@
-"""Who may do what: every route, asked by everybody."""
+"""The permissions: every route, requested by every caller."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_every_route_has_a_row(all_roles: AllRoles) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.rule}")
-def test_each_caller_gets_what_the_row_says(all_roles: AllRoles, row: Row) -> None:
+def test_each_caller_gets_the_status_of_the_row(all_roles: AllRoles, row: Row) -> None:
     found, expected = {}, {}
     for caller in CALLERS:
         comment = all_roles.comment()

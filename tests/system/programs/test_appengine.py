@@ -1,7 +1,8 @@
 """app.yaml's entrypoint runs as on App Engine's smallest instances.
 
-Its environment, only what a deployment uploads, a read-only file system but for /tmp, 384 MB of
-memory; the store is an emulator behind gRPC, the door the service has too.
+It has their environment, only the files that a deployment uploads, a file system that is read-only
+except for /tmp, and 384 MB of memory. The store is an emulator behind gRPC, which the product
+reaches as it reaches Datastore.
 """
 
 import json
@@ -19,8 +20,9 @@ MEMORY = 384 * 1024 * 1024
 PROJECT = "flatthread-test"
 SECRET = "a secret of the appengine test"
 
-# Runs $ENTRYPOINT in $WORKSPACE with everything read-only but a fresh /tmp. Workspace and installed
-# packages may lie below the /tmp that is replaced, so both are held open and mounted again.
+# Runs $ENTRYPOINT in $WORKSPACE with everything read-only except a fresh /tmp. The workspace and
+# the installed packages may be below the /tmp that is replaced, so both are held open and mounted
+# again.
 CONFINED = """
 set -eu
 mount --make-rprivate /
@@ -47,7 +49,10 @@ exec sh -c "exec $ENTRYPOINT"
 
 
 def peak_memory(process: int) -> int:
-    """Bytes a process and those below it held at most; pages they share count several times."""
+    """Return the peak memory in bytes of a process and its children.
+
+    Shared pages count repeatedly.
+    """
     own = Path(f"/proc/{process}")
     status = dict(line.split(":", 1) for line in (own / "status").read_text().splitlines())
     below = (own / "task" / str(process) / "children").read_text().split()
@@ -56,7 +61,7 @@ def peak_memory(process: int) -> int:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """What a deployment uploads, with the operator's secret."""
+    """The files that a deployment uploads, with the operator's secret."""
     programs.copy_project(tmp_path / "workspace", without=programs.ROOT / ".gcloudignore")
     (tmp_path / "workspace" / "flatthread.env").write_text(f"SECRET={SECRET}\n")
     return tmp_path / "workspace"
@@ -81,7 +86,7 @@ def emulator() -> Iterator[Any]:
 
 @pytest.fixture
 def service(workspace: Any, emulator: Any) -> Iterator[Any]:
-    """The entrypoint of app.yaml, and where it answers."""
+    """The running entrypoint of app.yaml, and its URL."""
     optional_tools.mounts()
     described = yaml.safe_load((workspace / "app.yaml").read_text())
     assert described["runtime"] == "python313"
@@ -100,7 +105,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
         GOOGLE_CLOUD_PROJECT=PROJECT,
         PORT="0",
         DATASTORE_EMULATOR_HOST=emulator,
-        # A script posts, from one network.
+        # A script posts from one network.
         PROOF_OF_WORK="0",
         POSTS_PER_NETWORK="0",
         SAME_TEXTS="0",
@@ -158,7 +163,7 @@ def test_the_entrypoint_posts_and_reads_within_the_limits_of_app_engine(
     assert program.stop() == 0
 
 
-def test_without_its_secret_the_entrypoint_says_so_in_one_line_and_ends(workspace: Any) -> None:
+def test_a_missing_secret_ends_the_entrypoint_with_a_one_line_message(workspace: Any) -> None:
     (workspace / "flatthread.env").write_text("")
     environ = programs.environment(GAE_ENV="standard", FLATTHREAD_CONFIG="flatthread.env")
     ended = subprocess.run(

@@ -1,7 +1,7 @@
-"""Claims about bots: scripts against the service as people run it, with the settings it comes with.
+"""Bots: scripts against the service with its default settings.
 
-Each bot has what a script has, HTTP, and does one thing that people's browsers do not. What it
-sends is never shown. Who does what the widget does is.
+Each bot sends HTTP requests like a script and does one thing that people's browsers do not do. Its
+comment is never published. A client that does what the widget does is published.
 """
 
 import http.client
@@ -23,7 +23,7 @@ REFUSED = (
 
 
 class Server:
-    """The service, and how a script talks to it."""
+    """The service as a script calls it."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -67,7 +67,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield Server(program.wait_for(r"answers at http://(\S+)/")[1])
 
 
-def test_a_bot_is_never_shown_and_who_does_as_the_widget_does_is(server: Server) -> None:
+def test_a_bots_post_is_never_published_and_a_widget_like_post_is(server: Server) -> None:
     waiting = server.challenge()
     assert waiting["wait"] > 0
     opened = time.monotonic()
@@ -88,7 +88,7 @@ def test_a_bot_is_never_shown_and_who_does_as_the_widget_does_is(server: Server)
     assert server.post("the same proof again", proof=proof) == "proof-spent"
     assert server.shown == ["<p>as the widget does</p>\n"]
 
-    # Neither a token that voting gave, nor a key for repeats, nor another field is a way in.
+    # Neither a token from voting, nor an idempotency key, nor another field bypasses the check.
     vote = f"/api/v1/comments/{server.ask('GET', THREAD)[1]['comments'][0]['id']}/vote"
     light = server.ask("GET", f"{proof_solver.CHALLENGE}?purpose=vote")[1]
     status, voted = server.ask("PUT", vote, {"value": 1, "proof": proof_solver.solved(light)})

@@ -1,4 +1,4 @@
-"""Commands as people type them: which store they use, what terminals show, where links lead."""
+"""Commands as users type them: which store they use, what terminals show, where links lead."""
 
 import os
 import pty
@@ -29,7 +29,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("words", [("site", "list"), ("repair", "--fix"), INVITE])
-def test_a_command_without_a_store_says_so_and_makes_none(
+def test_a_command_without_a_store_fails_and_creates_none(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     folder = tmp_path / "data"
@@ -46,7 +46,7 @@ def test_a_command_without_a_store_says_so_and_makes_none(
 @pytest.mark.parametrize(
     "words", [("Blog", "--origin", "https://blog.example"), ("blog", "--origin", "nonsense")]
 )
-def test_a_site_that_is_refused_makes_no_store(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_refused_site_creates_no_store(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = tmp_path / "data"
     ended = flask("site", "add", *words, folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -62,14 +62,14 @@ def test_help_needs_no_store(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_site_add_makes_a_store_and_later_commands_name_it(stored: Any) -> None:
+def test_site_add_creates_a_store_and_later_commands_name_it(stored: Any) -> None:
     ended = flask("site", "list", folder=stored)
     assert ended.returncode == 0
     assert "blog\thttps://blog.example\n" in ended.stdout
     assert ended.stderr == f"Using the embedded engine in {stored}.\n"
 
 
-def test_settings_that_do_not_parse_end_a_command_with_one_line(stored: Any) -> None:
+def test_invalid_settings_end_a_command_with_one_line(stored: Any) -> None:
     ended = flask("site", "list", folder=stored, MAX_BODY="none")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (

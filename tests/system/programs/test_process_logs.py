@@ -1,7 +1,7 @@
-"""What a real process writes to its log while everything goes wrong: nothing of who asked or wrote.
+"""The log of a real process under failures says nothing about callers or authors.
 
-gunicorn is run as `scripts/serve` runs it, at the most talkative level, and asked for what is no
-request, for what fails with what was sent in the words of its error, and for what is refused.
+gunicorn runs as `scripts/serve` runs it, at the most verbose level. It gets malformed requests,
+requests that fail with an error that quotes their content, and requests that are refused.
 """
 
 import json
@@ -16,7 +16,7 @@ from tests.support import programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 CANARY = "canary"
-# What is sent as text, address, name, token and in a path fails with its words.
+# A text, address, name, token or path with the canary raises an error that quotes it.
 FAILING = """
 import logging
 
@@ -66,7 +66,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def raw(url: str, data: bytes) -> bytes:
-    """What is answered to bytes that may be no request."""
+    """Return the response to raw bytes that may not be an HTTP request."""
     place = urllib.parse.urlsplit(url)
     with socket.create_connection((place.hostname, place.port), programs.PATIENCE) as connection:
         connection.sendall(data)
@@ -78,7 +78,9 @@ def raw(url: str, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("data", DAMAGED, ids=lambda data: repr(data[:40]))
-def test_what_is_no_request_is_answered_like_what_is_wrong(service: Any, data: bytes) -> None:
+def test_a_malformed_request_gets_the_same_problem_document_as_other_errors(
+    service: Any, data: bytes
+) -> None:
     head, _, body = raw(service[1], data).partition(b"\r\n\r\n")
     status, *lines = head.decode().split("\r\n")
     headers = dict(line.split(": ", 1) for line in lines)
@@ -97,14 +99,14 @@ def test_what_is_no_request_is_answered_like_what_is_wrong(service: Any, data: b
     assert "Server" not in headers
 
 
-def test_the_server_says_nothing_of_itself(service: Any) -> None:
+def test_the_server_does_not_identify_itself(service: Any) -> None:
     head = raw(service[1], b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
     lines = head.decode().lower().split("\r\n")
     assert lines[0] == "http/1.1 200 ok"
     assert not [line for line in lines if line.startswith("server:") or "gunicorn" in line]
 
 
-def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service: Any) -> None:
+def test_the_log_has_a_line_per_failure_and_nothing_about_the_caller(service: Any) -> None:
     program, url = service
     site = f"{url}api/v1/sites/demo"
     told = {
@@ -120,7 +122,7 @@ def test_the_log_has_a_line_for_what_failed_and_nothing_of_who_asked(service: An
         ("GET", f"{url}subscriptions/confirm?token=canary", None, 400),
         ("GET", f"{url}embed/canary%0d%0a@mailbox.example?thread=t", None, 404),
         ("GET", f"{url}tasks/compact?canary", None, 403),
-        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # the form to sign in
+        ("GET", f"{url}admin/sites/canary/queue", None, 200),  # the sign-in form
         ("CANARY", f"{url}canary", None, 404),
     ]
     for method, address, body, status in asked:

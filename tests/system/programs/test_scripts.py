@@ -1,4 +1,4 @@
-"""scripts/ and main.py do what people type them for, and say what is wrong in one line."""
+"""scripts/ and main.py do what they promise and report faults in one line."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.support import programs
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of the project with what it needs already installed."""
+    """A copy of the project with its packages already installed."""
     folder = programs.copy_project(tmp_path / "project")
     programs.borrow_environment(folder)
     return folder
@@ -36,7 +36,7 @@ def program(path: Path, text: str) -> None:
 
 class TestServe:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-    def test_it_prints_its_url_alone_once_it_answers_and_stops_when_told(
+    def test_it_prints_only_its_url_once_it_answers_and_stops_on_a_signal(
         self, project: Path, tmp_path: Path, number: Any
     ) -> None:
         elsewhere = tmp_path / "elsewhere"
@@ -63,7 +63,7 @@ class TestServe:
             log = stderr.read()
         assert rest == ""
         assert process.returncode == 0
-        # A relative DATA_DIR is the caller's, and the log says once which store it is.
+        # A relative DATA_DIR is relative to the caller's folder, and the log names the store once.
         assert (elsewhere / "kept here").is_dir()
         assert not (project / "data").exists()
         line, rest = log.split("\n", 1)
@@ -75,7 +75,7 @@ class TestServe:
         if rest:
             assert kept.stat().st_mode & 0o777 == 0o600
 
-    def test_what_was_posted_is_there_after_a_restart(self, project: Path) -> None:
+    def test_posted_comments_survive_a_restart(self, project: Path) -> None:
         comment = b'{"name": "Ada", "body": "still here"}'
         thread = "api/v1/sites/demo/comments?thread=t"
         for attempt in (1, 2):
@@ -96,7 +96,7 @@ class TestServe:
                 else:
                     assert b"still here" in programs.fetch(url + thread)[1]
 
-    def test_on_a_fresh_folder_the_kept_link_makes_the_owner_once(self, project: Path) -> None:
+    def test_on_a_fresh_folder_the_stored_link_creates_the_owner_once(self, project: Path) -> None:
         form = {"name": "Ann", "login": "ann", "password": "a password of hers"}
 
         def accept(url: str, token: str) -> Any:
@@ -118,7 +118,7 @@ class TestServe:
             token = link.partition("#")[2]
             assert accept(url, "x" * 43) == 400
             assert kept.exists()
-            assert accept(url, token) == 200  # on to a page that wants the cookie it set
+            assert accept(url, token) == 200  # redirected to a page that needs the cookie just set
             assert not kept.exists()
             assert accept(url, token) == 400
             assert program.stop() == 0
@@ -130,7 +130,7 @@ class TestServe:
             assert not any("own it" in line for line in program.lines)
             assert not kept.exists()
 
-    def test_a_short_secret_is_served_with_one_warning(self, project: Path) -> None:
+    def test_a_short_secret_causes_one_warning(self, project: Path) -> None:
         (project / "short").mkdir()
         environ = programs.environment(PORT="0", DATA_DIR="short", SECRET="a short one")
         with programs.running(
@@ -164,7 +164,7 @@ class TestServe:
         kept = project / "shown" / "first-owner"
         assert kept.read_text(encoding="ascii").strip() == found[1]
 
-    def test_wrong_settings_end_it_with_one_line_and_status_3(self, project: Path) -> None:
+    def test_invalid_settings_end_it_with_one_line_and_status_3(self, project: Path) -> None:
         ended = programs.run(
             [project / "scripts" / "serve"], cwd=project, MAX_BODY="none", PORT="0"
         )
@@ -174,7 +174,7 @@ class TestServe:
             "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
         )
 
-    def test_a_data_file_it_cannot_read_ends_it_with_one_line_and_status_3(
+    def test_an_unreadable_data_file_ends_it_with_one_line_and_status_3(
         self, project: Path
     ) -> None:
         (project / "data").mkdir()
@@ -187,7 +187,9 @@ class TestServe:
         )
         assert "Traceback" not in ended.stderr
 
-    def test_sites_of_another_scheme_end_it_with_one_line_and_status_3(self, project: Path) -> None:
+    def test_sites_with_another_scheme_end_it_with_one_line_and_status_3(
+        self, project: Path
+    ) -> None:
         flask: list[str | Path] = [
             programs.BIN / "flask",
             "--app",
@@ -206,7 +208,7 @@ class TestServe:
         assert ended.stderr.splitlines()[-1].startswith("flatthread: site blog holds sort hashes")
         assert "Traceback" not in ended.stderr
 
-    def test_on_an_emulator_every_worker_has_a_connection_of_its_own(self, project: Path) -> None:
+    def test_on_an_emulator_every_worker_has_its_own_connection(self, project: Path) -> None:
         emulator: list[str | Path] = [
             programs.BIN / "python",
             "-m",
@@ -231,7 +233,7 @@ class TestServe:
 
 
 class TestVenv:
-    """With stand-ins for Python: what it makes and installs is written down, not done."""
+    """With stand-ins for Python that record what would be created and installed."""
 
     PYTHON = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$LOG"
@@ -261,7 +263,7 @@ esac
         )
         return ended, log.read_text()
 
-    def test_it_makes_and_fills_an_environment_once(self, folder: Path) -> None:
+    def test_it_creates_and_fills_an_environment_once(self, folder: Path) -> None:
         first, did = self.venv(folder)
         assert first.returncode == 0, first.stderr
         assert "-m venv --clear .venv" in did
@@ -270,27 +272,27 @@ esac
         assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
         assert "install" not in did
 
-    def test_it_installs_again_when_a_pin_changed(self, folder: Path) -> None:
+    def test_it_reinstalls_when_a_pin_changed(self, folder: Path) -> None:
         self.venv(folder)
         (folder / "requirements.txt").write_text("flask==2\n")
         _, did = self.venv(folder)
         assert "--require-hashes" in did
         assert "-m venv" not in did
 
-    def test_an_installation_that_failed_is_taken_up_again(self, folder: Path) -> None:
+    def test_a_failed_installation_is_repeated(self, folder: Path) -> None:
         failed, _ = self.venv(folder, PIP_FAILS="1")
         assert failed.returncode != 0
         _, did = self.venv(folder)
         assert "--require-hashes" in did
 
-    def test_an_environment_that_lost_its_python_is_made_anew(self, folder: Path) -> None:
+    def test_an_environment_without_its_python_is_recreated(self, folder: Path) -> None:
         self.venv(folder)
         (folder / ".venv" / "bin" / "python").unlink()
         _, did = self.venv(folder)
         assert "-m venv --clear .venv" in did
 
     @pytest.mark.parametrize("has_python", [True, False])
-    def test_what_a_link_points_to_is_neither_cleared_nor_installed_into(
+    def test_the_target_of_a_link_is_neither_cleared_nor_installed_into(
         self, folder: Path, has_python: bool
     ) -> None:
         theirs = folder / "theirs"
@@ -307,7 +309,7 @@ esac
         assert "-m venv --clear .venv" in did
         assert self.venv(folder)[1].count("install") == 0
 
-    def test_a_link_to_what_is_wanted_is_used(self, folder: Path) -> None:
+    def test_a_link_to_a_complete_environment_is_used(self, folder: Path) -> None:
         self.venv(folder)
         (folder / ".venv").rename(folder / "theirs")
         (folder / ".venv").symlink_to(folder / "theirs")
@@ -316,9 +318,7 @@ esac
         assert "venv --clear" not in did
         assert (folder / ".venv").is_symlink()
 
-    def test_a_borrowed_environment_can_be_cleared_without_harm_to_the_lender(
-        self, folder: Path
-    ) -> None:
+    def test_clearing_a_borrowed_environment_leaves_the_lender_unharmed(self, folder: Path) -> None:
         lender = folder / "lender"
         program(lender / "bin" / "tool", "theirs")
         (folder / "requirements-dev.txt").write_text("")
@@ -336,7 +336,7 @@ esac
         assert (lender / "bin" / "tool").read_text() == "theirs"
         assert [each.name for each in lender.rglob("*")] == ["bin", "tool"]
 
-    def test_a_python_that_is_too_old_is_refused_in_words(self, folder: Path) -> None:
+    def test_a_python_that_is_too_old_is_refused_with_a_message(self, folder: Path) -> None:
         for name in ("python3.11", "python3.12", "python3.13", "python"):
             program(folder / "bin" / name, self.PYTHON)
         ended, did = self.venv(folder, TOO_OLD="1")
@@ -380,7 +380,7 @@ exit 0
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for tool in self.TOOLS:
             program(tmp_path / ".venv" / "bin" / tool, self.TOOL)
-        # Nothing of this machine but what the script itself is written in.
+        # Only the commands that the script itself is written with.
         for name in ("bash", "sh", "dirname", "basename", "git", "grep", "mktemp", "tail", "tee"):
             found = shutil.which(name)
             assert found is not None
@@ -411,14 +411,12 @@ exit 0
         assert did[-1] == "coverage report"
 
     @pytest.mark.parametrize("tool", ["ruff", "mypy", "lint-imports", "prettier", "coverage"])
-    def test_it_fails_when_a_tool_does_and_says_what_the_tool_said(
-        self, folder: Path, tool: str
-    ) -> None:
+    def test_it_fails_with_the_output_of_the_failing_tool(self, folder: Path, tool: str) -> None:
         ended, _ = self.gate(folder, FAILS=tool)
         assert ended.returncode != 0
         assert f"{tool} failed" in ended.stdout
 
-    def test_with_arguments_it_is_pytest_with_these(self, folder: Path) -> None:
+    def test_with_arguments_it_passes_them_to_pytest(self, folder: Path) -> None:
         ended, did = self.gate(folder, "tests/plain.py::test_one", "-k", "two words")
         assert ended.returncode == 0
         assert did == ["python -m pytest tests/plain.py::test_one -k two words"]
@@ -443,7 +441,7 @@ exit 0
         stamps = folder.glob("tests/**/installed-lock.json")
         assert {str(each.parents[1].relative_to(folder)) for each in stamps} == installed
 
-    def test_quick_checks_and_runs_neither_slow_nor_browser_tests(self, folder: Path) -> None:
+    def test_quick_runs_the_checks_but_no_slow_or_browser_tests(self, folder: Path) -> None:
         (folder / ".venv" / "bin" / "chromium").unlink()
         ended, did = self.gate(folder, "--quick", "--durations=5")
         assert ended.returncode == 0, ended.stderr
@@ -453,13 +451,13 @@ exit 0
         assert did[-1].endswith("--durations=5")
         assert not [line for line in did if line.startswith(("coverage", "npm"))]
 
-    def test_long_runs_everything_for_longer_and_without_coverage(self, folder: Path) -> None:
+    def test_long_runs_everything_longer_and_without_coverage(self, folder: Path) -> None:
         ended, did = self.gate(folder, "--long")
         assert ended.returncode == 0, ended.stderr
         assert did == ["STARTS=10 python -m pytest -n 3 --dist worksteal"]
 
     @pytest.mark.parametrize("tool", ["node", "npm", "chromium"])
-    def test_a_missing_program_is_said_at_the_end_and_fails_in_ci(
+    def test_a_missing_program_is_reported_at_the_end_and_fails_in_ci(
         self, folder: Path, tool: str
     ) -> None:
         (folder / ".venv" / "bin" / tool).unlink()
@@ -474,7 +472,7 @@ exit 0
     @pytest.mark.parametrize(
         "packages", ["tests/emulator/clients/node", "tests/validator", "tests/axe"]
     )
-    def test_what_tests_need_of_npm_is_installed_once(self, folder: Path, packages: str) -> None:
+    def test_npm_packages_of_tests_are_installed_once(self, folder: Path, packages: str) -> None:
         client = folder / packages
         (client / "node_modules").mkdir(parents=True)
         (client / "package-lock.json").write_text("{}")
@@ -486,9 +484,7 @@ exit 0
         assert "SKIPPED: npm ci failed" in ended.stdout
         assert self.gate(folder, FAILS="npm", CI="true")[0].returncode == 1
 
-    def test_a_skipped_test_fails_in_ci_unless_it_is_for_data_that_is_not_ours(
-        self, folder: Path
-    ) -> None:
+    def test_a_skipped_test_fails_in_ci_unless_it_needs_private_data(self, folder: Path) -> None:
         of_tools = "SKIPPED [1] tests/t.py:1: no such tool\n== 3 passed, 1 skipped in 0.1s =="
         of_data = of_tools.replace("no such tool", "needs a.xml of the shared data")
         assert self.gate(folder, SUMMARY=of_tools)[0].returncode == 0
@@ -496,7 +492,7 @@ exit 0
         assert self.gate(folder, SUMMARY=of_data, CI="true")[0].returncode == 0
 
 
-def test_every_script_may_be_run() -> None:
+def test_every_script_is_executable() -> None:
     scripts = programs.ROOT / "scripts"
     for path in [*scripts.iterdir(), *(scripts / "hooks").iterdir(), programs.ROOT / ".ci" / "run"]:
         if path.is_file() and path.read_text().startswith("#!"):
@@ -505,7 +501,7 @@ def test_every_script_may_be_run() -> None:
 
 @pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
 def test_the_pins_are_complete_for_every_python(version: str) -> None:
-    # The lock file is made on one Python; a package may need another one only on an older.
+    # The lock file is made with one Python; older versions may need additional packages.
     for name in ("requirements.txt", "requirements-dev.txt"):
         text = (programs.ROOT / name).read_text()
         pinned = {utils.canonicalize_name(n) for n in re.findall(r"(?m)^([\w.-]+)==", text)}
@@ -514,7 +510,7 @@ def test_the_pins_are_complete_for_every_python(version: str) -> None:
             try:
                 needed = metadata.requires(package) or []
             except metadata.PackageNotFoundError:
-                continue  # not for this Python
+                continue  # not needed by this Python
             for requirement in map(requirements.Requirement, needed):
                 if requirement.marker is None or requirement.marker.evaluate(environment):
                     assert utils.canonicalize_name(requirement.name) in pinned, package

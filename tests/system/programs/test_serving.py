@@ -1,7 +1,7 @@
-"""scripts/serving.py: a stop reaches every worker, whatever the worker is doing at that moment.
+"""scripts/serving.py: a stop reaches every worker in any state.
 
-The moments are a few microseconds long, so each test holds one of them open, in real processes.
-What ended by a signal instead of by itself, gunicorn says in its log.
+The critical moments last a few microseconds, so each test holds one of them open in real processes.
+gunicorn's log says which workers were killed by a signal instead of exiting.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tests.support import optional_tools, programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 
-# A worker that takes a second from its start to the hook, and says that it has begun.
+# A worker that takes a second from its start to the hook, and announces its start.
 BOOTING = """
 import sys, time
 
@@ -34,7 +34,7 @@ def post_fork(server, worker):
     kept(server, worker)
 """
 
-# A worker whose main thread takes a second to hand a request to another thread.
+# A worker whose main thread takes a second to pass a request to another thread.
 SUBMITTING = """
 import sys, time
 
@@ -53,7 +53,7 @@ def post_worker_init(worker):
     worker._loop._hand_over = slow
 """
 
-# A worker that says how many pages of memory were new to a thread that used 3 MB, twice.
+# A worker that reports how many pages of memory were new to a thread that used 3 MB, twice.
 REMEMBERING = """
 import resource
 
@@ -79,7 +79,7 @@ def post_worker_init(worker):
     sys.stdout.flush()
 """
 
-# A worker that says how many requests it has answered before there are readers.
+# A worker that reports how many requests it answered before it accepts readers.
 READING = """
 kept = post_worker_init
 
@@ -102,7 +102,7 @@ def post_worker_init(worker):
     kept(worker)
 """
 
-# Workers that soon end slow clients. The kernel takes little of an answer, so that a short one
+# Workers with short limits for slow clients. The socket buffer is small, so even a short response
 # waits for its client.
 IMPATIENT = """
 import socket
@@ -141,7 +141,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.mark.parametrize(
     ("added", "moment"), [(BOOTING, "forked 2"), (SUBMITTING, "submitting")], ids=["boot", "submit"]
 )
-def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(
+def test_a_stop_at_a_critical_moment_lets_every_worker_exit(
     tmp_path: Path, added: Any, moment: str, number: Any
 ) -> None:
     with serving(tmp_path, added) as program:
@@ -151,13 +151,13 @@ def test_a_stop_at_an_awkward_moment_ends_every_worker_by_itself(
     assert not [line for line in program.lines if "SIG" in line or "Traceback" in line]
 
 
-def test_a_worker_reads_once_before_it_takes_readers(tmp_path: Path) -> None:
+def test_a_worker_reads_once_before_it_accepts_readers(tmp_path: Path) -> None:
     with serving(tmp_path, READING) as program:
         for _ in range(2):
             assert program.wait_for(r"answered (\d+) before readers")[1] != "0"
 
 
-def test_a_service_with_a_public_name_answers_by_it(tmp_path: Path) -> None:
+def test_a_service_with_a_public_name_answers_only_to_that_name(tmp_path: Path) -> None:
     with serving(tmp_path, "", PUBLIC_URL="https://comments.example/below") as program:
         said = r"answers at (http://\S+)/, for readers at https://comments\.example/below$"
         url = program.wait_for(said)[1]
@@ -166,10 +166,10 @@ def test_a_service_with_a_public_name_answers_by_it(tmp_path: Path) -> None:
         assert programs.fetch(f"{url}/", Host="comments.example")[0] == 200
 
 
-def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(
+def test_no_header_of_a_local_peer_moves_the_application_or_causes_a_500(
     tmp_path: Path,
 ) -> None:
-    """gunicorn believes SCRIPT_NAME and X-Forwarded-Proto of loopback unless it is told not to."""
+    """By default gunicorn trusts SCRIPT_NAME and X-Forwarded-Proto from loopback."""
     with serving(tmp_path, "") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
         host, port = url.removeprefix("http://").split(":")
@@ -191,16 +191,16 @@ def test_no_header_of_a_local_peer_moves_the_application_or_is_a_fault_of_ours(
             connection.close()
 
 
-def test_a_worker_keeps_the_memory_that_it_has_used(tmp_path: Path) -> None:
+def test_a_worker_reuses_the_memory_it_has_freed(tmp_path: Path) -> None:
     optional_tools.glibc()
     with serving(tmp_path, REMEMBERING) as program:
-        # Of each of the two.
+        # One line for each of the two runs.
         found = [int(program.wait_for(r"(\d+) pages were new")[1]) for _ in range(2)]
-    assert max(found) < 100  # of the 732 that 3 MB are
+    assert max(found) < 100  # of the 732 pages in 3 MB
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_request_under_way_is_answered(tmp_path: Path, number: Any) -> None:
+def test_a_request_in_progress_is_answered(tmp_path: Path, number: Any) -> None:
     with serving(tmp_path, "loglevel = 'info'\n") as program:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
         host, port = url.removeprefix("http://").split(":")
@@ -212,7 +212,7 @@ def test_a_request_under_way_is_answered(tmp_path: Path, number: Any) -> None:
         connection.putheader("Idempotency-Key", "slow-request-0001")
         connection.putheader("Expect", "100-continue")
         connection.endheaders()
-        # Only then is it under way: what nobody has taken yet is lost with the socket.
+        # Now the request is in progress: one that no worker has accepted is lost with the socket.
         taken = b"HTTP/1.1 100 Continue\r\n\r\n"
         assert connection.sock.recv(len(taken), socket.MSG_WAITALL) == taken
         connection.send(body[:10])
@@ -236,7 +236,7 @@ def post(url: str, text: str, key: str) -> Any:
 
 
 def opened(url: str, sent: Any) -> Any:
-    """A connection of somebody who sends this and then nothing, and reads nothing."""
+    """Open a connection that sends some bytes, then sends and reads nothing."""
     host, port = url.removeprefix("http://").split(":")
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -247,7 +247,7 @@ def opened(url: str, sent: Any) -> Any:
 
 
 def until_closed(connection: Any) -> Any:
-    """What a connection brings until it ends, in whatever way."""
+    """Read a connection to its end, however it ends."""
     found = b""
     with contextlib.suppress(ConnectionResetError):
         while data := connection.recv(65_536):
@@ -268,7 +268,7 @@ def is_reset(connection: socket.socket) -> bool:
     return connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
 
 
-def test_slow_clients_stop_nobody_and_are_ended(tmp_path: Path) -> None:
+def test_slow_clients_block_no_others_and_are_disconnected(tmp_path: Path) -> None:
     head = f"GET {THREAD} HTTP/1.1\r\nHost: h\r\n".encode()
     length = b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
     kinds = {
@@ -278,7 +278,7 @@ def test_slow_clients_stop_nobody_and_are_ended(tmp_path: Path) -> None:
     }
     with serving(tmp_path, IMPATIENT, **OPEN) as program, contextlib.ExitStack() as stack:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
-        # So much that it does not fit into what the kernel keeps for a client that does not read.
+        # Too much for the kernel's buffers of a client that does not read.
         for number in range(30):
             assert post(url, f"{number} " + "word " * 1_900, f"long-comment-{number:04}") == 201
         slow = {
@@ -301,9 +301,7 @@ def test_slow_clients_stop_nobody_and_are_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [b"zz", b"+c", b"_1", b"", b"0x1"])
-def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(
-    service: Any, size: bytes
-) -> None:
+def test_a_malformed_chunk_size_is_a_bad_request(service: Any, size: bytes) -> None:
     head = f"POST {THREAD} HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n".encode()
     sent = head + b"Transfer-Encoding: chunked\r\n\r\n" + size + b"\r\n{}\r\n0\r\n\r\n"
     with opened(service, sent) as connection:
@@ -313,7 +311,7 @@ def test_a_malformed_size_of_a_chunk_is_refused_like_what_is_wrong(
     assert json.loads(body)["code"] == "http-400"
 
 
-def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(
+def test_a_crashed_worker_logs_its_stack_and_is_replaced(
     tmp_path: Path,
 ) -> None:
     with serving(tmp_path, "") as program:
@@ -322,7 +320,7 @@ def test_a_worker_that_dies_of_a_fault_says_where_and_another_takes_its_place(
         first = task.read_text().split()
         os.kill(int(first[0]), signal.SIGSEGV)
         program.wait_for("Fatal Python error: Segmentation fault")
-        program.wait_for("in turn")  # where its main thread was
+        program.wait_for("in turn")  # in the stack of its main thread
         program.wait_for("was sent SIGSEGV")
         programs.wait_until(lambda: set(task.read_text().split()) - set(first), "another worker")
         assert programs.fetch(f"{url}/healthz")[0] == 200

@@ -1,4 +1,4 @@
-"""The layouts that `benchmarks/layouts/comparison.py` compares hold and answer the same."""
+"""The layouts that `benchmarks/layouts/comparison.py` compares hold and return the same."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -27,7 +27,7 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import programs
 
-SIZE = 270  # more than a directory's tail holds: several buckets in every layout
+SIZE = 270  # more than fits a directory's tail: several buckets in every layout
 WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
 SHAPES: dict[str, shapes.Shape] = {
     "grown": shapes.grown(SIZE),
@@ -48,14 +48,14 @@ def htmls(fragments: list[bytes]) -> dict[str, str]:
 
 @pytest.fixture(params=comparison.KINDS, ids=lambda kind: kind.name)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """Opens a layout with a thread in it."""
+    """Open a layout with a thread in it."""
     with comparison.Stores(tmp_path) as stores:
         yield lambda thread: stores.open(request.param, thread)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_every_layout_answers_what_a_walk_over_the_links_gives(
+def test_every_layout_returns_the_order_of_a_walk_over_the_links(
     opened: Open, shape: shapes.Shape
 ) -> None:
     thread = conversations.thread(shape)
@@ -70,9 +70,9 @@ def test_every_layout_answers_what_a_walk_over_the_links_gives(
 
 
 @pytest.mark.slow
-def test_every_layout_answers_the_same_after_replies_and_edits(opened: Open) -> None:
+def test_every_layout_returns_the_same_after_replies_and_edits(opened: Open) -> None:
     thread = conversations.thread(WIDE)
-    # Enough below one comment that its bucket is cut in two; and the last of a bucket's run.
+    # Enough replies below one comment to split its bucket, and one at the end of each bucket's run.
     targets = [thread[1].id] * 40 + [said.id for said in thread[2::25]]
     with opened(thread).entered() as layout:
         for place, target in enumerate(targets, len(thread)):
@@ -98,10 +98,10 @@ def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> N
                 assert ids(layout.page(50, skip)) == order[skip : skip + 50]
             with testing.meter(opened.engine) as cost:
                 layout.page(50, 80)
-        assert cost.reads == 3  # the head and two buckets, not the one behind
+        assert cost.reads == 3  # the head and two buckets, not the next one
 
 
-def test_counts_of_buckets_follow_the_replies(tmp_path: Path) -> None:
+def test_counts_of_buckets_include_the_replies(tmp_path: Path) -> None:
     thread = conversations.thread(shapes.grown(SIZE))
     with (
         comparison.Stores(tmp_path) as stores,
@@ -116,7 +116,7 @@ def test_counts_of_buckets_follow_the_replies(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [flatthread.Floor, flatthread.Materialized])
-def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
+def test_a_loaded_thread_equals_an_imported_and_compacted_one(
     engine: inprocess.Engine, kind: type[Any]
 ) -> None:
     thread, is_folded = conversations.thread(shapes.grown(90)), kind is flatthread.Materialized
@@ -136,20 +136,20 @@ def test_a_thread_that_is_loaded_is_as_an_import_and_a_folding_leave_it(
 
 
 def stored() -> dict[str, Any]:
-    """The properties of every comment, by id."""
+    """Return the properties of every comment, by id."""
     where = (("thread", "=", comment_rows.thread_key_name(loading.NAME)),)
     found = reads.fetch(reads.Query("Comment", where=where))
     return {each.key.path[-1].name: dict(each.properties) for each in found}
 
 
-def test_what_an_entity_cannot_hold_is_refused_and_the_end_is_found(tmp_path: Path) -> None:
+def test_a_thread_too_large_for_an_entity_is_refused_and_the_limit_is_found(tmp_path: Path) -> None:
     long = conversations.said("long", None, 0, "a word " * 10_000)
     thread = [msgspec.structs.replace(long, id=str(place)) for place in range(12)]
     for folder in "abc":
         (tmp_path / folder).mkdir()
     with comparison.Stores(tmp_path / "a") as stores, pytest.raises(raw_client.TooLarge):
         stores.open(rivals.Plain, thread)
-    # 140,000 bytes each, body and HTML: seven make less than 1 MiB, eight do not.
+    # 140,000 bytes each, with body and HTML: seven fit 1 MiB, eight do not.
     assert comparison.most_embedded(tmp_path / "b", thread, is_packed=False) == 7
     assert comparison.most_embedded(tmp_path / "c", thread, is_packed=True) == 12
 
@@ -184,7 +184,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["whole", "adjacency"] == (270, 0, 271)
     assert bills["post", "path"] == (1, 1, 3)
     assert bills["post", "buckets"] == (2, 2, 4)
-    # With a shard of the counters, the author's row in the thread, and the event.
+    # Includes a shard of the counters, the author's row in the thread, and the event.
     assert bills["post", "materialised"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in layout_tables.PLOTTED:
@@ -194,12 +194,12 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
         assert {kind.name for kind in comparison.KINDS} <= words
 
 
-def test_a_plot_places_values_by_their_logarithm_and_nothing_at_zero() -> None:
+def test_a_plot_has_logarithmic_axes_and_zero_at_the_bottom() -> None:
     lines = {"one": [(1, 1), (10, 10), (100, 100)], "none": [(1, 0), (100, 0)]}
     drawn = plots.draw("A title & more", "note", [plots.Panel("panel", lines)])
     assert "A title &amp; more" in drawn
     paths = re.findall(r'<path d="(M[^"]*)" fill="none"', drawn)
-    # 300 by 230: thirds of the height above the floor that 0 stands on.
+    # 300 by 230: thirds of the height above the base line, where 0 is drawn.
     assert paths[0] == "M0.0 210.8L150.0 105.4L300.0 0.0"
     assert paths[1] == "M0.0 230.0L300.0 230.0"
 

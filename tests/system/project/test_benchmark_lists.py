@@ -1,4 +1,4 @@
-"""The ways that `list_comparison` compares hold the same list, and are measured right."""
+"""The lists that `list_comparison` compares hold the same ids and are measured correctly."""
 
 import random
 import xml.etree.ElementTree as ET
@@ -17,7 +17,7 @@ from tests.support import programs
 
 @pytest.fixture(params=list_comparison.WAYS, ids=lambda kind: kind.name)
 def way(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """A way with sixty ids in it."""
+    """An implementation with sixty ids in it."""
     with (
         list_comparison.opened(
             request.param, tmp_path / "list.db", list_comparison.members(60)
@@ -27,12 +27,12 @@ def way(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield entered
 
 
-def test_every_way_holds_what_the_same_changes_make_of_a_set(way: Any) -> None:
+def test_every_implementation_holds_the_same_set_after_the_same_changes(way: Any) -> None:
     ids, seed = list_comparison.members(90), random.Random(1)
     expected = set(ids[:60])
     for turn in range(200):
         follower = seed.choice(ids[30:])
-        # Mostly leaving at first, so that lists are written anew; then joining again.
+        # Mostly leaving at first, so that lists are rewritten; then joining again.
         follows = seed.random() < (0.2 if turn < 100 else 0.8)
         way.change(follower, follows=follows)
         (expected.add if follows else expected.discard)(follower)
@@ -45,7 +45,7 @@ def test_every_way_holds_what_the_same_changes_make_of_a_set(way: Any) -> None:
     assert sorted(way.every()) == sorted(expected)
 
 
-def test_an_id_that_begins_like_another_is_its_own(way: Any) -> None:
+def test_an_id_that_is_a_prefix_of_another_is_distinct(way: Any) -> None:
     way.change("ab", follows=True)
     way.change("a", follows=True)
     way.change("b", follows=False)
@@ -56,7 +56,7 @@ def test_an_id_that_begins_like_another_is_its_own(way: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [list_rivals.Tombstones, list_rivals.TwoLists, list_rivals.Log])
-def test_who_left_is_cut_out_at_last(tmp_path: Path, kind: type[Any]) -> None:
+def test_members_who_left_are_eventually_removed(tmp_path: Path, kind: type[Any]) -> None:
     ids = list_comparison.members(100)
     with list_comparison.opened(kind, tmp_path / "list.db", ids) as each:
         for turn in range(300):
@@ -67,7 +67,7 @@ def test_who_left_is_cut_out_at_last(tmp_path: Path, kind: type[Any]) -> None:
     assert sum(lengths) < max(2.1 * 100 * 28, 4096)
 
 
-def test_what_an_entity_cannot_hold_is_refused(tmp_path: Path) -> None:
+def test_a_list_too_large_for_an_entity_is_refused(tmp_path: Path) -> None:
     long = [f"{number:0500d}" for number in range(3_000)]
     with (
         pytest.raises(raw_client.TooLarge),
@@ -76,7 +76,7 @@ def test_what_an_entity_cannot_hold_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_two_who_change_one_text_meet_and_begin_again(tmp_path: Path) -> None:
+def test_two_writers_of_one_text_conflict_and_retry(tmp_path: Path) -> None:
     with list_comparison.opened(
         list_rivals.Text, tmp_path / "list.db", list_comparison.members(10)
     ) as each:
@@ -125,7 +125,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
         assert words & {"ids", "writers"}
 
 
-def test_the_document_shows_a_run_of_every_way_and_plot() -> None:
+def test_the_document_shows_a_run_of_every_implementation_and_plot() -> None:
     folder = programs.ROOT / "docs"
     text = (folder / "lists.md").read_text()
     run = msgspec.json.decode(

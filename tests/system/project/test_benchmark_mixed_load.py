@@ -1,4 +1,4 @@
-"""Claims about the checker of the mixed load (`mixed_load.kills`): each kind of damage is seen."""
+"""The checker of the mixed load (`mixed_load.kills`) detects each kind of damage."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def _walked(order: str, *pages: Sequence[Row], total: int | None = None) -> list
 
 
 @pytest.mark.parametrize("order", [*page_checks.TREES, "oldest"])
-def test_a_child_before_or_without_its_parent_is_seen(order: str) -> None:
+def test_a_child_before_or_without_its_parent_is_detected(order: str) -> None:
     assert _walked(order, [A, B, C]) == []
     assert _walked(order, [B, A]) == _walked(order, [C, B]) == [ORPHAN]
 
@@ -43,25 +43,25 @@ def test_flat_orders_may_show_a_parent_on_another_page() -> None:
     assert _walked("thread", [A], [B]) == []
 
 
-def test_what_comes_twice_on_a_page_or_on_two_is_seen() -> None:
+def test_a_comment_repeated_on_one_page_or_two_is_detected() -> None:
     assert _walked("thread", [A, A]) == _walked("newest", [A], [A]) == ["a comes twice"]
     assert list(page_checks.part([A, A], 1)) == ["a comes twice"]
 
 
-def test_a_comment_of_another_thread_is_seen() -> None:
+def test_a_comment_of_another_thread_is_detected() -> None:
     assert _walked("thread", [_row("x", thread=2)]) == ["x is of thread 2"]
     assert list(page_checks.part([_row("x", thread=2)], 1)) == ["x is of thread 2"]
     assert _walked("thread", [_row("x", thread=None, version=None)]) == []
 
 
-def test_numbers_that_do_not_fit_the_rows_are_seen() -> None:
+def test_numbers_that_do_not_match_the_rows_are_detected() -> None:
     assert _walked("thread", [A, B, C], total=3) == []
     assert _walked("thread", [A, B, C], total=4) == ["the total is 4, not 3"]
     wrong = _walked("thread", [A, B, _row("d", "a")], total=3)
     assert wrong == ["a has 1 replies, not 2"]
 
 
-def test_an_acknowledged_change_that_is_not_shown_is_seen() -> None:
+def test_an_acknowledged_change_that_is_not_shown_is_detected() -> None:
     found = [_row("a", version=2), _row("b", version=None)]
     assert list(page_checks.missing(found, {"a": 1})) == []
     assert list(page_checks.missing(found, {"a": 3, "b": 0, "c": 0})) == [
@@ -83,7 +83,7 @@ def test_a_part_of_a_thread_may_begin_below_comments_it_does_not_show() -> None:
     ]
 
 
-def test_the_pages_of_the_product_are_read_as_they_are(
+def test_the_checker_reads_the_products_pages(
     client: FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     root = sample_threads.post(site, page_checks.text(1, 0, 0, 0), thread=load_clients.name_of(1))

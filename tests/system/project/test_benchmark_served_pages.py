@@ -1,4 +1,4 @@
-"""The benchmark of served pages runs, and says something of every call and every bar."""
+"""The benchmark of served pages runs, and reports every call and every threshold."""
 
 import pytest
 
@@ -8,7 +8,7 @@ pytestmark = pytest.mark.slow
 BARS = ("size", "first", "whole", "cold", "304", "after a post", "memory")
 
 
-def test_a_quick_run_measures_every_call_and_every_bar(
+def test_a_quick_run_measures_every_call_and_every_threshold(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, count in {"_OTHERS": 2, "_COPIES": 2, "_SERVED": 20, "_QUICK_ROUNDS": 1}.items():
@@ -25,7 +25,7 @@ def test_a_quick_run_measures_every_call_and_every_bar(
         assert f"\npages {bar} " in printed
 
 
-def test_a_request_is_sent_as_http_says() -> None:
+def test_a_request_is_valid_http() -> None:
     posted = page_figures.request("/there", {"Content-Type": "application/json"}, "[1]")
     assert posted.startswith("POST /there HTTP/1.1\r\n")
     assert posted.endswith("\r\nContent-Length: 3\r\n\r\n[1]")

@@ -1,4 +1,4 @@
-"""What the pause of measuring does, in a program that is measured by itself."""
+"""The pause of coverage, in a program that measures itself."""
 
 import subprocess
 import sys
@@ -40,7 +40,7 @@ print(measured.analysis2(probe)[3])
 """
 
 
-def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path: Path) -> None:
+def test_lines_that_run_in_a_pause_are_not_measured_and_later_lines_are(tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBE)
     path = f"{tmp_path}:{programs.ROOT}"
     ended = subprocess.run(
@@ -54,7 +54,7 @@ def test_what_runs_in_a_pause_is_not_measured_and_what_runs_after_it_is(tmp_path
     assert ended.stdout.splitlines() == ["None", "told", str([not_measured])]
 
 
-def test_of_the_values_of_one_test_a_few_are_measured() -> None:
+def test_only_the_first_values_of_a_parametrized_test_are_measured() -> None:
     given = [f"a.py::test_one[{value}]" for value in "abcde"]
     others = ["a.py::test_two", "a.py::test_two[x]", "b.py::test_one[a]"]
     assert coverage_pause.repeated([*given, *others]) == {*given[coverage_pause.MOST :]}

@@ -66,7 +66,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A fresh clone, but for the time it takes to install what is installed here."""
+    """A fresh clone whose packages are borrowed, because installing them takes long."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
     return folder
@@ -180,7 +180,7 @@ def anchors(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=shown)
-def test_every_link_between_documents_leads_somewhere(document: Path) -> None:
+def test_every_link_between_documents_has_a_target(document: Path) -> None:
     for target in re.findall(r"\]\(([^)\s:]+)\)", document.read_text()):
         name, _, anchor = target.partition("#")
         path = document.parent / name if name else document
@@ -194,21 +194,21 @@ def test_the_index_of_the_documents_names_all_of_them() -> None:
     assert {path.name for path in DOCS.glob("*.md")} - {"README.md"} <= named
 
 
-def test_the_guide_for_contributors_names_what_exists() -> None:
+def test_the_guide_for_contributors_names_existing_files() -> None:
     guide = (programs.ROOT / "CONTRIBUTING.md").read_text()
     named = re.findall(r"`((?:[\w.]+/)+[\w.]*)[ `]", guide)
     assert {"comments/config.py", "scripts/check", "docs/settings.md"} <= set(named)
     assert [path for path in named if not (programs.ROOT / path).exists()] == []
 
 
-def test_the_settings_are_those_of_the_program_with_their_defaults() -> None:
+def test_the_settings_page_lists_all_settings_with_their_defaults() -> None:
     rows = {
         row[0].strip("`"): row[1].strip("`") for row in table_rows(SETTINGS) if row[0] != "name"
     }
     listed = {name: default for name, default in rows.items() if name not in OTHERS}
     assert set(listed) == config.NAMES
     assert {name: rows[name] for name in OTHERS} == OTHERS
-    # The defaults, given, change nothing.
+    # Setting a default explicitly changes nothing.
     secret = {"SECRET": "0123456789abcdef"}
     given = {n: d for n, d in listed.items() if d not in {"unset", "made once"}}
     assert config.load(given | secret) == config.load(secret)
@@ -219,7 +219,7 @@ def test_the_settings_are_those_of_the_program_with_their_defaults() -> None:
     }
 
 
-def test_the_architecture_names_rooms_and_modules_that_are_there() -> None:
+def test_the_architecture_names_existing_rooms_and_modules() -> None:
     text = (DOCS / "architecture.md").read_text()
     named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+)`", text))
     assert len(named) > 20
@@ -228,6 +228,6 @@ def test_the_architecture_names_rooms_and_modules_that_are_there() -> None:
         assert any(each.is_dir() or each.with_suffix(".py").exists() for each in places), name
 
 
-def test_the_picture_of_the_rooms_is_what_the_code_says() -> None:
+def test_the_picture_of_the_rooms_matches_the_code() -> None:
     drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
     assert drawn.returncode == 0, drawn.stdout

@@ -1,16 +1,16 @@
-"""Claims about docs/threats.md and SECURITY.md: the tests they name are there, every row too."""
+"""docs/threats.md and SECURITY.md have every row, and the tests they name exist."""
 
 import re
 
 from tests.conftest import ROOT
 
 NAMED = re.compile(r"`((?:[a-z_]+/)+test_[a-z_]+\.py)(?:::(test_\w+))?`")
-# What issue by issue is built so far; a row that is dropped from the page fails here.
+# All threats covered so far; a row dropped from the page fails here.
 ROWS = {f"A{number}" for number in (*range(1, 14), *range(17, 21))}
 ROWS |= {f"B{number}" for number in range(1, 28)} | {f"C{number}" for number in range(1, 19)}
 ROWS |= {f"D{number}" for number in range(1, 9)}
 ROWS |= {"E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9", "E10", "E11", "E12", "E14"}
-# There is nothing that could be attacked so; the page says why.
+# These threats do not apply; the page says why.
 NOT_HERE = {"A14", "A15", "A16"}
 
 FAULTS = {"F1", "F2", "F3", "F7", "F8", "F16", "F17", "F18", "F22"}
@@ -34,7 +34,7 @@ def test_every_row_built_so_far_is_on_the_page() -> None:
     assert set(re.findall(r"^\| ([A-Z]\d+) \|", reasons, re.MULTILINE)) == NOT_HERE
 
 
-def test_security_md_leads_to_every_row_once() -> None:
+def test_security_md_covers_every_row_once() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     ranges = re.findall(r"^\| ([A-Z])(\d+)(?:-\1(\d+))? \|", text, re.MULTILINE)
     assert len(ranges) > 5
@@ -51,7 +51,7 @@ def test_security_md_leads_to_every_row_once() -> None:
 
 
 def test_every_fault_built_so_far_is_on_the_page() -> None:
-    """Faults have no rows of their own: a row names those it is about, in brackets."""
+    """Faults have no rows of their own: rows name them in brackets."""
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     named = re.findall(r"^\|[^|]*\((F[^)]*)\) \|", text, re.MULTILINE)
     assert {fault for each in named for fault in each.split(", ")} == FAULTS

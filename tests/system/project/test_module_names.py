@@ -1,4 +1,4 @@
-"""Module names of the backend: each names one thing, wherever its room is."""
+"""Module names of the backend: each names one thing, in whichever room it is."""
 
 import itertools
 from collections import Counter
@@ -12,11 +12,11 @@ def _plurals(name: str) -> set[str]:
     return {f"{name}s", f"{name}es", f"{name.removesuffix('y')}ies"}
 
 
-def test_no_two_modules_have_one_name() -> None:
+def test_no_two_modules_have_the_same_name() -> None:
     assert len(NAMES) > 100
     assert [name for name, number in Counter(NAMES).items() if number > 1] == []
 
 
-def test_singular_and_plural_of_a_word_never_name_two_modules() -> None:
+def test_no_two_module_names_differ_only_in_number() -> None:
     pairs = itertools.permutations(set(NAMES), 2)
     assert [(one, other) for one, other in pairs if other in _plurals(one)] == []

@@ -1,4 +1,4 @@
-"""Claims about skips: they have one owner, and what is missing is not overlooked in CI."""
+"""Only `optional_tools` skips tests, and a missing tool fails them in CI."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.support import optional_tools
 OTHER_SKIPS = re.compile(r"pytest\.skip\(|mark\.skip|skipif|importorskip|unittest\.skip|xfail")
 
 
-def test_what_is_missing_skips_a_test_and_fails_it_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_tool_skips_a_test_and_fails_it_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="no such program"):
         optional_tools.require(None, "no such program")
@@ -32,7 +32,7 @@ def test_a_real_export_may_be_missing_and_the_gate_knows_the_reason(
         optional_tools.real_export("no such export.xml")
 
 
-def test_nothing_else_skips() -> None:
+def test_no_other_module_skips() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {line}"
         for path in sorted((ROOT / "tests").rglob("*.py"))
