@@ -1,8 +1,10 @@
-"""Who may write what, and what moderators decide about it.
+"""Decide who may write what, and carry out moderators' decisions.
 
-Doors: `screening` (what becomes of a text, by ban, rules and policy), `decisions` (approve, reject,
-hide, restore, pin, undo), `review_queue`, `policy_changes`, `bans`, `reports`, `retention`.
-`classifiers` asks services such as Akismet.
+Entry points: `screening` (decides about a text by ban, rules and policy), `decisions` (approve,
+reject, hide, restore, pin, undo), `review_queue`, `policy_changes`, `bans`, `reports` and
+`retention`. `classifiers` asks services such as Akismet.
 
-Invariant: every decision is one transaction with its entry in the audit log.
+Invariants:
+
+1. Every decision is one transaction that also writes its entry in the audit log.
 """

@@ -1,8 +1,8 @@
-"""Banning an author together with what a new token does not change: the network, the mailbox.
+"""Ban authors, optionally with the network and mailbox that they would keep under a new token.
 
-Owns how a ban comes to its marks (`caller_marks`): from the newest comments of the author. Callers
-have made sure that the actor may. A network is banned for a number of days, because others use it
-later, or share it now; its mark is removed from the rulebook when they are over.
+Takes the caller marks of a ban (`caller_marks`) from the author's newest comments. The caller must
+have checked that the actor may ban. A network is banned only for a number of days, because other
+people share it or use it later; then its mark is removed from the rulebook.
 """
 
 import functools
@@ -21,16 +21,16 @@ from comments.sites import site_settings
 from comments.store import per_process, reads, transactions
 
 LONGEST = 365  # days that a network may be banned
-_LOOKED_AT = 20  # comments of the author, the newest ones
+_LOOKED_AT = 20  # newest comments of the author
 _EXCERPT = 100  # characters
-_EVERY = 3600.0  # seconds between two looks for marks that are over, in one process
+_EVERY = 3600.0  # seconds between two searches for expired marks, in one process
 _LOOKS = per_process.PerProcess(dict[str, float])
 
 
 class Wanted(NamedTuple):
-    """What is to be banned beside the author: the network for so many days, the mailbox.
+    """What to ban in addition to the author: the network (for some days) and the mailbox.
 
-    `comment` is the one that led to the ban; empty for the author's newest.
+    `comment` is the id of the comment that led to the ban; empty means the author's newest.
     """
 
     network_days: int | None = None
@@ -39,14 +39,17 @@ class Wanted(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A ban, with the name and the beginning of the comment that led to it, while that is there."""
+    """A ban, with the author's name and the first words of the comment that led to it.
+
+    Both are empty if the comment no longer exists.
+    """
 
     ban: rulebook.Ban
     name: str
     excerpt: str
 
 
-def ban(  # noqa: PLR0913 - who bans whom, how, and until when
+def ban(  # noqa: PLR0913 - the ban and the actor
     site: str,
     author: str,
     wanted: Wanted,
@@ -58,10 +61,10 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
     is_shadow: bool = False,
     reason: str = "",
 ) -> rulebook.Book:
-    """Ban an author, and what is wanted beside.
+    """Ban an author and, if `wanted` says so, their network and mailbox.
 
     Raises:
-        errors.BadInput: naming the field.
+        errors.BadInput: a field is not valid; the error names it.
         errors.Conflict: the network or the mailbox is not known.
     """
     days = wanted.network_days
@@ -92,13 +95,13 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
 
 
 def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
-    """Bans as moderators see them: one look-up of the comments that led to them."""
+    """Add to bans what moderators see of them, with one look-up of the comments behind them."""
     found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
     return [_listed(each, found.get(each.known.comment)) for each in bans]
 
 
 def beside(found: rulebook.Ban) -> Iterator[str]:
-    """What a ban knows its author by beside the id, in words."""
+    """Yield what a ban recognizes its author by besides the id, in words."""
     if found.known.network and found.known.network_until is not None:
         yield f"network until {found.known.network_until:%Y-%m-%d}"
     if found.known.mailbox:
@@ -106,10 +109,10 @@ def beside(found: rulebook.Ban) -> Iterator[str]:
 
 
 def expire(now: datetime) -> int:
-    """Remove marks of networks whose days are over; from how many sites.
+    """Remove expired network marks, at most once an hour, and return the number of sites changed.
 
     Raises:
-        errors.Overloaded: the store is busy; the rest is done the next time.
+        errors.Overloaded: the store is busy; the next call does the rest.
     """
     looks = _LOOKS.get()
     if time.monotonic() < looks.get("next", 0.0):
@@ -135,10 +138,10 @@ def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
 
 
 def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
-    """The author's comments, the one that led to the ban first, then the newest ones.
+    """Yield the author's comments: the one that led to the ban first, then the newest ones.
 
     Raises:
-        errors.BadInput: that one is not the author's.
+        errors.BadInput: `comment` is not one of the author's.
     """
     query = reads.Query(
         "Comment",

@@ -1,10 +1,14 @@
-"""What moderators do with comments: approve, reject, spam, hide, restore, pin; one or many.
+"""Moderate comments: approve, reject, mark as spam, hide, restore or pin one or many.
 
-Owns the way from a moderator's word to one transaction of the tree. Whoever calls has made sure
-that the actor may moderate the site; what is decided here is that the comment is of that site, that
-it still is what the moderator saw, and that who decided what is noted in the same commit.
+Each decision is one transaction of the tree. The caller must have checked that the actor may
+moderate the site.
 
-Safe to repeat: a comment that is already what it shall be is left as it is, without a note.
+Invariants:
+
+1. A decision applies only to a comment of the given site that is still what the moderator saw.
+2. The commit that changes the comment also writes the audit log's entry.
+3. Repeating a decision is safe: a comment that already has the wanted status is not changed and
+   gets no further entry.
 """
 
 import dataclasses
@@ -21,8 +25,8 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
 
-MOST_AT_ONCE = 100  # comments of one bulk
-MOST = 100  # comments of one page
+MOST_AT_ONCE = 100  # comments in one bulk decision
+MOST = 100  # comments on one page
 BY_MODERATOR = records.BY_MODERATOR
 
 _STATUSES = {
@@ -37,7 +41,7 @@ _OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one comment of many: as it is now, or the code and words of the refusal."""
+    """The result for one comment of many: the comment, or the code and message of the error."""
 
     id: str
     comment: records.Comment | None
@@ -47,13 +51,13 @@ class Outcome:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Comments for moderators, newest first. `cursor` continues them; None at the end."""
+    """Comments for moderators, newest first. `cursor` continues the list; None at its end."""
 
     cases: tuple[records.Case, ...]
     cursor: datetime | None
 
 
-def decide(  # noqa: PLR0913 - who decides what about which, and as of when
+def decide(  # noqa: PLR0913 - the comment, the decision and the actor
     site: str,
     comment_id: str,
     verb: Verb,
@@ -63,23 +67,24 @@ def decide(  # noqa: PLR0913 - who decides what about which, and as of when
     reason: str = "",
     revision: int | None = None,
 ) -> records.Comment:
-    """Do what a moderator says to a comment of a site.
+    """Apply a moderator's decision to a comment of a site.
 
     Args:
-        site: the site that the actor moderates; a comment of another one is not there.
+        site: the site that the actor moderates; comments of other sites are not found.
         comment_id: the comment.
         verb: what to do.
-        actor: who does it, for the audit.
-        now: the time.
-        reason: a moderator's own words, one line, for moderators.
-        revision: what he saw of it; None to do it whatever it is by now.
+        actor: the moderator, for the audit log.
+        now: the current time.
+        reason: the moderator's reason, one line, shown to moderators.
+        revision: the revision that the moderator saw; None applies the decision to any revision.
 
     Raises:
         errors.NotFound: the site has no such comment.
         errors.Conflict: see `status_changes.judge`, `status_changes.restore` and
-        `status_changes.pin`. errors.RevisionMismatch: its text or its status is another one by now.
-        errors.BadInput: the reason is no short line. errors.Overloaded: the store did not answer in
-        time; a repeat is safe.
+            `status_changes.pin`.
+        errors.RevisionMismatch: the comment's text or status has changed.
+        errors.BadInput: the reason is too long or not a single line.
+        errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
     act = audit_log.Act(actor, verb.value, reason)
     decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
@@ -95,14 +100,15 @@ def bulk(
     now: datetime,
     reason: str = "",
 ) -> list[Outcome]:
-    """Do one thing to many comments, each in a transaction of its own; what became of each.
+    """Apply one decision to many comments, each in its own transaction; return all results.
 
     Raises:
-        errors.BadInput: there are more than `MOST_AT_ONCE`, or the reason is no short line.
+        errors.BadInput: there are more than `MOST_AT_ONCE` comments, or the reason is too long or
+            not a single line.
     """
     if len(comment_ids) > MOST_AT_ONCE:
         raise errors.BadInput("comments", f"more than {MOST_AT_ONCE}")
-    audit_log.Act(actor, verb.value, reason)  # refused before anything is done
+    audit_log.Act(actor, verb.value, reason)  # checks the reason before the first decision
     chosen = list(dict.fromkeys(comment_ids))
     return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
 
@@ -110,11 +116,11 @@ def bulk(
 def undo(
     site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> records.Comment:
-    """Take back what an entry of the audit log says, if that still stands.
+    """Undo the decision of an entry in the audit log, if nothing has replaced it.
 
     Raises:
         errors.NotFound: the site's log has no such entry.
-        errors.Conflict: the comment is something else by now, or it is not about a comment.
+        errors.Conflict: the comment has changed since, or the entry is not about a comment.
     """
     entry = audit_log.entry(site, entry_id)
     if not comment_rows.is_comment_id(entry.subject):
@@ -123,8 +129,8 @@ def undo(
 
     def check(case: records.Case) -> None:
         _check_site(case, site)
-        stands = (case.stood, case.comment.status) == (entry.before, entry.after)
-        if verb is Verb.RESTORE and not stands:
+        is_current = (case.stood, case.comment.status) == (entry.before, entry.after)
+        if verb is Verb.RESTORE and not is_current:
             raise errors.Conflict("it was decided anew since", code="decided-since")
 
     act = audit_log.Act(actor, verb.value, reason)
@@ -134,9 +140,9 @@ def undo(
 def hide_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[Outcome]:
-    """Hide what an author has on a site that readers see; `restore_all` brings it back.
+    """Hide an author's approved comments on a site; `restore_all` brings them back.
 
-    At most `MOST_AT_ONCE`: where there are as many outcomes, call it again.
+    Handles at most `MOST_AT_ONCE` comments. If that many results are returned, call it again.
     """
     found = _by_author(site, author, Status.APPROVED)
     return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
@@ -145,18 +151,19 @@ def hide_all(
 def restore_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[Outcome]:
-    """Bring back what is hidden of an author, as many at once as `hide_all`."""
+    """Restore an author's hidden comments on a site, as many per call as `hide_all`."""
     found = _by_author(site, author, Status.HIDDEN)
     return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
 
 
 def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
-    """Return what an author wrote in a thread and sees there, in reading order.
+    """Return an author's comments in a thread that look published or pending to them.
 
-    Approved comments are among them, although everybody sees those: an author whose comments only
-    they see must not learn it from a list that names no others. At most `MOST` of those that seem
-    approved, and of each other status, which is more than anybody has waiting.
+    They come in reading order, up to `MOST_AT_ONCE` of each status, which is more than an author
+    normally has.
     """
+    # Approved comments are included although everybody sees them: if the list had only shadowed
+    # ones, shadow-banned authors could find out that they are.
     if not author:
         return []
     names: list[str] = []
@@ -173,7 +180,7 @@ def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
 
 
 def case(site: str, comment_id: str) -> records.Case:
-    """A comment as its moderators see it.
+    """Return a comment as its moderators see it.
 
     Raises:
         errors.NotFound: the site has no such comment.
@@ -187,13 +194,13 @@ def case(site: str, comment_id: str) -> records.Case:
 def queue(
     site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
 ) -> StatusPage:
-    """A site's comments of a status, newest first; those of before a moment.
+    """List a site's comments of a status from before a time, newest first.
 
-    Comments of one moment are on one page, so that none is left out or shown twice: a page may be
-    shorter than `limit` for it, or longer.
+    Comments created at the same time are always on one page, so none is skipped or repeated. A page
+    may therefore be shorter or longer than `limit`.
 
     Raises:
-        errors.BadInput: the limit is not from 1 to `MOST`.
+        errors.BadInput: the limit is outside 1 .. `MOST`.
     """
     if not 1 <= limit <= MOST:
         raise errors.BadInput("limit", f"is from 1 to {MOST}")
@@ -210,7 +217,7 @@ def queue(
 def _of_status(
     site: str, status: Status, before: datetime | None, limit: int
 ) -> list[tuple[str, datetime]]:
-    """The ids and moments of the newest comments, one more than the limit."""
+    """Return the ids and creation times of the newest comments, one more than the limit."""
     where = [("site", "=", site), ("status", "=", status.value)]
     query = reads.Query(
         "Comment",
@@ -263,7 +270,7 @@ def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> rec
     if change.event:
         backlog.tell(change.event)
         name = records.ThreadName(comment.site, comment.thread)
-        # What is gone has to leave the buckets at once; what came may wait for others.
+        # Removed text must leave the buckets at once; an approved comment may wait for others.
         note = backlog.changed if comment.status is Status.APPROVED else backlog.erased
         note(name)
     return comment
@@ -285,7 +292,8 @@ def _each(comment_ids: Sequence[str], step: Callable[[str], records.Comment]) ->
 
 
 def _by_author(site: str, author: str, status: Status) -> list[str]:
-    """The ids of an author's comments of a status. Nobody is no author: imports have none."""
+    """Return the ids of an author's comments of a status."""
+    # An empty author would match imported comments, which have no author id.
     where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
     return _keys(where) if site and author else []
 

@@ -1,10 +1,10 @@
-"""What rules would do to comments that are there: a dry run, which touches nothing.
+"""Dry-run rules: find what they would do to stored comments, without changing anything.
 
-Owns how a stored comment is asked about as if it were just sent. What is not stored is not known:
-where a text came from, so `networks` never speaks here. `approved_under` asks how many approved
-comments the author has now, besides this one, `younger_than` for how long he was here when he
-wrote, as his id or his account says. `repeated` counts among the comments that are looked at, which
-are the newest.
+Each stored comment is judged as if it had just been sent. The network of a comment is not stored,
+so `networks` never matches here. `approved_under` counts the author's other approved comments as of
+now. `younger_than` uses the author's age on the site at the time of writing, according to the
+author id or account. `repeated` counts only among the comments of the dry run, which are the
+newest.
 """
 
 import functools
@@ -27,24 +27,24 @@ _LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
 
 
 class Match(msgspec.Struct, frozen=True):
-    """A comment that a rule speaks of: what it is, and what would have become of it."""
+    """A comment that a rule matches, and what the rule would have done."""
 
     comment: records.Comment
     ruling: records.Ruling
 
 
 class DryRunReport(msgspec.Struct, frozen=True):
-    """How many comments were looked at, and those that rules speak of, newest first."""
+    """The number of comments examined, and those that rules match, newest first."""
 
     looked_at: int
     matches: tuple[Match, ...]
 
 
 def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
-    """What rules would do to a site's last comments, whatever they are now but retracted.
+    """Dry-run rules on a site's newest comments of any status except retracted.
 
     Raises:
-        errors.BadInput: a rule could not mean anything, or `last` is not 1 to `MOST`.
+        errors.BadInput: a rule is not valid, or `last` is outside 1 .. `MOST`.
     """
     if not 1 <= last <= MOST:
         raise errors.BadInput("last", f"is 1 to {MOST}")
@@ -73,7 +73,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    """The newest comments of any status, each read once: an index tells where they stand."""
+    """Read the newest comments of any status except retracted, found by an index query."""
     places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
     newest = sorted(places, reverse=True)[:last]
     found = reads.read([comment_rows.comment_key(name) for _, name in newest])
@@ -97,7 +97,7 @@ def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime,
 def _standings(
     site: str, comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, int]:
-    """How many approved comments each author has; asked for only where a rule does."""
+    """Count each author's approved comments. Reads nothing if no rule needs the numbers."""
     if all(rule.approved_under is None for rule in tried):
         return {}
     authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
@@ -111,7 +111,7 @@ def _standings(
 def _since(
     comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, datetime | None]:
-    """When the accounts of authors were made; asked for only where a rule does."""
+    """Return the creation times of authors' accounts. Reads nothing if no rule needs them."""
     if all(rule.younger_than is None for rule in tried):
         return {}
     authors = dict.fromkeys(each.author.id for each in comments)
@@ -125,13 +125,13 @@ def _since(
 
 
 def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
-    """For how long an author was here when he wrote; unknown of whom an import does not name."""
+    """Return the author's age in days when the comment was written; None for imported ones."""
     author = comment.author.id
     return author_ids.age(author, since.get(author), comment.created) if author else None
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
-    """How often each comment's text came within the day before it, itself included."""
+    """Count how often each comment's text was posted in the day before it, including itself."""
     found: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):

@@ -1,12 +1,15 @@
-"""How a site and its threads are moderated: policy, rules, bans, locks, advisers; all is noted.
+"""Change how a site and its threads are moderated: policy, rules, bans, locks, classifiers.
 
-Owns the changes of a rulebook and of what a thread says of itself. Whoever calls has made sure that
-the actor may. Each is one transaction with its entry of the audit log, and is done once however
-often it runs.
+The caller must have checked that the actor may make the change.
 
-The entry of a policy, a ban or a lock keeps what stood before (`back`, JSON), so that it can be
-undone while what it says still stands; of a ban without its marks. Those of rules do not: a rule
-may name networks, which no entry holds, and one that is off does as much as one that is gone.
+Invariants:
+
+1. Each change is one transaction that also writes its entry in the audit log. If the transaction
+   runs more than once, the change is still made once.
+2. The entry of a policy, ban or lock keeps the previous state (`back`, JSON), so it can be undone
+   while the state after it is still current. For a ban, the previous state has no caller marks.
+3. Entries about rules keep no previous state: a rule may name networks, which the log must not
+   contain, and disabling a rule has the same effect as removing it.
 """
 
 import secrets
@@ -28,7 +31,7 @@ _MOST_AUTHOR = 200  # characters of an author's id
 _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # what subjects begin with
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# What becomes of an adviser; None for who is not asked.
+# Maps a classifier's registration to the changed one; None means not registered.
 Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
@@ -42,10 +45,10 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
     reports: int | None = None,
     reason: str = "",
 ) -> rulebook.Book:
-    """Change what is given of a site; the rest stays.
+    """Change a site's policy. Arguments that are None keep their stored values.
 
     Raises:
-        errors.BadInput: a number is out of its range, or the reason no short line.
+        errors.BadInput: a number is out of range, or the reason is too long or not a single line.
     """
     given = {"policy": policy, "close_after": close_after, "reports": reports}
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -61,10 +64,10 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
 def put_rule(
     site: str, rule: rules.Rule, actor: Actor, *, now: datetime, reason: str = ""
 ) -> rulebook.Book:
-    """Add a rule, or replace the one of its id, in its place.
+    """Add a rule, or replace the rule with the same id without changing its position.
 
     Raises:
-        errors.BadInput: naming what is wrong with it.
+        errors.BadInput: the rule is not valid; the error names the condition.
     """
     rules.check_hosts(rule)
 
@@ -105,9 +108,9 @@ def set_adviser(
     now: datetime,
     reason: str = "",
 ) -> rulebook.Book:
-    """Change whom a site asks about its comments, by a function of the adviser of that name.
+    """Change the registration of a site's classifier by a function of the stored one.
 
-    The log says on which terms he is asked: neither where nor with which secret.
+    The audit log records the terms, but neither the address nor the secret.
     """
 
     def changed(book: rulebook.Book) -> rulebook.Book:
@@ -122,7 +125,7 @@ def set_adviser(
     return _changed(site, act, f"adviser:{name}", changed, _terms_of(name), now=now)
 
 
-def ban(  # noqa: PLR0913 - who bans whom, how, and until when
+def ban(  # noqa: PLR0913 - the ban and the actor
     site: str,
     author: str,
     actor: Actor,
@@ -133,16 +136,18 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
     reason: str = "",
     known: rulebook.Known | None = None,
 ) -> rulebook.Book:
-    """Keep an author from writing on a site, until a moment or for good.
+    """Ban an author from writing on a site, until a time or permanently.
 
-    The author is the id behind the comments: a token's or an account's, so that nobody can ban
-    somebody else by taking a name. What was written stays as it is. By `known` the author is met
-    with another id too (`bans`).
+    `author` is the author id of a token or an account. Names are not used, because anybody can take
+    the name of somebody else. Existing comments are not changed. The caller marks in `known`
+    recognize the author under another id too (`bans`).
 
     Raises:
-        errors.BadInput: it names nobody, or a moment that is over; there are too many bans.
+        errors.BadInput: `author` is not an author id, `until` is in the past, or there are too many
+            bans.
     """
-    # A mistyped id would be banned without a word, and whoever was meant would go on writing.
+    # Without this check, a mistyped id would be banned silently, and the intended author could go
+    # on writing.
     if not author_ids.is_one(author) or len(author) > _MOST_AUTHOR:
         raise errors.BadInput("author", "is not the id of an author")
     if until is not None and until <= now:
@@ -159,10 +164,10 @@ def ban(  # noqa: PLR0913 - who bans whom, how, and until when
 def unban(
     site: str, author: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> rulebook.Book:
-    """Let an author write again.
+    """Remove an author's ban.
 
     Raises:
-        errors.NotFound: he is not banned.
+        errors.NotFound: the author is not banned.
     """
 
     def change(book: rulebook.Book) -> rulebook.Book:
@@ -184,10 +189,10 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
     inherits: bool = False,
     reason: str = "",
 ) -> records.Thread:
-    """Lock a thread or open it, give it a policy of its own, or have it inherit its site's.
+    """Lock or open a thread, give it its own policy, or have it inherit its site's policy.
 
     Raises:
-        errors.NotFound: nobody wrote there yet.
+        errors.NotFound: the thread has no comments yet.
     """
 
     def change(row: comment_rows.Thread) -> None:
@@ -203,13 +208,13 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
 def undo(
     site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> records.Audit:
-    """Take back what an entry of the audit log says of a policy, a ban or a thread; the entry.
+    """Undo an entry of the audit log about a policy, a ban or a thread, and return the entry.
 
-    What was hidden with a ban stays so: `decisions.restore_all` brings it back.
+    Comments that were hidden with a ban stay hidden: `decisions.restore_all` brings them back.
 
     Raises:
         errors.NotFound: the site's log has no such entry.
-        errors.Conflict: it is something else by now, or the entry is about something else.
+        errors.Conflict: the state has changed since, or the entry cannot be undone here.
     """
     entry = audit_log.entry(site, entry_id)
     if not entry.back:
@@ -232,7 +237,7 @@ def undo(
         _check_stands(part.say(book), entry)
         return part.restore(book, entry.back)
 
-    # What took the place of another ban is undone by that one.
+    # A ban that replaced another ban is undone by setting the earlier one again.
     verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
     act = audit_log.Act(actor, verb, reason)
     _changed(site, act, entry.subject, change, part, now=now)
@@ -240,7 +245,7 @@ def undo(
 
 
 def is_undoable(entry: records.Audit) -> bool:
-    """Whether `undo` may take it back, if it still stands."""
+    """Return whether `undo` can undo this entry while its result is still current."""
     return bool(entry.back)
 
 
@@ -250,7 +255,7 @@ def _check_stands(now: str, entry: records.Audit) -> None:
 
 
 def new_rule_id() -> str:
-    """An id for a rule that was given none."""
+    """Make a random id for a rule without one."""
     return secrets.token_hex(4)
 
 
@@ -289,7 +294,7 @@ def _changed_thread(
     *,
     now: datetime,
 ) -> records.Thread:
-    """Change what a thread, by its key name, says of itself."""
+    """Change the state or policy of a thread, given by its key name, and log it."""
 
     def body() -> records.Thread:
         row = reads.get(comment_rows.thread_key_of(thread))
@@ -314,7 +319,10 @@ def _encoded(value: object) -> str:
 
 
 class _Part(NamedTuple):
-    """What an entry tells of a rulebook: in words, and as what puts it back."""
+    """The part of a rulebook that an audit entry covers.
+
+    `say` describes it in words, `keep` encodes it for `undo`, and `restore` decodes it again.
+    """
 
     say: Callable[[rulebook.Book], str]
     keep: Callable[[rulebook.Book], str] = lambda _: ""
@@ -368,7 +376,7 @@ def _ban_of(author: str, now: datetime) -> _Part:
     def keep(book: rulebook.Book) -> str:
         found = book.ban_of(author, now)
         if found is not None:
-            # The log is for good, and marks are not.
+            # The log is permanent, and caller marks must not be.
             known = rulebook.Known(found.known.comment)
             found = msgspec.structs.replace(found, known=known)
         return _encoded(found)

@@ -1,15 +1,15 @@
-"""Who reported a comment, and how often it was since somebody looked.
+"""Store the reports of comments.
 
-Owns the kind Report: one row for each reported comment. Who reported it stands there as keyed
-digests that cover the comment too, so nobody can tell whether two comments were reported by one, or
-who that was. An author counts once and so does a network, whatever tokens are taken there. When a
-moderator approves the comment, what was reported until then is settled: the same people cannot have
-it held again.
+Owns the kind Report: one row for each reported comment. The row stores reporters as keyed digests
+that also cover the comment, so it shows neither who they are nor whether two comments have the same
+reporter. An author counts once and so does a network, no matter how many tokens are issued to it.
+When a moderator approves the comment, its reports are settled: the same people cannot have it held
+again.
 
-    Report  key: comment id; site, `people`, `reasons` (names to numbers, JSON), how many are
-            `settled` and `open`, `last` time. `vouched`: how many of the open ones come from
-            signed-in accounts; `cleared`: when a moderator last approved the comment. Rows of
-            earlier releases lack these two, which then are 0 and None.
+    Report  key: comment id; site, `people`, `reasons` (names to numbers, JSON), the numbers of
+            `settled` and `open` reports, the time of the `last` one. `vouched`: the number of open
+            reports from signed-in accounts; `cleared`: when a moderator last approved the comment.
+            Rows of earlier releases lack these two, which then count as 0 and None.
 """
 
 import enum
@@ -25,7 +25,7 @@ from comments.store import ownership, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "reports"
-MOST = 200  # reports of one comment; more say nothing new
+MOST = 200  # reports of one comment; further ones add no information
 
 
 class Reason(enum.StrEnum):
@@ -38,7 +38,7 @@ class Reason(enum.StrEnum):
 
 
 class Told(NamedTuple):
-    """What is known of the reports of a comment: how many are open, and all by reason."""
+    """A summary of a comment's reports: the number of open ones, and all of them by reason."""
 
     comment: str
     open: int
@@ -46,7 +46,7 @@ class Told(NamedTuple):
 
 
 def person(comment_id: str, who: str, secret: str) -> str:
-    """What stands for somebody in the reports of one comment."""
+    """Return the digest that represents a person in the reports of one comment."""
     return keyed_hashes.text(keyed_hashes.keyed(secret, "report", comment_id, who))
 
 
@@ -59,11 +59,11 @@ def add(
     is_vouched: bool,
     now: datetime,
 ) -> moderation_rows.Report | None:
-    """The row with one more report, to be put; None where one of these people is in it already.
+    """Add a report to a row. Return the row to store, or None if the reporter is in it already.
 
-    `fresh` is the row of a comment that nobody reported yet. `is_vouched` says that the report
-    comes from a signed-in account. `people` are the reporter's names in the row: under the current
-    secret first, which are stored, then under the old one.
+    Also returns None if the row has `MOST` reports. `fresh` is used if there is no row yet.
+    `is_vouched`: the report comes from a signed-in account. `people` are the reporter's digests:
+    first those under the current secret, which are stored, then those under older secrets.
     """
     row = row or fresh
     numbers = _numbers(row)
@@ -82,22 +82,22 @@ def add(
 
 
 def fresh(comment_id: str, site: str, *, now: datetime) -> moderation_rows.Report:
-    """The row of a comment that nobody reported yet."""
+    """Make the row for a comment without reports."""
     return moderation_rows.Report(key=moderation_rows.report_key(comment_id), site=site, last=now)
 
 
 def told(row: moderation_rows.Report) -> Told:
-    """What a row says."""
+    """Summarize a row."""
     return Told(row.key.id(), row.open, _numbers(row))
 
 
 def written(row: moderation_rows.Report) -> ownership.Writes:
-    """Store a row of reports."""
+    """Return the writes that store a row."""
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
-    """Settle the reports of a comment, in the transaction in which a moderator approves it."""
+    """Settle a comment's reports, in the transaction in which a moderator approves it."""
     row = reads.get(moderation_rows.report_key(comment_id))
     if row is None:
         return ownership.Writes(_OWNER)
@@ -107,13 +107,13 @@ def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, Told]:
-    """The reports of those comments that have some."""
+    """Summarize the reports of comments, by id. Comments without a row are left out."""
     rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
     return {row.key.id(): told(row) for row in rows if row is not None}
 
 
 def most(site: str, limit: int) -> list[Told]:
-    """The comments of a site with open reports, those with most of them first."""
+    """List the comments of a site with open reports, those with the most reports first."""
     query = reads.Query(
         "Report",
         where=(("site", "=", site), ("open", ">", 0)),
@@ -126,7 +126,7 @@ def most(site: str, limit: int) -> list[Told]:
 
 
 def old(before: datetime, limit: int) -> list[ndb.Key]:
-    """The rows that got their last report before a moment."""
+    """Return the keys of the rows whose last report is from before a time, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
     )
@@ -134,7 +134,7 @@ def old(before: datetime, limit: int) -> list[ndb.Key]:
 
 
 def gone(keys: Sequence[ndb.Key]) -> ownership.Writes:
-    """Delete rows of reports."""
+    """Return the writes that delete rows."""
     return ownership.Writes(_OWNER, delete=tuple(keys))
 
 

@@ -1,16 +1,17 @@
-"""Retention: what is kept for a term only, and erased when that is over.
+"""Erase refused comments, reports and personal data when their retention period is over.
 
-Owns the terms. A comment that was made spam or rejected, or put in the shadow, keeps its text for
-`TERM` after that, so that a moderator can undo it; then it is erased as if its author had taken it
-back, with its votes. What an import brought as spam or rejected stays: nobody here refused it.
-Who reported a comment is forgotten as long after its last report.
+A comment marked as spam, rejected or shadowed keeps its text for `TERM`, so a moderator can undo
+the decision; then it is erased, with its votes, as if its author had retracted it. Comments
+imported as spam or rejected stay, because nobody on this service refused them. Reports are deleted
+`TERM` after a comment's last report.
 
-The mail address that somebody gave with a comment and the mark of the network it came from
-(`caller_marks`) are erased `TERM` after that: people who get mail have rows of their own
-(`subscriptions`), so no mail needs the address. No property says which comments have one, because
-every comment would pay for it. So a walk goes through all comments in the order of their creation,
-each once, when it is old enough; a Job says how far it came. Addresses that an older release stored
-as they were given are erased at once by a walk of the same kind, which begins where that one is.
+A guest's mail address and the mark of the network a comment came from (`caller_marks`) are erased
+`TERM` after the comment was created. Mail does not need the address, because subscribers have rows
+of their own (`subscriptions`). There is no property that marks comments with an address, because
+every comment would pay for it. Instead, a scan goes through all comments in order of creation and
+visits each one once, when it is old enough; a Job row stores its position. Addresses that an older
+release stored without encryption are erased at once by a second scan, which starts at the position
+of the first.
 """
 
 import functools
@@ -31,25 +32,25 @@ from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
 AT_ONCE = 100
-STEPS = 20  # of one walk: the next one goes on
+STEPS = 20  # transactions per call; the next call continues the scan
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
-_DONE = per_process.PerProcess(set[str])  # walks that this process has finished
+_DONE = per_process.PerProcess(set[str])  # scans that this process has finished
 _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class _Place(NamedTuple):
-    """The last comment of a walk."""
+    """The position of a scan: the last comment it has visited."""
 
     at: datetime = _START
     id: str = ""
 
 
 def expire(now: datetime) -> int:
-    """Erase what was refused long enough ago; how many comments.
+    """Erase everything whose retention period is over; return the number of comments erased.
 
     Raises:
-        errors.Overloaded: the store is busy; the rest is done the next time.
+        errors.Overloaded: the store is busy; the next call does the rest.
     """
     erased = 0
     while found := retention_marks.due(now - TERM, AT_ONCE):
@@ -63,21 +64,21 @@ def expire(now: datetime) -> int:
 
 
 def forget_addresses(now: datetime) -> int:
-    """Go on with the walk that erases addresses; how many comments were looked at.
+    """Continue the scan that erases addresses; return the number of comments visited.
 
     Raises:
-        errors.Overloaded: the store is busy; the rest is done the next time.
+        errors.Overloaded: the store is busy; the next call does the rest.
     """
     return _go_on(_JOB, "", now - TERM, _holds_any)
 
 
 def forget_clear_addresses(now: datetime) -> int:
-    """Go on with the walk that erases addresses which no seal protects; how many were looked at.
+    """Continue the scan that erases unencrypted addresses; return the number of comments visited.
 
-    It ends at the comments of this release: those are sealed.
+    Only older releases stored such addresses, so the scan has an end.
 
     Raises:
-        errors.Overloaded: the store is busy; the rest is done the next time.
+        errors.Overloaded: the store is busy; the next call does the rest.
     """
     done = _DONE.get()
     if _CLEAR_JOB in done:
@@ -90,7 +91,7 @@ def forget_clear_addresses(now: datetime) -> int:
 
 
 def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
-    """Go on with a walk, from `begin` if it is new; how many comments were looked at."""
+    """Continue a scan, from `begin` if it is new; return the number of comments visited."""
     looked_at = 0
     for _ in range(STEPS):
         row = reads.get(event_rows.job_key(job))
@@ -116,7 +117,7 @@ def _holds_clear(message: Any) -> bool:
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
-    """The next comments behind a place that are old enough, those of one moment by id."""
+    """Read the next comments after a position up to `until`, by creation time and then by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
     found = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
     if len(found) < AT_ONCE and place.at < until:
@@ -137,7 +138,7 @@ def _comments(
 def _walk(
     seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
 ) -> None:
-    """Erase the addresses of these, unless somebody else has gone on from here."""
+    """Erase the addresses of these comments, unless another process has advanced the scan."""
     row = reads.get(event_rows.job_key(job))
     if ("" if row is None else row.position) != seen:
         return

@@ -1,14 +1,14 @@
-"""Which comments were refused, and since when: their texts are kept for a term only.
+"""Mark refused comments with the start of their retention period.
 
-Owns the kind ErasureDue. A comment that a moderator or a rule made spam or rejected keeps its text,
-so that this can be undone; `retention` erases it when the term is over. The mark is made from the
-event of the change, so no post and no decision writes it. What an import brought as spam or
-rejected has none: nobody here refused it.
+Owns the kind ErasureDue. A comment that a moderator or a rule marked as spam, rejected or shadowed
+keeps its text, so the decision can be undone; `retention` erases it when the period is over. The
+mark is written when the change's event is delivered, so neither posts nor decisions write it.
+Comments imported as spam or rejected have no mark, because nobody on this service refused them.
 
     ErasureDue  key: comment id; `since`
 
-A mark promises nothing: whoever comes for it looks at the comment, which may have been approved,
-taken back, or refused again since.
+A mark is only a hint: `retention` checks the comment, which may have been approved, retracted or
+refused again since.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Mark what was refused, in the transaction that notes the events as done."""
+    """Mark the comments refused by these events, in the transaction that completes the events."""
     rows: dict[str, moderation_rows.ErasureDue] = {}
     for event in events:
         old, new = event.changes[0] if event.changes else (None, None)
@@ -37,7 +37,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def due(before: datetime, limit: int) -> list[str]:
-    """The ids of comments that were marked before a moment, the oldest first."""
+    """Return the ids of comments marked before a time, oldest first."""
     query = reads.Query(
         "ErasureDue",
         where=(("since", "<=", before),),
@@ -49,11 +49,11 @@ def due(before: datetime, limit: int) -> list[str]:
 
 
 def later(comment_id: str, since: datetime) -> ownership.Writes:
-    """Mark a comment anew, which was refused again since."""
+    """Replace the mark of a comment that was refused again at a later time."""
     row = moderation_rows.ErasureDue(key=moderation_rows.erasure_key(comment_id), since=since)
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def ended(comment_id: str) -> ownership.Writes:
-    """Take the mark of a comment away."""
+    """Remove a comment's mark."""
     return ownership.Writes(_OWNER, delete=(moderation_rows.erasure_key(comment_id),))

@@ -1,14 +1,16 @@
-"""What moderators look through: a site's comments by status, author and words, and its threads.
+"""List comments and threads for moderators.
 
-Owns these listings, newest first, and one thread as it stands with whatever is held in it. What
-must stay true:
+The listings are: a site's comments by status, author and words, newest first; a site's threads; and
+one thread including everything held in it. The caller must have checked that the reader may see the
+whole site.
 
-- a page is a bounded number of reads, however much a site holds. Words have no index: a page looks
-  through `LOOKED_THROUGH` comments at most, and its cursor goes on behind the last one of them;
-- a page goes on strictly after the last comment that was looked at, by moment, revision and id. Of
-  one moment, a comment that changes meanwhile may be met twice, and none is left out.
+Invariants:
 
-Whoever calls has made sure that the reader may see all of the site.
+1. A page costs a bounded number of reads at any size of the site. Words have no index, so a page
+   examines at most `LOOKED_THROUGH` comments, and its cursor continues after the last of them.
+2. A page starts right after the last comment examined, by creation time, revision and id. Among
+   comments created at the same time, one that changes meanwhile may be listed twice, but none is
+   skipped.
 """
 
 import dataclasses
@@ -25,11 +27,11 @@ from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows
 
-MOST = 100  # comments of a page
+MOST = 100  # comments on a page
 PAGE = 25
 LOOKED_THROUGH = 300
-LONGEST_TEXT = 100  # characters that are looked for
-# What was retracted holds nothing to look at.
+LONGEST_TEXT = 100  # characters of a search
+# Retracted comments have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
 _Position = tuple[datetime, int, str]
@@ -38,7 +40,7 @@ _Where = tuple[tuple[str, str, object], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which comments of a site: of these statuses, of an author, with words in them."""
+    """A query for comments of a site: by status and, optionally, by author and words."""
 
     site: str
     statuses: tuple[Status, ...] = (Status.PENDING,)
@@ -46,21 +48,21 @@ class Wanted:
     text: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse words that are too many.
+        """Check the length of the search text.
 
         Raises:
-            errors.BadInput: naming them.
+            errors.BadInput: it is longer than `LONGEST_TEXT`.
         """
         if len(self.text) > LONGEST_TEXT:
             raise errors.BadInput("q", f"longer than {LONGEST_TEXT} characters")
 
     @property
     def label(self) -> str:
-        """What a cursor of this listing is bound to."""
+        """The label that binds a cursor to this listing."""
         return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
 
     def has(self, case: records.Case) -> bool:
-        """Whether a comment is one of them."""
+        """Return whether a comment matches. `scans` has checked the author already."""
         said = case.comment
         if said.status not in self.statuses:
             return False
@@ -69,7 +71,7 @@ class Wanted:
         return not wanted or any(wanted in text.casefold() for text in texts)
 
     def scans(self) -> Iterator[_Where]:
-        """The ranges of an index that hold them all."""
+        """Yield the index ranges that together contain all matches."""
         if self.author:
             yield (("site", "=", self.site), ("author_id", "=", self.author))
             return
@@ -79,7 +81,10 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Comments, newest first. `cursor` goes on behind the oldest that was looked at, `back_to`."""
+    """Comments, newest first.
+
+    `back_to` is the creation time of the oldest comment examined; `cursor` continues after it.
+    """
 
     cases: tuple[records.Case, ...]
     cursor: str | None
@@ -88,7 +93,7 @@ class QueuePage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Threads:
-    """Threads, those that began last first, and what continues them."""
+    """Threads, the most recently created first, and the cursor that continues the list."""
 
     threads: tuple[records.Thread, ...]
     cursor: str | None
@@ -96,18 +101,18 @@ class Threads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """A part of a thread in reading order, with all that is held in it, and what continues it."""
+    """A part of a thread in reading order, including unlisted comments, and the cursor after it."""
 
     cases: tuple[records.Case, ...]
     cursor: str | None
 
 
 def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> QueuePage:
-    """A page of comments.
+    """Make a page of comments.
 
     Raises:
-        errors.BadInput: the limit is not from 1 to `MOST`.
-        errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.BadInput: the limit is outside 1 .. `MOST`.
+        errors.BadCursor: the cursor belongs to another listing or is not valid.
     """
     _check_limit(limit)
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
@@ -133,11 +138,11 @@ def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret
 
 
 def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Threads:
-    """A page of a site's threads.
+    """Make a page of a site's threads.
 
     Raises:
-        errors.BadInput: the limit is not from 1 to `MOST`.
-        errors.BadCursor: a cursor of another listing, or none of ours.
+        errors.BadInput: the limit is outside 1 .. `MOST`.
+        errors.BadCursor: the cursor belongs to another listing or is not valid.
     """
     _check_limit(limit)
     label = cursors.label("docket-threads", site)
@@ -161,11 +166,11 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
 def thread(
     name: records.ThreadName, *, limit: int = PAGE, cursor: str | None = None, secret: str
 ) -> Run:
-    """A part of a thread in reading order, whatever stands in it.
+    """Return a part of a thread in reading order, with comments of every status.
 
     Raises:
-        errors.BadInput: the limit is not from 1 to `MOST`.
-        errors.BadCursor: a cursor of another thread, or none of ours.
+        errors.BadInput: the limit is outside 1 .. `MOST`.
+        errors.BadCursor: the cursor belongs to another thread or is not valid.
     """
     _check_limit(limit)
     label = cursors.label("docket-thread", comment_rows.thread_key_name(name))
@@ -184,19 +189,19 @@ def thread(
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:
-    """A thread as it is now; None where nobody wrote yet."""
+    """Read a thread; None if it has no comments yet."""
     row = reads.get(comment_rows.thread_key(name))
     return None if row is None else conversion.thread_record(row)
 
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
-    """The comments of these ids that are there, in one look-up."""
+    """Read comments by id in one look-up. Missing ones are left out."""
     keys = [comment_rows.comment_key(each) for each in dict.fromkeys(comment_ids)]
     return {case.comment.id: case for case in _cases(keys) if case is not None}
 
 
 def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
-    """Those a comment stands below, the root first, and no more than the nearest `most`."""
+    """Return a comment's nearest `most` ancestors, from the root downwards."""
     above: list[records.Comment] = []
     while comment.parent is not None and len(above) < most:
         row = reads.get(comment_rows.comment_key(comment.parent))
@@ -208,7 +213,10 @@ def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
 
 
 def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Numbers]:
-    """What authors have on a site, by status, as far as its events are delivered; one look-up."""
+    """Return each author's numbers of comments on a site by status, in one look-up.
+
+    Changes whose events are not delivered yet are missing.
+    """
     ids = [author for author in dict.fromkeys(authors) if author]
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
     return {author: counter_rows.numbers_of(row) for author, row in zip(ids, rows, strict=True)}
@@ -220,7 +228,7 @@ def _check_limit(limit: int) -> None:
 
 
 def _places(wanted: Wanted, after: _Position | None, limit: int) -> list[_Position]:
-    """Where the newest comments behind a position stand, whatever scan they are in."""
+    """Return the positions of the newest comments after a position, merged from all scans."""
     found = [place for where in wanted.scans() for place in _behind(where, after, limit)]
     found.sort(key=lambda place: place[1:])
     found.sort(key=lambda place: place[0], reverse=True)
@@ -228,11 +236,9 @@ def _places(wanted: Wanted, after: _Position | None, limit: int) -> list[_Positi
 
 
 def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
-    """The newest places of a scan behind a position: by moment, then revision, then id.
-
-    Datastore compares no rows, so the rest of the same revision and of the same moment are ranges
-    of their own.
-    """
+    """Return the newest positions of a scan after a position: by time, then revision, then id."""
+    # Datastore cannot compare tuples, so the rest of the same revision and the rest of the same
+    # creation time are separate range queries.
     if after is None:
         return _asked(where, limit)
     moment, revision, name = after

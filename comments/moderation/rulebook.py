@@ -1,12 +1,12 @@
-"""How a site is moderated: its policy, rules, bans and advisers, with a copy in the process.
+"""Store and cache a site's moderation settings: policy, rules, bans and classifiers.
 
-Owns the kind Rulebook: one row for each site, so that a post which finds the copy young reads
-nothing, and one read renews it. Copies are at most `_TERM` seconds old: a change holds everywhere
-within a minute, and at once in the process that made it.
+Owns the kind Rulebook: one row for each site. Each process caches it, so most posts do not read it,
+and renewing the copy takes one read. Copies are used for at most `_TERM` seconds. A change
+therefore takes effect everywhere within a minute, and at once in the process that made it.
 
     Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
 
-Advisers' secrets are sealed before they come here.
+Classifiers (stored as `advisers`) arrive here with their secrets already encrypted.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,18 @@ _OWNER = "rulebook"
 _TERM = 60.0  # seconds that a copy is used
 _MOST_COPIES = 10_000  # sites
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # of all rules together: the worst text takes some 40 ms
+MOST_PATTERNS = 1_000  # in all rules together: the worst text then takes about 40 ms
 MOST_BANS = 2_000
-_LARGEST = 900_000  # bytes; an entity holds a little more
-LONGEST = 10_000  # days, and reports
+_LARGEST = 900_000  # bytes; an entity holds slightly more
+LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
 
 
 class Known(msgspec.Struct, frozen=True, omit_defaults=True):
-    """By what a ban knows an author again, beside the id.
+    """What a ban recognizes an author by, in addition to the id.
 
-    `comment` is the one that led to the ban. `network` and `mailbox` are marks (`caller_marks`):
-    the network keeps people away until `network_until`, the mailbox as long as the ban stands.
+    `comment` is the comment that led to the ban. `network` and `mailbox` are marks
+    (`caller_marks`): the network matches until `network_until`, the mailbox as long as the ban
+    lasts.
     """
 
     comment: str = ""
@@ -46,9 +47,10 @@ class Known(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Somebody who may not write on a site, until a moment or for good.
+    """A ban of an author from a site, until a time or permanently.
 
-    `is_shadow`: they may, and nobody else sees it. `known` matches the author under another id.
+    `is_shadow`: the author may write, but only they see it. `known` recognizes the author under
+    another id.
     """
 
     author: str
@@ -57,26 +59,27 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     known: Known = Known()
 
     def stands(self, now: datetime) -> bool:
-        """Whether it is not over."""
+        """Return whether the ban is in force."""
         return self.until is None or now < self.until
 
     def meets(self, marks: caller_marks.Marks, now: datetime) -> bool:
-        """Whether somebody with these marks is kept away, who may have another id."""
+        """Return whether the ban applies to a caller with these marks, whatever their id."""
         known = self.known
         if known.mailbox and known.mailbox in marks.mailboxes:
             return True
         return known.network in marks.networks and not self.is_to_prune(now)
 
     def is_to_prune(self, now: datetime) -> bool:
-        """Whether it holds the mark of a network whose days are over."""
+        """Return whether the ban still holds an expired network mark."""
         until = self.known.network_until
         return bool(self.known.network) and (until is None or now >= until)
 
 
 class Book(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a site is moderated. `close_after` days a thread takes no more comments; 0 for never.
+    """A site's moderation settings.
 
-    A comment that so many readers report (`reports`) is held; 0 for none.
+    `close_after`: days after which a thread closes; 0 means never. `reports`: the number of reports
+    after which a comment is held; 0 means never.
     """
 
     policy: Policy = Policy.OFF
@@ -87,30 +90,30 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
     advisers: tuple[classifier_verdicts.Classifier, ...] = ()
 
     def adviser(self, name: str) -> classifier_verdicts.Classifier | None:
-        """The adviser of this name, if the site asks one."""
+        """Return the classifier with this name; None if the site does not use it."""
         return next((each for each in self.advisers if each.name == name), None)
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
-        """The ban of an author, if one stands."""
+        """Return the ban in force for an author id, or None."""
         found = (ban for ban in self.bans if ban.author == author and ban.stands(now))
         return next(found, None) if author else None
 
     def ban_meeting(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
-        """Return the ban that matches these marks, the strictest if there are several."""
+        """Return the strictest ban in force that matches these marks, or None."""
         found = [ban for ban in self.bans if ban.stands(now) and ban.meets(marks, now)]
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 
     def is_to_prune(self, now: datetime) -> bool:
-        """Whether a ban holds a mark that is over."""
+        """Return whether any ban holds an expired network mark."""
         return any(ban.is_to_prune(now) for ban in self.bans)
 
     @property
     def has_mailboxes(self) -> bool:
-        """Whether a ban holds the mark of a mailbox."""
+        """Whether any ban holds a mailbox mark."""
         return any(ban.known.mailbox for ban in self.bans)
 
     def asks(self, condition: str) -> bool:
-        """Whether a rule that is on has a condition which takes a read to answer."""
+        """Return whether any enabled rule has the given condition."""
         return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
 
 
@@ -118,7 +121,7 @@ COPIES = per_process.PerProcess(lambda: caches.Cache[str, Book](_MOST_COPIES, _T
 
 
 def get(site: str) -> Book:
-    """How a site is moderated, perhaps a minute ago. Ask for sites that exist only."""
+    """Return a site's rulebook from the cache, at most a minute old. The site must exist."""
     copies = COPIES.get()
     book = copies.get(site)
     if book is None:
@@ -129,7 +132,7 @@ def get(site: str) -> Book:
 
 
 def read(site: str) -> Book:
-    """How a site is moderated now."""
+    """Read a site's current rulebook from the store."""
     row = reads.get(moderation_rows.rulebook_key(site))
     return Book() if row is None else msgspec.json.decode(row.content, type=Book)
 
@@ -137,13 +140,12 @@ def read(site: str) -> Book:
 def changed(
     site: str, change: Callable[[Book], Book], *, now: datetime
 ) -> tuple[Book, Book, ownership.Writes]:
-    """Change how a site is moderated, in a transaction: before, after, and the row.
+    """Change a site's rulebook in a transaction; return the old book, the new one and the writes.
 
-    Bans that are over are left out, and marks of networks whose days are. Call `forget` after the
-    commit.
+    Drops expired bans and expired network marks. Call `forget` after the commit.
 
     Raises:
-        errors.BadInput: the site would have more, or larger, than is read well.
+        errors.BadInput: a value is out of range, or the rulebook would be too large.
     """
     before = read(site)
     book = change(before)
@@ -175,5 +177,5 @@ def _pruned(ban: Ban, now: datetime) -> Ban:
 
 
 def forget(site: str) -> None:
-    """Let this process read a site's rulebook anew."""
+    """Drop a site's rulebook from this process's cache."""
     COPIES.get().drop(site)

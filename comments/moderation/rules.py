@@ -1,16 +1,16 @@
-"""Rules over what people write: which rule speaks, what it does, and why (pure).
+"""Match texts against a site's rules: which rule matches, what it does, and why (pure).
 
-Owns the stored form of a rule and its meaning. A rule has conditions of several sorts; it speaks
-where one of each sort that it has holds. Of several rules that speak the strictest one counts, of
-equal ones the first.
+Owns the stored form of a rule and its meaning. A rule has conditions of several types; it matches
+when at least one condition of each type matches. If several rules match, the strictest one applies,
+and among equally strict ones the first.
 
-Words are whole words or phrases; a `*` at either end stands for the rest of a word. Each is one
-search for a fixed text, which takes time in proportion to the text whatever both hold. There are no
+Words are whole words or phrases; a `*` at either end matches the rest of a word. Each is one search
+for a fixed string, which takes time proportional to the text's length for any input. There are no
 regular expressions: Python's can be made to run for hours, and RE2, which cannot, is a compiled
-library that a cold start would load for the few who would use it.
+library that every cold start would have to load for a few users.
 
-Texts are compared without case, in one spelling of each letter (NFKC), without what is invisible,
-and with a space for whatever is no letter or digit.
+For comparison, texts are case-folded and normalized (NFKC), invisible characters are removed, and
+every run of characters other than letters and digits becomes one space.
 """
 
 import enum
@@ -26,19 +26,19 @@ import msgspec
 from comments import errors
 from comments.domain.records import Ruling, Status
 
-MOST_PATTERNS = 500  # of one sort in one rule
-LONGEST_PATTERN = 100
-_MOST = 1_000_000  # of whatever a rule counts
+MOST_PATTERNS = 500  # of one type in one rule
+LONGEST_PATTERN = 100  # characters
+_MOST = 1_000_000  # the largest number in a rule
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
-# A host's name, or an address of IPv6 without its brackets.
+# A host name, or an IPv6 address without brackets.
 _HOST = re.compile(r"[^\s/:@*?#\[\]]+|[0-9A-Fa-f:.]+")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_GROWTH = 10_000  # letters, of a text that is brought into one spelling
-_SHARE = 3  # a script is a text's where it has a third of its letters
+_GROWTH = 10_000  # characters that NFKC may add to a text
+_SHARE = 3  # a text is in a script if at least a third of its letters are
 _HREF = re.compile(r'\bhref="([^"]*)"')
 _BARE = re.compile(r"https?://|\bwww\.")
-# ... and two ligatures that NFKC would write in 18 letters and 8.
+# Invisible characters, and two ligatures that NFKC would expand to 18 and 8 letters.
 _INVISIBLE = re.compile(
     "[\ufdfa\ufdfb\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]+"
 )
@@ -53,7 +53,7 @@ _SCRIPTS = {
 
 
 class Action(enum.StrEnum):
-    """What a rule does. Stored as text. `reject` stores nothing: whoever writes is told so."""
+    """What a rule does. Stored as text. `reject` refuses the text with an error."""
 
     HOLD = "hold"
     SHADOW = "shadow"
@@ -74,13 +74,18 @@ _STRICTNESS = [
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A rule as stored. What is empty is no condition.
+    """A rule as stored. An empty field is no condition.
 
-    `words` are looked for in the text, `names` in the author's name, `websites` and `hosts` are
-    hosts (with all below them) of his website and of links. `links` is how many links are too many,
-    `approved_under` how many approved comments of the author are enough, `younger_than` how many
-    days here, `repeated` how often the same text may come in a day. `scripts` are of the text,
-    `networks` of whoever sends it.
+    - `words`: occur in the text.
+    - `names`: occur in the author's name.
+    - `websites`: hosts, including subdomains, of the author's website.
+    - `hosts`: hosts, including subdomains, of links in the text.
+    - `links`: the text has more links than this.
+    - `scripts`: the text is written in one of these scripts.
+    - `networks`: the sender is in one of these networks.
+    - `approved_under`: the author has fewer approved comments on the site than this.
+    - `repeated`: the text was posted more often than this within a day.
+    - `younger_than`: the author first came to the site fewer days ago than this.
     """
 
     id: str
@@ -99,12 +104,12 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What somebody wrote, as far as rules know it.
+    """A text and its author, as far as rules need them.
 
-    `approved` tells how many approved comments he has on the site; it is asked once at most, and
-    only where it decides, as it may take a read. `age` is for how many days he is here, None where
-    nobody knows; `network` is empty where it is not known, as it is of what is stored, and
-    `repeats` 0.
+    `approved` returns the author's number of approved comments on the site. It may cost a read, so
+    it is called at most once and only if the result depends on it. `age` is the author's age on the
+    site in days, None if unknown. For stored comments, `network` is empty and `repeats` is 0,
+    because they are not known.
     """
 
     body: str
@@ -118,10 +123,10 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def check(rule: Rule) -> None:
-    """Refuse a rule that could not mean what its author wants.
+    """Check a rule.
 
     Raises:
-        errors.BadInput: naming the condition.
+        errors.BadInput: a condition is not valid; the error names it.
     """
     if not _ID.fullmatch(rule.id):
         raise errors.BadInput("id", "1 to 40 of a-z, 0-9 and -")
@@ -140,10 +145,10 @@ def check(rule: Rule) -> None:
 
 
 def check_hosts(rule: Rule) -> None:
-    """Refuse hosts that no address has: those of a rule that is made now, not those that stand.
+    """Check the hosts of a new or changed rule. Stored rules are not checked for this.
 
     Raises:
-        errors.BadInput: naming the condition.
+        errors.BadInput: a condition has a host that no address can have; the error names it.
     """
     for field in ("websites", "hosts"):
         if not all(map(_HOST.fullmatch, getattr(rule, field))):
@@ -151,7 +156,7 @@ def check_hosts(rule: Rule) -> None:
 
 
 def patterns(rule: Rule) -> int:
-    """How many patterns a rule has."""
+    """Count a rule's patterns."""
     return sum(len(getattr(rule, name)) for name in _LISTS)
 
 
@@ -173,7 +178,7 @@ def _check_patterns(field: str, given: Sequence[str]) -> None:
 
 
 def judge(rules: Iterable[Rule], said: Said) -> Ruling:
-    """What the rules make of a text; approved where none speaks."""
+    """Apply the rules to a text. The ruling is "approved" if no rule matches."""
     found = Ruling(Status.APPROVED)
     facts = _Facts(said)
     for rule in rules:
@@ -185,27 +190,27 @@ def judge(rules: Iterable[Rule], said: Said) -> Ruling:
 
 
 def is_stricter(one: Status, other: Status) -> bool:
-    """Whether a status keeps more from readers than another one."""
+    """Return whether a status is stricter than another one."""
     return _STRICTNESS.index(one) > _STRICTNESS.index(other)
 
 
 def links(html: str) -> frozenset[str]:
-    """Where the links of a rendered text lead."""
+    """Return the targets of the links in a rendered text."""
     return frozenset(_HREF.findall(html))
 
 
 def count_links(said: Said) -> int:
-    """How many links a text has, those included that it only spells out."""
+    """Count a text's links, including addresses that are written as plain text."""
     return max(len(_HREF.findall(said.html)), len(_BARE.findall(said.body.lower())))
 
 
 def likeness(body: str) -> str:
-    """What two texts share that differ in case, spaces and punctuation only."""
+    """Return a form of a text that ignores case, spaces and punctuation."""
     return _folded(body).replace(" ", "")
 
 
 class _Facts:
-    """One text as the conditions of many rules ask for it; each fact is found once."""
+    """The facts about one text that conditions need, each computed once for all rules."""
 
     def __init__(self, said: Said) -> None:
         self._said = said
@@ -213,7 +218,7 @@ class _Facts:
         self._hosts: frozenset[str] | None = None
 
     def why(self, rule: Rule) -> str:
-        """Why a rule speaks, a clause for each sort of condition; empty where it does not."""
+        """Explain why a rule matches, one clause for each type of condition; "" if it does not."""
         said = self._said
         found = [
             (rule.words, self._word("text", said.body, rule.words)),
@@ -263,17 +268,17 @@ class _Facts:
 
 
 def _folded(text: str) -> str:
-    """A text as it is compared: its words in one spelling, with one space between them."""
+    """Normalize a text for comparison: folded words with one space between them."""
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
     if len(plain) > len(shown) + _GROWTH:
-        plain = shown.lower()  # signs that are words, by the thousand: not worth their time
+        plain = shown.lower()  # thousands of characters that expand to words would take too long
     return _BETWEEN.sub(" ", plain).strip()
 
 
 @functools.lru_cache(maxsize=4096)
 def _needle(pattern: str) -> str:
-    """What a text between spaces holds, if it holds what a pattern says."""
+    """Return the string to search for in a normalized text that has a space at both ends."""
     start = "" if pattern.startswith("*") else " "
     return f"{start}{_folded(pattern)}{'' if pattern.endswith('*') else ' '}"
 

@@ -1,12 +1,15 @@
-"""What becomes of a text: by the ban of its author, the site's rules, the policy, and its advisers.
+"""Screen a new or edited text: decide its status by bans, rules, policy and classifiers.
 
-Owns what is asked of the store for it: how many approved comments the author has, where a policy or
-a rule asks for that, nothing else decides, and he is known. That is one read at most, in the
-transaction of the post; the rulebook is a copy of this process. How often the text came today is
-counted at the door (`admission`), where a rule asks.
+Screening costs at most one read, in the post's transaction: the number of the author's approved
+comments. It is read only if the author is known, a policy or rule depends on it, and nothing else
+has decided. The rulebook comes from the process's cache. `admission` counts how often the text was
+posted today, if a rule needs that.
 
-Trust belongs to the author's id, which is a token's or an account's: never to a name or a mail
-address, which anybody can type.
+Invariants:
+
+1. Trust belongs to the author id of a token or account, never to a name or mail address, which
+   anybody can type.
+2. To their author, shadowed comments look as they would without the shadow.
 """
 
 import dataclasses
@@ -32,9 +35,10 @@ _POLICY = "policy:{}"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """A text on its way in. `author.id` is empty for somebody who was never here.
+    """A text to be screened. `author.id` is empty for a newcomer.
 
-    `since` is when the author's account was made, if there is one. `marks` are what bans match.
+    `since` is the creation time of the author's account, if there is one. `marks` are the caller
+    marks that bans match.
     """
 
     site: str
@@ -46,7 +50,7 @@ class Text:
     marks: caller_marks.Marks = caller_marks.Marks()  # noqa: RUF009 - a plain value
 
 
-def of_post(  # noqa: PLR0913 - all that a ruling may depend on
+def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
     text: Text,
     book: rulebook.Book,
     thread: records.Thread,
@@ -56,13 +60,14 @@ def of_post(  # noqa: PLR0913 - all that a ruling may depend on
     now: datetime,
     doubt: str = "",
 ) -> Ruling:
-    """What becomes of a new comment in a thread, where its author may be known already.
+    """Screen a new comment.
 
-    `repeats` is how often the text came to the site within a day, this time included; 0 where no
-    rule asks. With a `doubt` of the door what nothing else holds is held, and this is why.
+    `is_known`: the author has an approved comment in this thread. `repeats` is how often the text
+    was posted on the site within a day, this time included; 0 if no rule needs it. A non-empty
+    `doubt` from admission is a reason to hold a comment that is not held otherwise.
 
     Raises:
-        errors.Conflict: the thread takes no comments.
+        errors.Conflict: comments are closed in the thread.
         errors.Forbidden: the author is banned, or a rule refuses the text.
     """
     _check_open(thread, book, now)
@@ -89,10 +94,10 @@ def of_edit(
     *,
     now: datetime,
 ) -> Ruling | None:
-    """What becomes of a comment with another text; None where it stays what it is.
+    """Screen an edited text. Return None if the comment keeps its status.
 
     Raises:
-        errors.Conflict: the thread takes no edits.
+        errors.Conflict: the thread is read-only.
         errors.Forbidden: the author is banned, or a rule refuses the text.
     """
     policy = (thread and thread.policy) or book.policy
@@ -106,7 +111,8 @@ def of_edit(
 
     found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
     ruling = _ruled(found, otherwise)
-    # Held before and held now: for another reason, maybe (`changes.edit`).
+    # A comment that is held before and after the edit may be held for another reason now
+    # (`changes.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
     is_stricter = rules.is_stricter(ruling.status, before.status)
     return ruling if is_stricter or is_held_anew else None
@@ -120,9 +126,10 @@ def questions(
     *,
     now: datetime,
 ) -> str:
-    """What the event of a text says of who is to be asked about it; "" for nobody.
+    """Encode for a text's event which classifiers to ask about it; "" for none.
 
-    Without an id the `author` is somebody new. `sender` is sealed, for those who need it.
+    An empty `author` is a newcomer. `sender` is included, encrypted, only for classifiers that
+    need it.
     """
     names = tuple(each.name for each in _advisers(book, author))
     if not names:
@@ -135,14 +142,14 @@ def questions(
 
 
 def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Classifier, ...]:
-    """Whom a site asks about a text of an author."""
+    """Return the classifiers that a site asks about an author's texts."""
     if not book.advisers:
         return ()
     return classifier_verdicts.asked(book.advisers, is_guest=not author.startswith(accounts.AUTHOR))
 
 
 def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
-    """What becomes of what nothing else holds: it waits for those who are asked first."""
+    """Hold a text that is approved otherwise, if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
@@ -156,13 +163,11 @@ def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
 
 
 def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
-    """Return the ruling on what rules and bans `found`, and what is decided `otherwise`.
-
-    What is in the shadow must look to its author as it would without the shadow. So a text that
-    would wait is stored as spam, which seems to wait too (`presentation.seeming`).
-    """
+    """Return what rules and bans `found` or, if they approve the text, what `otherwise` decides."""
     if found.status is Status.APPROVED:
         return otherwise()
+    # A shadowed text must look to its author as it would without the shadow. If it would be
+    # pending, it is stored as spam, which looks pending to its author (`presentation.seeming`).
     if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
         return Ruling(Status.SPAM, found.rule, found.why)
     return found
@@ -180,7 +185,7 @@ def _by_rules(
     if found.status is Status.REJECTED:
         raise errors.Forbidden("this site does not take such comments", code="comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
-        # What a rule would hold seems to wait: see `_ruled`.
+        # A text that a rule holds must look pending to its author: see `_ruled`.
         is_held = found.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return found
@@ -193,7 +198,7 @@ def _ban(book: rulebook.Book, text: Text, now: datetime) -> rulebook.Ban | None:
 def _by_policy(
     policy: Policy, has_links: Callable[[], bool], is_trusted: Callable[[], bool]
 ) -> Ruling:
-    """What a policy makes of what no rule speaks of; it asks only what it has to know."""
+    """Apply a policy to a text that no rule matches. Calls only the function that it needs."""
     why = ""
     if policy is Policy.ALL:
         why = "everything is looked at first"
@@ -235,14 +240,14 @@ def _said(
 
 
 class _Standing:
-    """An author on a website: read when it is asked for, and once."""
+    """An author's numbers on a site, read once and only if needed."""
 
     def __init__(self, text: Text) -> None:
         self._text = text
 
     @functools.cached_property
     def approved(self) -> int:
-        """How many approved comments he has, as far as that is counted yet."""
+        """The number of the author's approved comments that are counted so far."""
         if not self._text.author.id:
             return 0
         row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))

@@ -1,7 +1,11 @@
-"""Services outside that say whether a comment is spam.
+"""Ask external services whether a comment is spam, and apply their verdicts.
 
-Doors: `registration` (whom a site asks), `classifier_requests` (asks, and does what they say),
-`classifier_answers` (what was said). `akismet` and `site_service` speak to one service each.
+Entry points: `registration` (which services a site uses), `classifier_requests` (asks them and
+applies their verdicts), `classifier_answers` (stores their answers). `akismet` and `site_service`
+implement the protocols of one service each.
 
-Invariant: an answer comes from a stranger. What is not exactly one of our verdicts counts as none.
+Invariants:
+
+1. Answers are untrusted input. An answer that is not exactly one of the defined verdicts is
+   discarded.
 """

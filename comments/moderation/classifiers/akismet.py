@@ -1,15 +1,16 @@
-"""Akismet: asked whether a comment is spam, and told where a moderator sees it otherwise.
+"""Ask Akismet whether a comment is spam, and report a moderator's different decision to it.
 
-Owns its protocol, version 1.1 (akismet.com/developers): forms that are posted to `comment-check`,
-`submit-ham` and `submit-spam`, and answers of one word.
+Implements version 1.1 of its protocol (akismet.com/developers): forms posted to `comment-check`,
+`submit-ham` and `submit-spam`, and responses of one word.
 
-What must stay true:
+Invariants:
 
-- Of the sender it is told what it judges by and no more: the address (of IPv6 the first of the
-  network, which is all that is known here), the browser, and what he gave of himself: name, mail
-  address, website. Where the address is not known any more, as in corrections, `NOBODY` stands.
-- The key stands in the body of requests and nowhere else.
-- It only has an opinion: a comment that it would have thrown away is made spam like any other.
+1. Akismet gets only the sender's data that it needs for a verdict: the IP address (for IPv6 the
+   first address of the network, because only the network is known), the browser, and the name, mail
+   address and website that the author entered. If the IP address is no longer known, as in
+   corrections, it gets `NOBODY`.
+2. The API key appears only in the body of requests.
+3. Akismet never discards a comment. One that it advises to discard is marked as spam like others.
 """
 
 from datetime import UTC
@@ -32,7 +33,7 @@ _HEADERS = {
 
 
 class Account(NamedTuple):
-    """Where Akismet is asked, and by whom: the key, and the address of the website's front page."""
+    """Akismet's address, the API key, and the address of the website's front page."""
 
     url: str
     key: str
@@ -40,7 +41,7 @@ class Account(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A comment, the address of its page, and where it came from as far as that is known."""
+    """A comment, the address of its page, and its sender as far as known."""
 
     comment: records.Comment
     page: str
@@ -48,13 +49,13 @@ class Text(NamedTuple):
 
 
 def check(client: safe_http.Client, account: Account, text: Text) -> classifier_verdicts.Heard:
-    """Ask once whether a comment is spam."""
+    """Ask whether a comment is spam, with one request."""
     outcome, answer = _send(client, account, text, "comment-check")
     if answer is None or outcome.end is not outcomes.End.DELIVERED:
         return classifier_verdicts.Heard(outcome)
     verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
     if verdict is None:
-        # A key that is not good is answered so too, and may be mended.
+        # Akismet also answers like this if the key is not valid. Retry, as the owner may fix it.
         reason = "answered neither true nor false: is the key right?"
         return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
     is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"
@@ -67,7 +68,7 @@ def check(client: safe_http.Client, account: Account, text: Text) -> classifier_
 def correct(
     client: safe_http.Client, account: Account, text: Text, correction: str
 ) -> outcomes.Outcome:
-    """Tell once that a comment is "ham", or "spam", in a moderator's eyes."""
+    """Report that a moderator considers a comment "ham" or "spam", with one request."""
     return _send(client, account, text, f"submit-{correction}")[0]
 
 
@@ -100,6 +101,6 @@ def _fields(account: Account, text: Text) -> dict[str, str]:
 
 
 def _address(network: str) -> str:
-    """The address of a network, as far as one is known."""
+    """Return the first address of a network, or `NOBODY` if it is not known."""
     address = network.partition("/")[0]
     return address if "." in address or ":" in address else NOBODY

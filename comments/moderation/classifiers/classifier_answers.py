@@ -1,19 +1,21 @@
-"""What advisers said of a comment, and what follows from it for them.
+"""Store what classifiers answered about a comment, and queue questions and corrections for them.
 
-Owns the kind Advice, one row for each comment that an adviser said something of:
+Owns the kind Advice, one row for each comment that a classifier has answered about:
 
-    Advice    key: comment id; `said` is JSON: {asked, stands, of: {adviser's name: Entry}}
+    Advice    key: comment id; `said` is JSON: {asked, stands, of: {classifier's name: Entry}}
 
-Entries are about the text that came with revision `admin_queries`. `stands` is the revision that
-the comment had when an opinion changed it last: what is there by then was decided by opinions
-alone. Whatever else changed since, an edit or a moderator, has the last word (`applies`).
+Entries are about the text of revision `asked`. `stands` is the comment's revision after the last
+change made by a classifier. If the comment has a later change, by an edit or a moderator, answers
+no longer apply (`applies`).
 
-Questions are messages (`messages`), made from the events of new texts by the commit that notes
-these as done, and told by `classifier_requests`. A moderator's decision that contradicts Akismet is
-told to it by a message too, made by the commit of the decision.
+Questions are messages (`message_queue`). They are made from the events of new texts, in the commit
+that completes these events, and sent by `classifier_requests`. If a moderator's decision
+contradicts Akismet, the commit of the decision makes a message that corrects Akismet.
 
-What must stay true: a row holds verdicts and reasons, nothing of the sender, and goes with the
-text: it is deleted when the comment is erased.
+Invariants:
+
+1. A row holds verdicts and reasons, and no data about the sender.
+2. The row is deleted when the comment is erased.
 """
 
 import enum
@@ -32,23 +34,23 @@ _OWNER = "classifier_answers"
 CHANNEL = "opinion"
 ASKED_OF = frozenset({outbox.Kind.POSTED, outbox.Kind.EDITED})
 ASKED_ABOUT = frozenset({Status.APPROVED, Status.PENDING})
-# What a status is in Akismet's words.
+# Akismet's names for a moderator's decisions, and below for its own verdicts.
 _CORRECTIONS = {Status.APPROVED: "ham", Status.SPAM: "spam"}
 _KNOWN = {classifier_verdicts.Verdict.APPROVE: "ham", classifier_verdicts.Verdict.SPAM: "spam"}
 
 
 class State(enum.StrEnum):
-    """How far an adviser is with a text. Stored as text."""
+    """The state of a classifier's answer about a text. Stored as text."""
 
     SAID = "said"
-    LATER = "later"  # he was asked, and has still to say
-    FAILED = "failed"  # nobody could ask him
+    LATER = "later"  # the classifier was asked and will answer later
+    FAILED = "failed"  # the classifier could not be asked
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an adviser said of a text, when, and why; or why he could not be asked.
+    """A classifier's verdict about a text with time and reason, or why it could not be asked.
 
-    `told` is what he believes of it since a moderator corrected him.
+    `told` is the last correction that was sent to it.
     """
 
     state: State
@@ -59,7 +61,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What was said of a comment's text, by adviser."""
+    """The answers about a comment's text, by classifier."""
 
     asked: int = 0
     stands: int = 0
@@ -67,12 +69,12 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def queue(site: str, name: str) -> str:
-    """The queue of questions to an adviser of a site."""
+    """Return the name of the queue of questions to a site's classifier."""
     return message_queue.queue(CHANNEL, f"{site}/{name}")
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """The questions about new texts, in the transaction that notes their events as done."""
+    """Make the questions about new texts, in the transaction that completes their events."""
     rows: list[event_rows.Message] = []
     for event in events:
         new = event.changes[0].new if event.changes else None
@@ -89,45 +91,48 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Delete what was said of comments that were erased, in the transaction of their events."""
+    """Delete the answers about erased comments, in the transaction that completes their events."""
     keys = [moderation_rows.advice_key(event.comment) for event in events]
     found = [row.key for row in reads.get_multi(keys) if row is not None]
     return ownership.Writes(_OWNER, delete=tuple(found))
 
 
 def read(row: moderation_rows.Advice | None) -> Said:
-    """What a row says; nothing without one."""
+    """Decode a row; without a row, return no answers."""
     return Said() if row is None else msgspec.json.decode(row.said, type=Said)
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, Said]:
-    """What was said of those comments of which something was."""
+    """Return the answers about comments by id. Comments without a row are left out."""
     rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
     return {row.key.id(): read(row) for row in rows if row is not None}
 
 
 def waits(comment_id: str) -> bool:
-    """Whether a comment is held for opinions, and for nothing else."""
+    """Return whether a comment is held only until classifiers answer."""
     row = reads.get(comment_rows.comment_key(comment_id))
     return bool(row and classifier_verdicts.awaited(row.rule or ""))
 
 
 def applies(said: Said, comment: records.Comment, revision: int) -> bool:
-    """Whether an opinion about the text of a revision still has a say: nobody else changed it."""
+    """Return whether answers about a revision's text still apply.
+
+    They do if nobody but classifiers has changed the comment since.
+    """
     return comment.has_text_of(revision) or (
         said.asked == revision and comment.has_text_of(said.stands)
     )
 
 
 def with_entry(said: Said, name: str, entry: Entry, revision: int) -> Said:
-    """What was said of the text of a revision, with one more entry; others of it stay."""
+    """Add an answer about a revision's text, dropping answers about other revisions."""
     if said.asked != revision:
         return Said(revision, revision, {name: entry})
     return Said(revision, said.stands, {**said.of, name: entry})
 
 
 def written(comment_id: str, said: Said) -> ownership.Writes:
-    """Store what was said of a comment."""
+    """Return the writes that store the answers about a comment."""
     text = msgspec.json.encode(said).decode()
     row = moderation_rows.Advice(key=moderation_rows.advice_key(comment_id), said=text)
     return ownership.Writes(_OWNER, put=(row,))
@@ -136,9 +141,10 @@ def written(comment_id: str, said: Said) -> ownership.Writes:
 def corrections(
     comment: records.Comment, event: str, *, now: datetime
 ) -> tuple[ownership.Writes, ...]:
-    """Tell Akismet where a moderator sees a text otherwise, in the transaction of his decision.
+    """Queue a correction if a moderator's decision contradicts Akismet's verdict.
 
-    Only of a text that it was asked about, and each change of mind once.
+    Call this in the transaction of the decision. A correction is queued only for a text that
+    Akismet has judged, and not if Akismet has already been told the same.
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None

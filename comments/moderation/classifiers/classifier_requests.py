@@ -1,19 +1,18 @@
-"""Consulting: advisers outside are asked about texts, and what they say becomes of the comment.
+"""Ask classifiers about texts, and apply their verdicts to the comments.
 
-Owns the way from a question that waits (`advice`) to one transaction of the tree, whoever is asked
-and whenever he answers. There is one such way: by the verbs of moderators, with the adviser as the
-actor, an entry of the audit log, and his reason.
+Verdicts of all classifiers are applied in one way: as a moderator's decision with the classifier as
+the actor, an entry in the audit log, and the classifier's reason.
 
-What must stay true:
+Invariants:
 
-- A person has the last word: an opinion about what somebody else changed since, by an edit or by a
-  decision, changes nothing. So does one that comes twice, too late, or of whom nobody asked.
-- What is held for another reason than to wait for opinions is not released by any.
-- Nobody is asked within a transaction, and nobody waits for the answer: questions go out like
-  messages, each with attempts of its own (`message_sender`). When the last one failed, the comment
-  stays as it is, or is shown where the site says so; moderators read why.
-- What is known of the sender is in a question only, sealed, and gone when that is answered or given
-  up.
+1. People have the last word: a verdict about a comment that was edited or decided about since is
+   ignored. Duplicate, late and unsolicited verdicts are ignored too.
+2. A verdict never releases a comment that is held for another reason than to wait for classifiers.
+3. No classifier is asked inside a transaction, and no request waits for the answer. Questions are
+   sent like messages, each with its own attempts (`message_sender`). If the last attempt fails, the
+   comment keeps its status, or is shown if the site's settings say so; moderators see the reason.
+4. Data about the sender is stored only in the question, encrypted, and deleted when the question is
+   answered or given up.
 """
 
 import enum
@@ -51,7 +50,7 @@ from comments.tree.threads import naming
 
 LIMITS = safe_http.Limits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.Client(LIMITS))
-TERM = timedelta(days=7)  # after a text was written; what is said of it later is too late
+TERM = timedelta(days=7)  # after a text was written; later answers are ignored
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
     Status.PENDING: Verb.HOLD,
@@ -63,16 +62,16 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 
 
 class Taken(enum.Enum):
-    """What came of an opinion."""
+    """The result of taking a classifier's answer."""
 
-    DONE = enum.auto()  # it is noted, and the comment is what follows from it
-    KNOWN = enum.auto()  # it came before
-    OTHER = enum.auto()  # another one came before
-    OVERTAKEN = enum.auto()  # somebody edited or decided since, or it is too late
+    DONE = enum.auto()  # the answer was stored and applied
+    KNOWN = enum.auto()  # the same verdict came before
+    OTHER = enum.auto()  # a different verdict came before
+    OVERTAKEN = enum.auto()  # the comment was edited or decided about since, or it is too late
 
 
 class About(NamedTuple):
-    """What a question is about: the text that came with a revision of a comment of a site."""
+    """The subject of a question: the text of a revision of a comment on a site."""
 
     site: str
     comment: str
@@ -82,7 +81,7 @@ class About(NamedTuple):
 def channel(
     settings: config.Settings, client: safe_http.Client, recipient: str, now: datetime
 ) -> message_sender.Recipient:
-    """The adviser of a queue, and how he is asked."""
+    """Return the recipient for a queue: the classifier and the function that asks it."""
     site, _, name = recipient.rpartition("/")
     adviser = rulebook.get(site).adviser(name) if site else None
     if adviser is None:
@@ -92,7 +91,7 @@ def channel(
 
 
 class _Consultant:
-    """Puts questions to one adviser of a site."""
+    """Sends questions to one classifier of a site."""
 
     def __init__(
         self,
@@ -109,7 +108,7 @@ class _Consultant:
         self._now = now
 
     def tell(self, message: message_queue.Message) -> outcomes.Outcome:
-        """Put a question once, and take the answer; how that ended."""
+        """Send a question once and take the answer. Return how the attempt ended."""
         question = classifier_verdicts.decode_question(message.content)
         comment_id = message.event.partition(".")[0]
         about = About(self._site, comment_id, question.revision)
@@ -172,7 +171,7 @@ class _Consultant:
         return akismet.check(self._client, account, text)
 
     def _ended(self, message: message_queue.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
-        """How an attempt ended: the last one that fails is the end of the question."""
+        """Return an attempt's outcome, turning a retry after the last attempt into giving up."""
         is_last = message.attempts >= outbox.MOST_ATTEMPTS
         if outcome.end is outcomes.End.RETRY and is_last:
             return outcomes.Outcome(outcomes.End.GIVE_UP, outcome.reason)
@@ -181,7 +180,7 @@ class _Consultant:
     def _entry(
         self, opinion: classifier_verdicts.ClassifierAnswer | None, outcome: outcomes.Outcome
     ) -> Entry | None:
-        """What is to be noted of an attempt; None where another one follows."""
+        """Make the entry to store after an attempt; None if another attempt follows."""
         if opinion is not None:
             return Entry(State.SAID, self._now, opinion.verdict, opinion.reason)
         if outcome.end is outcomes.End.DELIVERED:
@@ -196,7 +195,7 @@ class _Consultant:
 def is_from_site(
     site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
 ) -> bool:
-    """Whether a message that came in is signed by the service that a site asks."""
+    """Return whether an incoming message is signed by the site's own service."""
     adviser = rulebook.get(site).adviser(classifier_verdicts.WEBHOOK)
     if adviser is None:
         return False
@@ -215,10 +214,10 @@ def hear(
     settings: config.Settings,
     now: datetime,
 ) -> Taken:
-    """Take an opinion that a site's service gives later, of its own accord.
+    """Take an answer that a site's service sends later, in a request of its own.
 
     Raises:
-        errors.NotFound: the question is none that was put to it.
+        errors.NotFound: this question was never sent to it.
     """
     about = About(site, *site_service.named(question, site, settings.secret))
     entry = Entry(State.SAID, now, opinion.verdict, opinion.reason)
@@ -228,9 +227,9 @@ def hear(
 def take(
     about: About, name: str, entry: Entry, *, settings: config.Settings, now: datetime
 ) -> Taken:
-    """Note what an adviser said, or that he could not be asked, and do what follows from it.
+    """Store a classifier's answer, or that it could not be asked, and apply it to the comment.
 
-    One transaction, and safe to repeat: what was said before is recognised.
+    This is one transaction and safe to repeat: an earlier answer is recognized.
     """
     book = rulebook.get(about.site)
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
@@ -268,7 +267,7 @@ def take(
 
 
 class _Applied(NamedTuple):
-    """What a transaction did: the change of the comment, and the event of mail, if any."""
+    """The result of a transaction: the comment's change and the id of the mail event, if any."""
 
     taken: Taken
     change: values.Change | None = None
@@ -287,11 +286,11 @@ def _announce(applied: _Applied) -> None:
 
 
 def _unchecked(_case: records.Case) -> None:
-    """Everything was looked at before."""
+    """Check nothing: the transaction has checked everything already."""
 
 
 def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
-    """The comment of a question that is still to be asked; None where there is nothing to ask."""
+    """Return the comment that a question is about; None if it need not be asked any more."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -306,7 +305,7 @@ def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
 
 
 def _corrected(about: About, name: str) -> records.Comment | None:
-    """The comment that an adviser is to be corrected about; None if its text is another or gone."""
+    """Return the comment that a correction is about; None if its text was edited or erased."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -321,7 +320,7 @@ def _corrected(about: About, name: str) -> records.Comment | None:
 def _is_open(
     comment: records.Comment, said: classifier_answers.Said, about: About, now: datetime
 ) -> bool:
-    """Whether opinions still have a say about a comment."""
+    """Return whether answers about a comment still apply and are not too late."""
     is_old = now - (comment.edited or comment.created) > TERM
     is_here = comment.site == about.site
     return is_here and not is_old and classifier_answers.applies(said, comment, about.revision)
@@ -330,7 +329,7 @@ def _is_open(
 def _ruling(
     case: records.Case, after: classifier_answers.Said, name: str, book: rulebook.Book
 ) -> Ruling | None:
-    """What follows for a comment from what was said of it; None where it stays what it is."""
+    """Decide about a comment by the answers about it; None if it keeps its status."""
     status, entry = case.comment.status, after.of[name]
     if status not in classifier_answers.ASKED_ABOUT:
         return None
@@ -345,7 +344,7 @@ def _ruling(
 
 
 def _lets(name: str, after: classifier_answers.Said, book: rulebook.Book) -> bool:
-    """Whether an adviser has said that a comment may be shown, or need not be heard."""
+    """Return whether a classifier approved a comment, or failed and is not required to answer."""
     entry, adviser = after.of.get(name), book.adviser(name)
     if entry is None:
         return False
@@ -355,7 +354,7 @@ def _lets(name: str, after: classifier_answers.Said, book: rulebook.Book) -> boo
 
 
 def _is_left_to_moderators(case: records.Case, after: classifier_answers.Said) -> bool:
-    """Whether a comment that waited for opinions waits for a person from now on."""
+    """Return whether a comment that waited for classifiers now waits for a moderator."""
     names = classifier_verdicts.awaited(case.rule)
     entries = [after.of.get(each) for each in names]
     all_spoke = all(each is not None and each.state is not State.LATER for each in entries)
@@ -364,7 +363,7 @@ def _is_left_to_moderators(case: records.Case, after: classifier_answers.Said) -
 
 
 def _mail(about: About, now: datetime) -> event_rows.Event:
-    """The event that tells moderators of it: one for a text, however many opinions there are."""
+    """Make the event that notifies moderators. All answers about a text share one event."""
     event = outbox.event_id(about.comment, about.revision)
     detail = mail_jobs.encode(mail_jobs.HeldCommentMail(event))
     return outbox.follow(outbox.Kind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
@@ -375,10 +374,10 @@ def _actor(name: str) -> records.Actor:
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:
-    """The thread of a comment that somebody is asked about.
+    """Return the thread of a comment for a question.
 
-    Where no comment that readers see has named it, the question tells what this one says of it:
-    who judges a comment has to know all of it, as a moderator does.
+    If no published comment has given the thread its title and address, take them from this comment:
+    a classifier needs all of the comment's data, as a moderator does.
     """
     row = reads.get(comment_rows.thread_key(records.ThreadName(comment.site, comment.thread)))
     if row is None:

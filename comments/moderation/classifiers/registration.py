@@ -1,8 +1,13 @@
-"""Registration of classifiers: whom a site asks outside about its comments, as its owner says.
+"""Register the classifiers that a site uses.
 
-Owns their registration: addresses are checked, secrets are sealed before they are stored. A secret
-that is made here is given back once; one that was given never is. Each change is noted in the audit
-log (`policy_changes`), and holds everywhere within a minute.
+Each change is written to the audit log (`policy_changes`) and takes effect everywhere within a
+minute.
+
+Invariants:
+
+1. An address is checked before it is stored.
+2. Secrets are encrypted before they are stored. A secret generated here is returned once; a secret
+   entered by the owner is never returned.
 """
 
 import secrets
@@ -25,7 +30,7 @@ _LONGEST_KEY = 100
 
 
 class Terms(NamedTuple):
-    """How an adviser is asked, see `classifier_verdicts.Classifier`."""
+    """The terms on which a classifier is asked, see `classifier_verdicts.Classifier`."""
 
     holds: bool = True
     shows: bool = False
@@ -33,7 +38,7 @@ class Terms(NamedTuple):
 
 
 class By(NamedTuple):
-    """Who changes it, and when; with the settings that seal what he gives."""
+    """The actor and time of a change, and the settings with the secret for encryption."""
 
     actor: records.Actor
     now: datetime
@@ -42,7 +47,7 @@ class By(NamedTuple):
 
 
 def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
-    """Whom a site asks now.
+    """Return the classifiers that a site uses now.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -55,10 +60,10 @@ def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
 def secrets_of(
     adviser: classifier_verdicts.Classifier, secret: str, *, now: datetime
 ) -> tuple[str, ...]:
-    """The secrets of an adviser.
+    """Decrypt the secrets of a classifier.
 
     Raises:
-        errors.BadLink: they were stored under another `SECRET`.
+        errors.BadLink: they were encrypted under another `SECRET`.
     """
     return tuple(
         encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)
@@ -67,11 +72,14 @@ def secrets_of(
 
 
 def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Client) -> str:
-    """Have a site's own service asked; the secret that signs, where it is new, else "".
+    """Register a site's own service, or change its address and terms.
+
+    Returns:
+        The signing secret of a new registration; "" if the service was registered already.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: the address is no https one, or leads nowhere, or inside.
+        errors.BadInput: the address is not https, cannot be resolved, or is not a public address.
     """
     every(site)
     _vet(client, url)
@@ -90,11 +98,13 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Cli
 def set_akismet(
     site: str, key: str, terms: Terms, by: By, client: safe_http.Client, *, url: str = ""
 ) -> None:
-    """Have Akismet asked. Without a key the one there is stays; `url` is for what speaks like it.
+    """Register Akismet, or change its key and terms. An empty key keeps the stored one.
+
+    `url` is the address of another service with the same protocol.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: the key is missing or malformed, or the address is not good.
+        errors.BadInput: the key is missing or malformed, or the address cannot be used.
     """
     every(site)
     if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
@@ -114,10 +124,12 @@ def set_akismet(
 
 
 def rotate(site: str, by: By, *, keeps_old: bool) -> str:
-    """A new secret for a site's own service; the old one is good beside it, unless it leaked.
+    """Give a site's own service a new signing secret, and return it.
+
+    `keeps_old`: the old secret stays valid too. Do not set it if the old secret has leaked.
 
     Raises:
-        errors.NotFound: there is no such site, or it asks none.
+        errors.NotFound: there is no such site, or it has not registered a service.
     """
     every(site)
     made = _new_secret()
@@ -134,7 +146,10 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
 
 
 def renew(site: str, by: By) -> int:
-    """Seal the secrets of a site's advisers under the current `SECRET`; how many advisers changed.
+    """Encrypt the secrets of a site's classifiers under the current `SECRET`.
+
+    Returns:
+        The number of classifiers that were changed.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -160,10 +175,10 @@ def renew(site: str, by: By) -> int:
 
 
 def remove(site: str, name: str, by: By) -> None:
-    """Ask an adviser no more. What waits for him is left to moderators.
+    """Remove a classifier. Comments that wait for its answer are left to moderators.
 
     Raises:
-        errors.NotFound: there is no such site, or it asks none of this name.
+        errors.NotFound: there is no such site, or it has no classifier with this name.
     """
     every(site)
 

@@ -1,14 +1,14 @@
-"""Reviews: a site's own service is asked what should become of a comment, and says so.
+"""Ask a site's own service for a verdict about a comment.
 
-Owns the question and the ways to answer it. The question is a message as webhooks are (`webhooks`),
-with an id and signatures of the same form. It is answered at once, in the body of the answer, or
-later by a request of the service's own, signed in the same way by the same secret.
+Owns the form of the question and of its answers. The question is sent like a webhook (`webhooks`),
+with an id and signatures of the same form. The service answers at once, in the body of its
+response, or later, by a request that it signs in the same way with the same secret.
 
-What must stay true:
+Invariants:
 
-- A question holds what a moderator sees of a comment: no mail address, no network, no author's id.
-- The name of a question (`name`) is made with a key of ours: an answer that names it is about this
-  text of this comment, and whoever was not asked cannot name one.
+1. A question contains no mail address, network or author id.
+2. The name of a question (`name`) is made with a secret key. An answer with that name is therefore
+   about this text of this comment, and only a service that was asked can know the name.
 """
 
 import hmac
@@ -59,16 +59,16 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 def name(site: str, comment_id: str, revision: int, secret: str) -> str:
-    """What a question about the text of a revision is called."""
+    """Make the name of a question about the text of a revision."""
     digest = keyed_hashes.keyed(secret, _PURPOSE, site, comment_id, f"{revision}")
     return f"{comment_id}.{revision}.{keyed_hashes.text(digest)}"
 
 
 def named(text: str, site: str, secret: str) -> tuple[str, int]:
-    """The comment and the revision that a question is about.
+    """Return the comment id and revision in the name of a question.
 
     Raises:
-        errors.NotFound: it is none that was put to this site.
+        errors.NotFound: no such question was sent to this site's service.
     """
     comment_id, _, rest = text.partition(".")
     number = rest.partition(".")[0]
@@ -88,7 +88,7 @@ def body(
     is_guest: bool,
     at: datetime,
 ) -> bytes:
-    """The JSON of a question."""
+    """Encode a question as JSON."""
     title, url = (thread.title, thread.url) if thread else ("", "")
     shown = _Comment(
         id=comment.id,
@@ -108,9 +108,9 @@ def body(
 def ask(
     client: safe_http.Client, hook: webhooks.Hook, event: str, payload: bytes, *, now: datetime
 ) -> classifier_verdicts.Heard:
-    """Put a question once.
+    """Send a question once.
 
-    An answer of 202 says that the opinion comes later; any other of 2xx holds it.
+    The response status 202 means that the answer comes later; any other 2xx response contains it.
     """
     outcome, answer = webhooks.ask(client, hook, f"{event}.review", payload, now=now)
     if outcome.end is not outcomes.End.DELIVERED or answer is None or answer.status == _LATER:
