@@ -1,7 +1,9 @@
-"""Values and rules without a store, a clock or a request behind them.
+"""Values and rules that need no store, clock or request.
 
-Owns the sort hash, the records that travel between rooms, ids, roles, and what may be said of a
-comment in public. `text` cleans what people write; `crypto` signs, seals and hashes.
+Owns the sort hash, the records that packages exchange, ids, roles, and what the public sees of a
+comment. `text` cleans what people write; `crypto` signs, encrypts and hashes.
 
-Invariant: nothing here does I/O or reads the clock; the import contracts hold it to that.
+Invariants:
+
+1. Nothing here does I/O or reads the clock; the import contracts enforce it.
 """

@@ -1,12 +1,12 @@
-"""Ids of authors: what each kind begins with, and since when somebody is here (pure).
+"""Author ids: the prefix of each kind, and how old an author is (pure).
 
-    a:{account}             somebody who signs in
-    g:{26 letters}.{days}   a guest, and on which day since 1970 (UTC) he got the id
-    g:{26 letters}          a guest who voted first, or came before ids told that
-    i:{26 letters}          whoever wrote an imported comment
+    a:{account}             an author who signs in
+    g:{26 letters}.{days}   a guest, and the day since 1970 (UTC) on which they got the id
+    g:{26 letters}          a guest who voted first, or whose id is older than dated ids
+    i:{26 letters}          the author of an imported comment
 
-Ids are stored with comments and stand in tokens, so these forms are for ever. Nobody makes one up:
-a token is signed. A guest whose id tells no day counts as one who came today.
+Ids are stored with comments and contained in tokens, so these forms must never change. Nobody can
+forge an id, because tokens are signed. A guest whose id has no day counts as new today.
 """
 
 import re
@@ -20,19 +20,19 @@ _DATED = re.compile(r"g:[a-z2-7]{26}\.([0-9]{1,6})")
 
 
 def guest(text: str, now: datetime) -> str:
-    """The id of a guest who comes now."""
+    """Return the id of a guest who arrives now."""
     return f"{GUEST}{text}.{(now.date() - _EPOCH).days}"
 
 
 def is_one(text: str) -> bool:
-    """Whether a text begins as an author's id does."""
+    """Whether a text has the prefix of an author id."""
     return text.startswith((GUEST, ACCOUNT, IMPORTED))
 
 
 def age(author: str, since: datetime | None, now: datetime) -> int | None:
-    """For how many days (UTC) an author is here; None where nobody can tell, as of an import.
+    """Return for how many days (UTC) an author is known; None if unknown, as for imports.
 
-    `since` is when his account was made, if he has one. No id is a newcomer's.
+    `since` is the creation of the author's account, if there is one. An empty id counts as new.
     """
     if author.startswith(ACCOUNT):
         return None if since is None else _days(since.date(), now)

@@ -1,12 +1,12 @@
-"""Categories of threads: one canonical form of their names, and how many there may be (pure).
+"""Categories of threads: the canonical form of their names, and how many there may be (pure).
 
-A site files its pages under categories ("News", "How to"); a thread may carry some of them, and
-comments are counted by them. Two names that read alike must be one category, or the counts of one
-are split: the canonical form is in lower case, compatible letters are one, and runs of blanks are
-one space. It begins with a letter or a digit, so that no spreadsheet takes it for a formula, and
-holds no "/", which joins the names of keys.
+A site files its pages under categories ("News", "How to"); a thread may have several, and comments
+are counted by them. Two names that read alike must be one category, or its counts would be split.
+The canonical form is therefore in lower case, maps compatible letters to one, and turns runs of
+white space into one space. It begins with a letter or a digit, so no spreadsheet takes it for a
+formula, and contains no "/", which separates the parts of key names.
 
-The form is stored in the keys of counters, so it is for ever.
+The form is stored in the keys of counters, so it must never change.
 """
 
 import re
@@ -15,23 +15,23 @@ from collections.abc import Iterable
 
 from comments import errors
 
-MOST = 5  # of one thread: each costs rows of counters with every comment
+MOST = 5  # per thread: each costs counter rows with every comment
 MOST_OF_SITE = 200
 LONGEST = 50  # characters
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")
-# Letters by category that show nothing: the fillers of Hangul.
+# Letters by category that are invisible: the fillers of Hangul.
 _BLANK = frozenset("\u115f\u1160")
 _ROUNDS = 4
 
 
 def canonical(raw: str) -> str:
-    """The canonical form of a category's name.
+    """Return the canonical form of a category's name.
 
     Raises:
-        errors.BadInput: it is empty, longer than 50 characters, begins with something else than a
-            letter or a digit, or holds characters that are no part of words.
+        errors.BadInput: it is empty, longer than 50 characters, begins with anything but a letter
+            or a digit, or contains characters that are not part of words.
     """
     if len(raw) > 4 * LONGEST:
         raise errors.BadInput("categories", f"a name is longer than {LONGEST} characters")
@@ -52,7 +52,7 @@ def canonical(raw: str) -> str:
 
 
 def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
-    """The canonical forms of several names, each once, in order.
+    """Return the canonical forms of several names, each once, sorted.
 
     Raises:
         errors.BadInput: one of them is refused, or there are more than `most`.
@@ -65,7 +65,7 @@ def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
 
 def _folded(text: str) -> str:
     for _ in range(_ROUNDS):
-        # Folding one form may give letters that fold again; a few rounds end it for all of Unicode.
+        # Case folding may give letters that fold again; a few rounds are enough for all of Unicode.
         before = text
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = " ".join(text.split())

@@ -1,13 +1,15 @@
-"""What a classifier says of a comment, and which classifiers a site asks (pure).
+"""Classifier verdicts: the answers about a comment, and the classifiers of a site (pure).
 
 A site asks its *classifiers* (`Classifier`). Each is asked a *question* about one text of one
-comment and gives an *answer*: a verdict and a reason. Their stored forms are here too: an event's
-`detail` (`Asked`), a message's `content` (`Question`), and the rule of a comment that waits for
-answers, which keeps the word it was first stored with:
+comment and gives an *answer*: a verdict and a reason. This module also owns their stored forms: an
+event's `detail` (`Asked`), a message's `content` (`Question`), and the rule of a comment that
+awaits answers, which keeps the word with which it was first stored:
 
-    opinion:akismet+webhook   held until both have said that it may be shown
+    opinion:akismet+webhook   held until both have approved it
 
-What must stay true: an opinion is a stranger's word. What is not exactly one of ours is none.
+Invariants:
+
+1. An answer is untrusted input. Whatever is not exactly of the expected form counts as no answer.
 """
 
 import enum
@@ -21,16 +23,16 @@ from comments.domain import outcomes
 
 AKISMET, WEBHOOK = "akismet", "webhook"
 NAMES = (AKISMET, WEBHOOK)
-MOST = len(NAMES)  # advisers of one site
+MOST = len(NAMES)  # classifiers per site
 LABELS = {AKISMET: "Akismet", WEBHOOK: "the site's own service"}
 LONGEST_REASON = 300
-SENDER = "sender"  # the purposes under which a sender and an adviser's secret are sealed
+SENDER = "sender"  # the purposes under which a sender and a classifier's secret are encrypted
 SECRET = "adviser's secret"  # noqa: S105 - the name of a purpose
 _WAITS = "opinion:"
 
 
 class Verdict(enum.StrEnum):
-    """What an adviser says should become of a comment. Stored as text."""
+    """What a classifier says should be done with a comment. Stored as text."""
 
     APPROVE = "approve"
     HOLD = "hold"
@@ -39,17 +41,16 @@ class Verdict(enum.StrEnum):
 
 
 class ClassifierAnswer(msgspec.Struct, frozen=True):
-    """A verdict, and why: one line, for moderators.
+    """A verdict and its reason: one line, for moderators.
 
     Raises:
-        errors.BadInput: the reason is too long, or no line of printable text.
+        errors.BadInput: the reason is too long, or not one line of printable text.
     """
 
     verdict: Verdict
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """Check the reason."""
         if len(self.reason) > LONGEST_REASON or not self.reason.isprintable():
             raise errors.BadInput(
                 "reason", f"is one line of printable text, {LONGEST_REASON} characters at most"
@@ -57,11 +58,12 @@ class ClassifierAnswer(msgspec.Struct, frozen=True):
 
 
 class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Whom a site asks about its comments, where, and on which terms. `secrets` are sealed.
+    """A service that a site asks about its comments, and the terms. `secrets` are encrypted.
 
-    With `holds` a comment is shown when he says so, without it until he says otherwise. What he
-    could not be asked about stays as it is, or is shown in the end where `shows` says so. Comments
-    of people with an account are put to him where he is asked about `everybody`.
+    With `holds`, a comment is held until the classifier approves it; without it, a comment is shown
+    until the classifier objects. If the classifier cannot be asked, the comment stays as it is, or
+    is shown in the end if `shows` is set. Texts of signed-in authors are sent to it only with
+    `everybody`.
     """
 
     name: Literal["akismet", "webhook"]
@@ -73,16 +75,16 @@ class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who is to be asked about a text, as the event of it says. `sender` is a sealed `Sender`."""
+    """Which classifiers to ask about a text, as its event says. `sender` is encrypted."""
 
     of: tuple[str, ...]
     sender: str = ""
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message puts to an adviser: about the text that came with a revision of a comment.
+    """What a message asks a classifier: about the text of one revision of a comment.
 
-    A `correction` asks nothing: it says what a moderator made of what he had said ("ham", "spam").
+    A `correction` asks nothing: it reports that a moderator decided otherwise ("ham", "spam").
     """
 
     revision: int
@@ -91,72 +93,71 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sender(msgspec.Struct, frozen=True, array_like=True):
-    """Where a text came from, for advisers who need to know. Stored sealed, and only meanwhile."""
+    """Where a text came from, for classifiers that need it. Stored encrypted, until they answer."""
 
     network: str = ""
     browser: str = ""
 
 
 class Heard(NamedTuple):
-    """How asking ended. What was delivered without an opinion will be answered later."""
+    """How a request ended. A delivered one without an answer will be answered later."""
 
     outcome: outcomes.Outcome
     opinion: ClassifierAnswer | None = None
 
 
 def asked(advisers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
-    """Those advisers who are asked about a guest's text, or about that of somebody known."""
+    """Return the classifiers to ask about a text of a guest, or of a signed-in author."""
     return tuple(each for each in advisers if is_guest or each.everybody)
 
 
 def rule(names: Sequence[str]) -> str:
-    """The rule of a comment that waits for opinions."""
+    """Return the rule of a comment that awaits answers."""
     return _WAITS + "+".join(names)
 
 
 def awaited(said: str) -> tuple[str, ...]:
-    """Whose opinions a comment with this rule waits for; nobody's where it is another rule."""
+    """Return the classifiers whose answers a rule awaits; none for other rules."""
     return tuple(said.removeprefix(_WAITS).split("+")) if said.startswith(_WAITS) else ()
 
 
 def in_words(names: Iterable[str]) -> str:
-    """Advisers as moderators read of them."""
+    """Name classifiers for moderators."""
     return " and ".join(LABELS.get(name, name) for name in names)
 
 
 def terms_in_words(adviser: Classifier) -> str:
-    """On which terms an adviser is asked, in one line."""
+    """Describe in one line the terms on which a classifier is asked."""
     when = "before a comment is shown" if adviser.holds else "while a comment is shown"
-    whom = "everybody's" if adviser.everybody else "guests'"
+    whom = "all" if adviser.everybody else "guests'"
     then = "shown" if adviser.shows else "left to moderators"
-    return f"asked {when}, {whom} comments; what he cannot be asked about is {then}"
+    return f"asked {when}, about {whom} comments; if it cannot be asked, they are {then}"
 
 
 def encode(value: Asked | Question | Sender) -> str:
-    """A value as it is stored."""
     return msgspec.json.encode(value).decode()
 
 
 def decode_asked(detail: str) -> Asked:
-    """Who is to be asked, by an event's detail."""
+    """Decode an event's detail."""
     return msgspec.json.decode(detail, type=Asked)
 
 
 def decode_question(content: str) -> Question:
-    """The question of a message."""
+    """Decode a message's content."""
     return msgspec.json.decode(content, type=Question)
 
 
 def decode_sender(text: str) -> Sender:
-    """Where a text came from, unsealed."""
+    """Decode a decrypted sender; the empty text is an unknown one."""
     return msgspec.json.decode(text, type=Sender) if text else Sender()
 
 
 def read(data: bytes) -> ClassifierAnswer:
-    """An opinion off the wire: `{"verdict": ..., "reason": ...}`; what else is there is ignored.
+    """Parse an answer: `{"verdict": ..., "reason": ...}`. Other fields are ignored.
 
     Raises:
-        errors.BadInput: it is none.
+        errors.BadInput: it is not an answer.
     """
     try:
         return msgspec.json.decode(data, type=ClassifierAnswer)

@@ -1,22 +1,22 @@
 """Counters that do not drift: what a change adds to every counter (pure).
 
-Owns the one formula and the registry of what is counted. A counter is a `key`, where a state is
-counted, and a `value`, how much it counts there. A change takes a state away and brings another:
+Owns the one formula and the registry of what is counted. A counter has a `key`, where a state is
+counted, and a `value`, how much it counts there. A change removes a state and adds another:
 
     increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
 
-A creation has no old state, a purge no new one; approval, retraction, a move and a change of
-author or votes are all the same sum. So every path to one state ends with the same counters, which
-is what `increments` has to keep: it looks at nothing but the two states.
+A creation has no old state, a purge no new one; approval, retraction, a move and a change of author
+or votes are all the same sum. Because `increments` looks at nothing but the two states, every path
+to one state ends with the same counters. That must stay true.
 
-Counting happens in scopes: a thread, a website, a category of it, a day on it or in a category; and
-an author in each of them. Names of scopes and numbers are stored, so they are for ever. A comment
-counts in each category of its thread: the registry holds one counter for each place that a category
-may have among them. Its day is that of its creation, in UTC.
+Counting happens in scopes: a thread, a website, one of its categories, a day on it or in a
+category; and an author in each of them. The names of scopes and numbers are stored, so they must
+never change. A comment counts in each category of its thread: the registry holds one counter for
+each position that a category may have among them. Its day is the day of its creation, in UTC.
 
-What is counted of counters is of second order: an author takes part in a scope while he has an
-approved comment there, so the participants change when that number leaves or returns to 0
-(`PRESENCE`).
+Participants are counted from counters: an author takes part in a scope while they have an approved
+comment there, so the number of participants changes when the author's number of approved comments
+leaves or returns to 0 (`PRESENCE`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -54,16 +54,16 @@ class Key(NamedTuple):
 
 
 class Counter(NamedTuple, Generic[S]):
-    """A counter by what it counts. A `key` of None counts nowhere."""
+    """A counter, by what it counts. States with a `key` of None are not counted."""
 
     key: Callable[[S], Key | None]
     value: Callable[[S], int]
 
 
 class State(NamedTuple):
-    """A comment as far as counters know it. `thread` is a key name; `author` may be empty.
+    """What counters need of a comment. `thread` is a key name; `author` may be empty.
 
-    Events that an earlier version wrote have no `day`.
+    Events of an earlier version have no `day`.
     """
 
     site: str
@@ -78,57 +78,53 @@ class State(NamedTuple):
 
 
 class Presence(NamedTuple):
-    """How many approved comments somebody has in a scope."""
+    """How many approved comments an author has in a scope."""
 
     scope: Scope
     comments: int
 
 
 class Following(NamedTuple):
-    """Somebody in the list of a thread's followers, as far as counters know him."""
+    """A member of a thread's follower list, as far as counters need it."""
 
     thread: str
 
 
 class Change(NamedTuple):
-    """A comment before and after; None where there was or is none."""
+    """A comment before and after; None where there was or is no comment."""
 
     old: State | None
     new: State | None
 
 
 def thread_scope(thread: str) -> Scope:
-    """The scope of a thread, by its key name."""
     return Scope("thread", thread)
 
 
 def site_scope(site: str) -> Scope:
-    """The scope of a website."""
     return Scope("site", site)
 
 
 def author_scope(site: str, author: str) -> Scope:
-    """The scope of an author on a website."""
     return Scope("author", site, author)
 
 
 def participation_scope(thread: str, author: str) -> Scope:
-    """The scope of an author in a thread, by its key name."""
     return Scope("participation", thread, author)
 
 
 def category_scope(site: str, category: str, author: str = "") -> Scope:
-    """The scope of a category of a website, or of an author in it."""
+    """Return the scope of a category of a website, or of an author in it."""
     return Scope("category", site, author, category)
 
 
 def day_scope(site: str, day: str, category: str = "", author: str = "") -> Scope:
-    """The scope of a day on a website or in a category of it, or of an author on that day."""
+    """Return the scope of a day on a website or in a category, or of an author on that day."""
     return Scope("day", site, author, category, day)
 
 
 def above(scope: Scope) -> Scope:
-    """The scope whose participant the author of this one is."""
+    """Return the scope in which this scope's author is a participant."""
     if scope.kind == "participation":
         return thread_scope(scope.place)
     return site_scope(scope.place) if scope.kind == "author" else scope._replace(author="")
@@ -155,7 +151,7 @@ def _is_approved(state: State) -> bool:
 
 
 def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
-    """What is counted of comments in one scope: them by status, and votes on approved ones."""
+    """Return the counters of comments in one scope: by status, and the votes on approved ones."""
 
     def named(name: Callable[[State], str]) -> Callable[[State], Key | None]:
         def key(state: State) -> Key | None:
@@ -175,7 +171,7 @@ def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[Sta
 
 
 def _of_statistics(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
-    """What is counted in a scope of statistics: comments by status, and whose are approved."""
+    """Return the counters of a statistics scope: comments by status, and approved by author."""
 
     def by_status(state: State) -> Key | None:
         where = scope(state)
@@ -198,7 +194,7 @@ def _of_day(state: State) -> Scope | None:
 
 
 def _of_category(place: int) -> Sequence[Counter[State]]:
-    """What is counted in the category that stands at a place among those of a thread."""
+    """Return the counters of the category at a position among those of a thread."""
 
     def ever(state: State) -> Scope | None:
         if place >= len(state.categories):
@@ -213,13 +209,13 @@ def _of_category(place: int) -> Sequence[Counter[State]]:
     return (*_of_statistics(ever), *_of_statistics(on_its_day))
 
 
-# In the transaction of the change: the thread, and the author's row in it.
+# Counted in the transaction of the change: the thread, and the author's row in it.
 IN_THREAD: Sequence[Counter[State]] = (
     *_of_comments(_of_thread),
     *_of_comments(_of_participation),
     Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
 )
-# From the event that tells of the change: rows that changes of many threads meet at.
+# Counted from the event of the change: rows for which changes of many threads contend.
 STATISTICS: Sequence[Counter[State]] = (
     *_of_statistics(_of_day),
     *(each for place in range(categories.MOST) for each in _of_category(place)),
@@ -238,7 +234,7 @@ PRESENCE: Sequence[Counter[Presence]] = (
 
 
 def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> dict[Key, int]:
-    """What a change from one state to another adds to each counter; nothing is added 0."""
+    """Return what a change of state adds to each counter, without zeros."""
     sums: dict[Key, int] = {}
     for counter in registry:
         for state, sign in ((old, -1), (new, 1)):
@@ -249,7 +245,7 @@ def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> 
 
 
 def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
-    """The sum of several increments; nothing is added 0."""
+    """Sum several increments, without zeros."""
     sums: dict[Key, int] = {}
     for part in parts:
         for key, number in part.items():
@@ -258,7 +254,7 @@ def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
 
 
 def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
-    """Increments, or counters, as names to numbers for each scope."""
+    """Group increments, or counters, by scope: names to numbers for each."""
     scopes: dict[Scope, dict[str, int]] = {}
     for key, number in sums.items():
         scopes.setdefault(key.scope, {})[key.name] = number
@@ -266,22 +262,23 @@ def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
 
 
 def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of a scope with an increment; a number of zero is not there."""
+    """Add an increment to the numbers of a scope, and drop zeros."""
     names = sorted({*numbers, *more})
     sums = {name: numbers.get(name, 0) + more.get(name, 0) for name in names}
     return {name: number for name, number in sums.items() if number}
 
 
 def rows(changes: Iterable[Change]) -> set[Scope]:
-    """The scopes whose rows are written, at most, when changes are counted from events."""
+    """Return the scopes whose rows counting these changes from events may write."""
     scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
     return scopes | {above(scope) for scope in scopes if scope.author}
 
 
 def parts(changes: Sequence[Change], most: int) -> Iterator[slice]:
-    """Where to cut changes, so that each part is counted in so many rows at most.
+    """Yield slices of changes, so that counting each slice writes at most `most` rows.
 
-    A change of which more are written stands alone. A part begins with one that is counted.
+    A change that writes more rows is a slice of its own. A slice begins with a change that is
+    counted.
     """
     start, seen = 0, set[Scope]()
     for place, change in enumerate(changes):
@@ -294,7 +291,7 @@ def parts(changes: Sequence[Change], most: int) -> Iterator[slice]:
 
 
 def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:
-    """What a scope's participants change by when somebody's numbers change from old to new."""
+    """Return the change of a scope's participants when an author's numbers change."""
     before, after = (Presence(scope, numbers.get(APPROVED, 0)) for numbers in (old, new))
     return increments(PRESENCE, before, after)
 

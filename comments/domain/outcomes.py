@@ -1,4 +1,4 @@
-"""How an attempt to tell somebody outside ended (pure).
+"""Outcomes: how an attempt to deliver to a recipient outside ended (pure).
 
 Owns the three ends that a delivery acts on, the same for mail and for webhooks.
 """
@@ -8,7 +8,7 @@ import enum
 
 
 class End(enum.StrEnum):
-    """What is to be done after an attempt."""
+    """What to do after an attempt."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -17,10 +17,10 @@ class End(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """An attempt's end, and why, for operators: nothing a peer said, which may be anything.
+    """The end of an attempt, and a reason for operators, without text from the peer.
 
     `retry_after` is how many seconds the peer asked for; None if it did not. `is_general` says that
-    it is about the peer, not about this message: the next one would end like it.
+    the failure concerns the peer and not this message: the next message would fail too.
     """
 
     end: End

@@ -1,8 +1,8 @@
-"""A comment as the public sees it, and as the JSON that is sent.
+"""Public comments: a comment as readers see it, and its JSON.
 
-Owns what may be said of a comment to anyone: exactly the fields of `Comment`. An author's id and
-e-mail have no field here. Its JSON is made once per revision, as a *fragment*: everything but the
-number of replies, which changes without the comment and is put in when an answer is made.
+Owns what the public may learn of a comment: exactly the fields of `Comment`. An author's id and
+e-mail address have no field here. The JSON is made once per revision, as a *fragment*: everything
+but the number of replies, which changes without the comment and is added when an answer is made.
 """
 
 import enum
@@ -14,7 +14,7 @@ from comments.domain import author_ids, records
 
 
 class Shown(enum.StrEnum):
-    """What readers learn of a comment's state. Only its author learns that one is `pending`."""
+    """What readers learn of a comment's status. Only its author learns that it is `pending`."""
 
     APPROVED = "approved"
     PENDING = "pending"
@@ -22,9 +22,9 @@ class Shown(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What an author was to the site when they wrote. Made by the server, never by the author.
+    """An author's relation to the site when they wrote. The server sets it, never the author.
 
-    A guest may have any name, that of a moderator too, so this is what tells them apart.
+    A guest may use any name, even a moderator's, so this is what distinguishes them.
     """
 
     GUEST = "guest"
@@ -33,10 +33,10 @@ class Kind(enum.StrEnum):
 
 
 class Author(msgspec.Struct, frozen=True):
-    """What the public learns of who wrote a comment.
+    """What the public learns of a comment's author.
 
-    `kind` is absent for imported comments, whose authors nobody knows, and in buckets of releases
-    that did not have it, until their comments are folded again: treat that as a guest.
+    `kind` is absent for imported comments, whose authors are unknown, and in buckets of releases
+    without it until they are compacted again: treat it as a guest's.
     """
 
     name: str
@@ -45,11 +45,11 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment as the public sees it. `html` is sanitised; `replies` counts all below it.
+    """A comment as the public sees it. `html` is sanitized; `replies` counts all comments below it.
 
-    A removed comment keeps its place only: no text, no author. `replies` is absent where it was
-    not counted, and stays the last field: `with_replies` puts it behind a fragment. `pinned` is
-    there where it is true.
+    A removed comment keeps only its place: no text, no author. `replies` is absent where it was not
+    counted, and must stay the last field: `with_replies` appends it to a fragment. `pinned` is
+    present only if it is true.
     """
 
     id: str
@@ -75,31 +75,31 @@ class Rows(msgspec.Struct, frozen=True):
     replies: tuple[int, ...]
 
     def json(self) -> bytes:
-        """The comments as they are sent."""
+        """Return the comments' JSON as it is sent."""
         return b",".join(map(with_replies, self.comments, self.replies))
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Comments that were put together as they are sent. Taken apart only for who asks."""
+    """Comments' JSON, already joined as it is sent. It is split only on demand."""
 
     sent: bytes
 
     def json(self) -> bytes:
-        """The comments as they are sent."""
+        """Return the comments' JSON as it is sent."""
         return self.sent
 
     @property
     def comments(self) -> tuple[bytes, ...]:
-        """The fragments."""
+        """Return the fragments."""
         return tuple(comment for comment, _ in map(without_replies, self._shown()))
 
     @property
     def replies(self) -> tuple[int, ...]:
-        """The number of replies of each."""
+        """Return the number of replies of each comment."""
         return tuple(replies for _, replies in map(without_replies, self._shown()))
 
     def first(self, count: int) -> "Run":
-        """No more than so many of them."""
+        """Return the first `count` comments."""
         return Run(b",".join(self._shown()[:count]))
 
     def _shown(self) -> list[msgspec.Raw]:
@@ -107,10 +107,10 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class ThreadPage(msgspec.Struct, frozen=True):
-    """A run of a listing.
+    """A page of a listing.
 
-    `cursor` continues after the last one and is None at the end. `total` counts the comments of
-    the thread and `changed` is its newest change, None where nobody wrote yet.
+    `cursor` continues after the last comment and is None at the end. `total` counts the comments of
+    the thread; `changed` is its newest change, None if it has no comments yet.
     """
 
     rows: Rows | Run
@@ -120,27 +120,27 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     @property
     def comments(self) -> tuple[bytes, ...]:
-        """The fragments of its comments."""
+        """Return the fragments of its comments."""
         return self.rows.comments
 
     @property
     def replies(self) -> tuple[int, ...]:
-        """How many replies each of them has."""
+        """Return the number of replies of each comment."""
         return self.rows.replies
 
     def json(self) -> bytes:
-        """The page as it is sent."""
+        """Return the page's JSON as it is sent."""
         return b'{"comments":[%b],%b}' % (self.rows.json(), self.end())
 
     def end(self) -> bytes:
-        """What is sent behind the comments."""
+        """Return the JSON after the comments."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
         return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
 
 
 class _State(msgspec.Struct, frozen=True):
-    """What of a fragment says whether it is a tombstone."""
+    """The part of a fragment that says whether it is a tombstone."""
 
     status: Shown
 
@@ -152,7 +152,7 @@ _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
 }
-# What an author is shown of a comment that is not taken away from him.
+# What authors see of their own comments that were not taken away.
 _OWN = {
     records.Status.PENDING: Shown.PENDING,
     records.Status.APPROVED: Shown.APPROVED,
@@ -160,13 +160,13 @@ _OWN = {
 
 
 def page(listing: records.OrderedPage) -> ThreadPage:
-    """A page of the floor as the public may see it."""
+    """Convert a page of the ordered query to a public page."""
     rows = Rows(tuple(map(fragment, listing.comments)), listing.replies)
     return ThreadPage(rows, listing.cursor, listing.total, listing.changed)
 
 
 def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
-    """A comment as the public may see it: of a tombstone, its place and nothing of its content."""
+    """Return what the public may see of a comment; of a tombstone, only its place."""
     gone = record.status is not records.Status.APPROVED  # a tombstone
     return Comment(
         id=record.id,
@@ -187,12 +187,12 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
 
 
 def author(record: records.Author) -> Author:
-    """The author of a comment as the public may see them, with the server's mark."""
+    """Return what the public may see of a comment's author, with the server's mark."""
     return Author(record.name, record.website, kind(record) or msgspec.UNSET)
 
 
 def kind(record: records.Author) -> Kind | None:
-    """The mark of an author; None where nobody knows who they were."""
+    """Return the kind of an author; None if it is unknown."""
     if record.is_staff:
         return Kind.STAFF
     if record.id.startswith(author_ids.ACCOUNT):
@@ -201,7 +201,7 @@ def kind(record: records.Author) -> Kind | None:
 
 
 def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
-    """A comment as its author may see it: what waits with its text, and a word that it waits.
+    """Return what an author may see of their own comment: a pending one with its text and status.
 
     See `seeming`.
     """
@@ -213,16 +213,16 @@ def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSE
 
 
 def seeming(status: records.Status) -> records.Status:
-    """What a comment's author is told that became of it.
+    """Return the status that a comment's author is shown.
 
-    What a rule holds for spam seems to wait like everything else, and what is in the shadow seems
-    to be there: who tries again and again learns nothing.
+    Spam appears as pending and a shadowed comment as approved, so authors who keep trying learn
+    nothing.
     """
     return _SEEMING.get(status, status)
 
 
 def fragment(record: records.Comment) -> bytes:
-    """The JSON of a comment, a whole object without `replies`."""
+    """Encode a comment as a JSON object without `replies`."""
     return msgspec.json.encode(comment(record))
 
 
@@ -232,16 +232,16 @@ def is_shown(made: bytes) -> bool:
 
 
 def read(made: bytes, replies: int) -> Comment:
-    """The comment of a fragment, with its number of replies."""
+    """Decode a fragment, with its number of replies."""
     return _DECODER.decode(with_replies(made, replies))
 
 
 def with_replies(made: bytes, replies: int) -> bytes:
-    """The JSON of a comment with its number of replies."""
+    """Append the number of replies to a fragment."""
     return b'%b,"replies":%d}' % (made[:-1], replies)
 
 
 def without_replies(shown: msgspec.Raw) -> tuple[bytes, int]:
-    """The fragment that `with_replies` was given, and the number."""
+    """Split a comment's JSON into the fragment and the number of replies."""
     made, _, replies = bytes(shown).rpartition(b',"replies":')
     return made + b"}", int(replies[:-1])

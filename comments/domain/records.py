@@ -1,8 +1,7 @@
-"""What travels above the data rows: frozen values without a store behind them.
+"""Records: frozen values that the code above the store works with.
 
-Owns the words of a comment's life (`Status`) and which rows a reader sees (`visible`).
-A record never changes; a change makes a new one. Times are aware UTC with microseconds,
-as a Datastore keeps them.
+Owns the states of a comment (`Status`) and which rows a reader sees (`visible`). A record never
+changes; a change makes a new one. Times are aware UTC with microseconds, as Datastore stores them.
 """
 
 import enum
@@ -17,10 +16,10 @@ from comments.domain import sorthash
 
 
 class Status(enum.StrEnum):
-    """Where a comment stands. Stored as text: renaming one is a migration.
+    """The status of a comment. Stored as text: renaming one is a migration.
 
-    Readers see approved ones only. `HIDDEN` is taken out of sight without a judgement; `SHADOWED`
-    is out of sight of everybody but its author, who is not told.
+    Readers see only approved comments. A `HIDDEN` comment was taken out of sight without a
+    judgment. A `SHADOWED` comment is visible only to its author, who is not told.
     """
 
     APPROVED = "approved"
@@ -33,10 +32,10 @@ class Status(enum.StrEnum):
 
 
 class Policy(enum.StrEnum):
-    """What becomes of new texts where no rule speaks. Stored as text.
+    """What happens to new texts that no rule matches. Stored as text.
 
-    `FIRST` holds until the author has an approved comment, `LINKS` what holds a link, `ALL`
-    everything. `CLOSED` takes no comments, `READ_ONLY` no edits either.
+    `FIRST` holds texts until the author has an approved comment, `LINKS` holds texts with a link,
+    `ALL` holds everything. `CLOSED` takes no comments, `READ_ONLY` no edits either.
     """
 
     OFF = "off"
@@ -48,7 +47,7 @@ class Policy(enum.StrEnum):
 
 
 class Verb(enum.StrEnum):
-    """What moderators do, as the audit names it. Stored as text: renaming one is a migration."""
+    """What moderators do, by its name in the audit log. Stored: renaming one is a migration."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -68,7 +67,7 @@ class ThreadState(enum.StrEnum):
 
 
 class OwnGuard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a website asks of those who post, where it differs from the service (`post_limits`)."""
+    """A website's own limits for posts, where they differ from the service's (`post_limits`)."""
 
     proof_of_work: int | None = None
     form_seconds: int | None = None
@@ -79,7 +78,7 @@ class OwnGuard(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a website may use on a day, 0 for any number, and what happens then (`budgets`)."""
+    """What a website may use per day, 0 for no limit, and what happens then (`budgets`)."""
 
     reads: int = 0
     writes: int = 0
@@ -93,10 +92,10 @@ NO_BUDGET = Budget()
 
 
 class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a website asks Turnstile about those who post (`turnstile`).
+    """A website's Turnstile settings (`turnstile`).
 
-    `key` is for browsers, `secret` is sealed. Where nobody answers a comment is held, or refused
-    with `refuses`. `url` is where it is asked, "" for Cloudflare.
+    `key` is for browsers; `secret` is encrypted. If Turnstile does not answer, a comment is held,
+    or with `refuses` refused. `url` is the service to ask, "" for Cloudflare.
     """
 
     key: str
@@ -106,12 +105,12 @@ class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """One website. `origins` are exact web origins, `query_keys` those that tell pages apart.
+    """One website. `origins` are exact web origins; `query_keys` are those that identify pages.
 
-    `cdn_seconds` is how long a cache in front of us may answer readers for us; 0 for never.
-    `freshness` is for how many seconds a process may show a thread again without a probe.
-    `categories` are those that pages may file their threads under.
-    `moderators` are mail addresses that are told of comments that wait for approval.
+    `cdn_seconds` is how long a shared cache in front of the service may reuse an answer; 0 for
+    never. `freshness` is for how many seconds a process may show a thread again without a probe.
+    `categories` are those under which pages may file their threads. `moderators` are e-mail
+    addresses that are notified of pending comments.
     """
 
     id: str
@@ -130,7 +129,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def scheme(self) -> sorthash.Scheme:
-        """How the hashes of its comments are written."""
+        """Return the scheme of its comments' sort hashes."""
         return _scheme(self.digits, self.width)
 
 
@@ -140,20 +139,20 @@ def _scheme(digits: str, width: int) -> sorthash.Scheme:
 
 
 class ThreadName(msgspec.Struct, frozen=True):
-    """Which thread: a site and a canonical thread id (`thread_ids`)."""
+    """The name of a thread: a site and a canonical thread id (`thread_ids`)."""
 
     site: str
     id: str
 
 
 class ListName(msgspec.Struct, frozen=True):
-    """Which large list of ids: `text` says whose it is, in at most 700 bytes."""
+    """The name of a large list of ids: `text` names its owner, in at most 700 bytes."""
 
     text: str
 
 
 class VotedComment(msgspec.Struct, frozen=True):
-    """Which comment has votes that are to be counted."""
+    """A comment with votes to count."""
 
     id: str
 
@@ -161,8 +160,8 @@ class VotedComment(msgspec.Struct, frozen=True):
 class Thread(msgspec.Struct, frozen=True):
     """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty.
 
-    Its `policy` goes before that of its site. `title`, `url` and `categories` are those that the
-    comment `named_by` brought, "" for none, but for the fields in `own`: a moderator set those.
+    Its `policy` overrides its site's. `title`, `url` and `categories` are those of the comment
+    `named_by` ("" for none), except for the fields in `own`, which a moderator set.
     """
 
     name: ThreadName
@@ -178,9 +177,9 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
-    """What a thread shows of itself: see `Thread`.
+    """The title and address that a thread shows, see `Thread`.
 
-    `by` is the comment that brought it, "" for none; None in directories of older releases.
+    `by` is the comment that they came from, "" for none; None in directories of older releases.
     """
 
     title: str
@@ -189,11 +188,11 @@ class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Author(msgspec.Struct, frozen=True):
-    """Who wrote a comment. `id` is the capability or account behind it and never leaves the server.
+    """The author of a comment. `id` is the token or account behind it and never leaves the server.
 
-    `email` is personal data and never part of a public answer: as somebody gives it, or of a stored
-    comment as it is stored, sealed (`guest_addresses`). `is_staff` says that they held a role on
-    the site when they wrote it.
+    `email` is personal data and never part of a public answer. It is plain when the author has just
+    entered it, and encrypted in a stored comment (`guest_addresses`). `is_staff` says that they
+    held a role on the site when they wrote.
     """
 
     name: str
@@ -204,20 +203,20 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who does something that others are told of: `id` is his account's, and `name` is shown.
+    """Who performs a recorded action: `id` is their account's, and `name` is shown.
 
-    What acts without an account has an id without ":", as the command line has ("cli").
+    An actor without an account has an id without ":", such as "cli" for the command line.
     """
 
     id: str
     name: str
 
 
-BY_MODERATOR = "moderator"  # the rule of what a moderator decided; stored as text
+BY_MODERATOR = "moderator"  # the rule of a moderator's decision; stored as text
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """What becomes of a text: the status it gets, by which rule, and why, for moderators' eyes."""
+    """The decision about a text: its status, the rule that decided, and why, for moderators."""
 
     status: Status
     rule: str = ""
@@ -225,11 +224,11 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """What somebody decided. `before` and `after` are statuses, or what else was changed.
+    """One decision of a moderator. `before` and `after` are statuses or other changed values.
 
-    `subject` is what it was about: a comment's id, or a thread's or an author's. It holds no text.
-    `back` is what stood before, as whoever undoes it reads it (`policy_changes`); empty for what is
-    undone otherwise, or not at all.
+    `subject` is the id of a comment, a thread or an author. It contains no text. `back` is the
+    previous value, in the form in which `policy_changes` restores it; empty for decisions that are
+    undone in another way, or not at all.
     """
 
     id: str
@@ -245,9 +244,9 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A comment as its moderators see it: by which rule it is where it is, and why.
+    """A comment as its moderators see it: with the rule that led to its status, and why.
 
-    `stood` is what it was before the last decision, None where there was none or it was undone.
+    `stood` is its status before the last decision, None if there was none or it was undone.
     `judged` is when that was. `brought` is what it said of its thread (`naming`).
     """
 
@@ -260,11 +259,11 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment as stored. `parent` is its place in the tree, `reply_to` whom it answers.
+    """A comment as stored. `parent` is its place in the tree, `reply_to` the comment it answers.
 
-    `changed` is when readers last got to see another state of it: when it was posted, edited or
-    retracted; None if they never saw it. `text_revision` is the revision that its text came with:
-    what came after it were votes. `pinned` ones are marked for readers.
+    `changed` is when readers last saw it change: when it was posted, edited or retracted; None if
+    they never saw it. `text_revision` is the revision of its text; later revisions were votes.
+    `pinned` comments are marked for readers.
     """
 
     id: str
@@ -294,19 +293,19 @@ class Comment(msgspec.Struct, frozen=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether readers see only that something was here: listed for its replies' sake."""
+        """Whether readers see only that something was here: listed because of its replies."""
         return self.status is not Status.APPROVED
 
     def has_text_of(self, revision: int) -> bool:
-        """Whether what somebody saw at a revision is what stands here, but for votes."""
+        """Whether the text seen at a revision is the current one; votes do not matter."""
         return self.text_revision <= revision <= self.revision
 
 
 class ImportedComment(msgspec.Struct, frozen=True):
-    """A comment read from another system's export, on its way into a tree.
+    """A comment read from another system's export, to be placed in a tree.
 
-    `id` is derived from the source's id, so a second import finds the first one's rows.
-    `reply_to` is the id of the comment it answers; the tree decides where that puts it.
+    `id` is derived from the source's id, so a second import finds the first one's rows. `reply_to`
+    is the id of the comment it answers; the tree decides its place.
     """
 
     id: str
@@ -323,10 +322,10 @@ class ImportedComment(msgspec.Struct, frozen=True):
 
 
 class OrderedPage(msgspec.Struct, frozen=True):
-    """A run of a listing. `replies[i]` is how many listed comments stand below `comments[i]`.
+    """A page of a listing. `replies[i]` is how many listed comments are below `comments[i]`.
 
-    `cursor` continues after the last one and is None at the end. `changed` is the newest change
-    of the thread, None where readers never saw anything.
+    `cursor` continues after the last comment and is None at the end. `changed` is the newest change
+    of the thread, None if readers never saw any.
     """
 
     comments: tuple[Comment, ...]
@@ -337,14 +336,14 @@ class OrderedPage(msgspec.Struct, frozen=True):
 
 
 def newest(moments: Iterable[datetime | None]) -> datetime | None:
-    """The latest of some moments, None if there is none."""
+    """Return the latest of some moments; None if there is none."""
     return max((moment for moment in moments if moment is not None), default=None)
 
 
 def visible(rows: Iterable[Comment]) -> Iterator[Comment]:
-    """The rows a reader sees, in the order given.
+    """Yield the rows that a reader sees, in the given order.
 
     `listed` is stored rather than derived here because one query must answer it: a comment is
-    listed when it is approved or when something listed stands below it (`tree` keeps that true).
+    listed if it is approved or if a listed comment is below it (`tree` keeps that true).
     """
     return (row for row in rows if row.listed)

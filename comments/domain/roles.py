@@ -1,27 +1,31 @@
-"""Who may do what: roles, and what each of them allows (pure).
+"""Roles, and what each of them allows (pure).
 
-Owns the words of permission, in two tables. A *role* is held on one site, or on `SERVICE`, which is
-every site and the service itself. Guests and authors hold none: to write, vote and follow takes a
-token of one's own, and what is one's own is decided by the author's id of what is changed
-(`posting`), never by a role.
+Owns all permissions, in two tables. A *role* is held on one site, or on `SERVICE`, which means
+every site and the service itself. Guests and authors hold none: to write, vote and follow, they
+need their own token. Whether a comment is theirs is decided by its author id (`posting`), never by
+a role.
 
-What must stay true: nothing is allowed that is not in the table; a role on one site says nothing
-of another; and a site that is not named is no site, never all of them.
+Invariants:
+
+1. Nothing is allowed that is not in the table.
+2. A role on one site allows nothing on another.
+3. An empty site id means no site, and never all sites.
 """
 
 import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# No site has this id: sites' are of a-z, 0-9 and "-".
+# No site has this id: site ids consist of a-z, 0-9 and "-".
 SERVICE = "*"
 
 
 class Role(enum.StrEnum):
-    """What somebody is, the least first. Stored as text: renaming one is a migration.
+    """Roles, from the weakest to the strongest. Stored as text: renaming one is a migration.
 
-    A guest wrote without signing in, an author signed in; both change only what is theirs. A
-    moderator decides over the comments of a site; an owner over the site, or over the service.
+    A guest writes without signing in, an author is signed in; both may change only their own
+    comments. A moderator decides about the comments of a site; an owner controls the site, or the
+    service.
     """
 
     GUEST = "guest"
@@ -31,7 +35,7 @@ class Role(enum.StrEnum):
 
 
 class Right(enum.StrEnum):
-    """What may be done. The first two are done to one's own things only."""
+    """Rights. The first two apply to one's own comments and profile only."""
 
     WRITE = "write"
     PROFILE = "profile"
@@ -45,7 +49,7 @@ _RIGHTS = {
     Role.MODERATOR: frozenset({Right.WRITE, Right.PROFILE, Right.MODERATE}),
     Role.OWNER: frozenset(Right),
 }
-# Those that are held on a site; nobody is given one of the others.
+# The roles that can be granted on a site.
 GRANTED = (Role.MODERATOR, Role.OWNER)
 
 
@@ -57,12 +61,12 @@ class Grant(NamedTuple):
 
 
 def may(grants: Iterable[Grant], right: Right, site: str) -> bool:
-    """Whether roles allow this on a site. On `SERVICE` only a role on the service does."""
+    """Whether roles allow this on a site. On `SERVICE`, only a role on the service does."""
     return bool(site) and any(
         right in _RIGHTS[grant.role] and grant.site in {site, SERVICE} for grant in grants
     )
 
 
 def has(grants: Iterable[Grant], role: Role, site: str) -> bool:
-    """Whether somebody holds a role on a site, or one that allows all that it allows."""
+    """Whether grants include a role on a site, or one that allows everything it allows."""
     return all(may(grants, right, site) for right in _RIGHTS[role])

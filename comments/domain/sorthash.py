@@ -1,35 +1,35 @@
-"""The sort hash: a comment's place in its thread as one string whose plain order is reading order.
+"""The sort hash: a comment's place in its thread as a string that sorts in reading order.
 
 A hash is one *segment* per level, root first. A segment is a *number* written in the scheme's
 digits, which sort in ASCII order, so comparing two hashes as strings compares the two paths of
-numbers: depth first, siblings by number, a parent before everything below it. One query ordered
-by this string is the whole discussion, and everything below a comment is one range of it.
+numbers: depth first, siblings by number, a parent before everything below it. One query ordered by
+this string returns the whole discussion, and everything below a comment is one range of it.
 
-Two things make that true, and both must stay true:
+Invariants:
 
-1. **No segment is a prefix of another.** Then the first place where two hashes differ lies inside
-   the same level of both, and a hash is a string prefix of another only if its comment is an
-   ancestor. Segments of one width would do it, but would run out at `base ** width` siblings. So
-   two letters that are not digits and sort above all digits open longer segments:
+1. **No segment is a prefix of another.** The first place where two hashes differ is therefore
+   within the same level of both, and a hash is a string prefix of another only if its comment is an
+   ancestor. Segments of one width would have that property, but would run out at `base ** width`
+   siblings. So two letters that are not digits and sort above all digits open longer segments:
 
        first     width digits           numbers 0 ..                      AZ
        second    y + (width + 1) digits the next base ** (width + 1)      yAAA
        third     z + (width + 3) digits the next base ** (width + 3)      zAAAAA
 
-   A `y` never stands where a short segment begins, so a longer segment cannot start with a
-   shorter one; and since `y` and `z` sort above every digit, order of strings is still order of
-   numbers across the three classes.
-2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a
-   hash that was once handed out never means another comment.
+   A short segment never begins with `y` or `z`, so a longer segment cannot start with a shorter
+   one; and since `y` and `z` sort above every digit, strings sort like numbers across the three
+   classes.
+2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a hash
+   that was once assigned never means another comment.
 
 With the default scheme (base 50, width 2) that is 2,500 siblings in two letters, 127,500 in four
 and 312,627,500 in six. Roots are numbered from 0 and children from 1: in the *padded* form, where
 missing levels are zero segments, 0 below the root means "this node itself".
 
-The alternatives: a parent link alone needs a query per level; nested-set intervals rewrite half
-the thread for each reply; numbers in decimal or dotted form ("1.10" < "1.9") do not sort.
+The alternatives: a parent link alone needs a query per level; nested-set intervals rewrite half the
+thread for each reply; numbers in decimal or dotted form ("1.10" < "1.9") do not sort.
 
-Stored bytes are for ever: changing digits, width or the two class letters corrupts every thread.
+Hashes are stored: changing digits, width or the two class letters corrupts every thread.
 """
 
 import dataclasses
@@ -39,7 +39,7 @@ from collections.abc import Iterator
 LONG = "y"
 LONGER = "z"
 DEFAULT_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
-# Sorts above every digit and class letter, below nothing a hash can hold.
+# Sorts above every digit and class letter.
 ABOVE = "{"
 
 
@@ -52,8 +52,8 @@ class Scheme:
     """How numbers are written. `levels` may be raised later; the other two may never change.
 
     Raises:
-        BadSortHash: fewer than two digits, digits out of ASCII order or not below `y`, a width
-            or number of levels below one.
+        BadSortHash: fewer than two digits, digits out of ASCII order or not below `y`, a width or
+            number of levels below one.
     """
 
     digits: str = DEFAULT_DIGITS
@@ -61,7 +61,7 @@ class Scheme:
     levels: int = 8
 
     def __post_init__(self) -> None:
-        """Refuse schemes whose order of strings would not be the order of numbers."""
+        """Refuse schemes whose strings would not sort like their numbers."""
         ordered = "".join(sorted(set(self.digits)))
         if len(self.digits) < 2 or ordered != self.digits:  # noqa: PLR2004
             raise BadSortHash(f"digits must be two or more, distinct and ascending: {self.digits}")
@@ -72,13 +72,13 @@ class Scheme:
 
     @property
     def base(self) -> int:
-        """How many digits there are."""
+        """Return the number of digits."""
         return len(self.digits)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Class:
-    """One of the three lengths of segment: numbers `first` .. `last` behind `lead`."""
+    """One of the three lengths of segment: numbers `first` .. `last` after `lead`."""
 
     lead: str
     width: int
@@ -103,7 +103,7 @@ def _values(scheme: Scheme) -> dict[str, int]:
 
 
 def last_number(scheme: Scheme) -> int:
-    """The greatest number a segment can hold."""
+    """Return the greatest number that a segment can hold."""
     return _classes(scheme)[-1].last
 
 
@@ -128,7 +128,7 @@ def _in_digits(scheme: Scheme, value: int, width: int) -> str:
 
 
 def decode_segment(scheme: Scheme, segment: str) -> int:
-    """Read a segment back.
+    """Read the number of a segment.
 
     Raises:
         BadSortHash: `segment` is not exactly one segment of `scheme`.
@@ -151,7 +151,7 @@ def _class_at(scheme: Scheme, sort_hash: str, start: int) -> _Class:
 
 
 def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
-    """The segments of a hash, root first. A cut-off last segment is yielded as it stands."""
+    """Yield the segments of a hash, root first. A truncated last segment is yielded as it is."""
     start = 0
     while start < len(sort_hash):
         klass = _class_at(scheme, sort_hash, start)
@@ -161,7 +161,7 @@ def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
 
 
 def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
-    """The path of numbers of a hash, root first.
+    """Return the path of numbers of a hash, root first.
 
     Raises:
         BadSortHash: the string is empty or not a hash of `scheme`.
@@ -172,30 +172,30 @@ def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
 
 
 def child(scheme: Scheme, parent: str, number: int) -> str:
-    """The hash of child `number` below `parent`; the parent of a root is the empty string."""
+    """Return the hash of child `number` below `parent`; a root's parent is the empty string."""
     return parent + encode_segment(scheme, number)
 
 
 def ancestors(scheme: Scheme, sort_hash: str) -> tuple[str, ...]:
-    """The hashes of all comments above this one, root first, itself left out."""
+    """Return the hashes of all comments above this one, root first."""
     parts = list(segments(scheme, sort_hash))
     return tuple("".join(parts[:end]) for end in range(1, len(parts)))
 
 
 def level(scheme: Scheme, sort_hash: str) -> int:
-    """How deep the comment stands; 0 is a root."""
+    """Return the depth of the comment; 0 is a root."""
     return sum(1 for _ in segments(scheme, sort_hash)) - 1
 
 
 def subtree_range(sort_hash: str) -> tuple[str, str]:
-    """The half-open range `low <= hash < high` that holds this comment and all below it.
+    """Return the half-open range `low <= hash < high` of this comment and all below it.
 
-    Nothing else of the thread is in it, because no other hash has this one as a prefix.
+    The range contains nothing else of the thread, because no other hash has this one as a prefix.
     """
     return sort_hash, sort_hash + ABOVE
 
 
 def slug(scheme: Scheme, sort_hash: str) -> str:
-    """The path as people count it, for permalinks: "3-1" is the first reply to the third root."""
+    """Return the path for permalinks: "3-1" is the first reply to the third root."""
     root, *below = to_numbers(scheme, sort_hash)
     return "-".join(str(number) for number in (root + 1, *below))

@@ -1,26 +1,28 @@
 """Thread ids: one canonical form for everything that names a thread.
 
 A thread is named by an explicit id, taken as the site gives it, or by a page URL, reduced to what
-tells pages apart. Two rules decide every case here: the canonical form is idempotent, and two
-names that might mean different pages never become one. A name that cannot be read in exactly one
-way is refused.
+identifies the page. Two rules decide every case here: the canonical form is idempotent, and two
+names that might mean different pages never become one. A name that can be read in more than one way
+is refused.
 
 The form of a page is ASCII:
 
     HTTPS://Blog.Example:443/a/../%7Ebob/caf%c3%a9/?utm=1&p=2#top
        ->   blog.example/~bob/caf%C3%A9?p=2     (for a site that allows the query key "p")
 
-- host in lower case, IDNA as browsers do it, the scheme's default port dropped, others kept;
-- path with dot segments resolved, percent sequences of unreserved characters decoded, everything
-  else that needs encoding in upper-case hex, text outside ASCII in NFC before it is encoded.
-  `%2F` stays apart from `/`, and `%252F` from both;
-- of the query only the site's keys, sorted; no scheme, no fragment, no user information;
-- trailing slashes dropped, unless the site keeps them. The root is always `/`.
+- The host is in lower case, with IDNA as browsers apply it. The scheme's default port is dropped,
+  other ports are kept.
+- The path has its dot segments resolved, percent sequences of unreserved characters decoded, and
+  everything else that needs encoding in upper-case hex. Text outside ASCII is converted to NFC
+  before it is encoded. `%2F` remains different from `/`, and `%252F` from both.
+- Of the query, only the site's keys are kept, sorted. Scheme, fragment and user information are
+  dropped.
+- Trailing slashes are dropped, unless the site keeps them. The root is always `/`.
 
-Decoded text would read better, but its NFC can swallow a neighbour: `%2C` followed by a combining
-cedilla would turn into another string each time it is normalised.
+Decoded text would read better, but its NFC can swallow a neighbor: `%2C` followed by a combining
+cedilla would turn into another string each time it is normalized.
 
-Stored bytes are for ever: a change of this form cuts every page off from its comments.
+Thread ids are stored: a change of this form cuts every page off from its comments.
 """
 
 import re
@@ -32,7 +34,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from comments import errors
 from comments.domain.text import host_names
 
-# The API promises it. Above what browsers and servers accept of a path in practice.
+# The API promises this limit. It is above what browsers and servers accept of a path in practice.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
 MAX_QUERY_KEY = 100  # characters
@@ -41,7 +43,7 @@ _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-# What ends a key in a query, and blanks: whoever gives them means several keys, or a pair.
+# Characters that end a key in a query, and blanks: such a text is several keys, or a pair.
 _NO_KEY = re.compile(r"[\s&=#?]")
 _SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
 _ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
@@ -52,7 +54,7 @@ _RAW_IN_QUERY = _RAW_IN_PATH + "?"
 
 
 class SiteRules(Protocol):
-    """The part of a site that tells its pages apart; `records.Site` is one."""
+    """The settings of a site that identify its pages; `records.Site` has them."""
 
     @property
     def query_keys(self) -> tuple[str, ...]:
@@ -64,13 +66,14 @@ class SiteRules(Protocol):
 
 
 def canonical_id(raw: str) -> str:
-    """The canonical form of an explicit id: itself, in NFC.
+    """Return the canonical form of an explicit id: itself, in NFC.
 
-    Percent sequences stay as they are: the transport was decoded once, by `thread_from_query`.
+    Percent sequences stay as they are, because `thread_from_query` has decoded the transport's
+    encoding.
 
     Raises:
-        errors.BadInput: the id is blank, longer than 2,000 bytes, or holds control characters,
-            lone surrogates or U+FFFD, the trace of an id that somebody decoded wrongly.
+        errors.BadInput: the id is blank, longer than 2,000 bytes, or contains control characters,
+            lone surrogates or U+FFFD, the trace of a wrongly decoded id.
     """
     _refuse_unreadable("thread", raw)
     text = unicodedata.normalize("NFC", raw)
@@ -83,7 +86,7 @@ def canonical_id(raw: str) -> str:
 def canonical_page(
     url: str, *, query_keys: Iterable[str] = (), keep_trailing_slash: bool = False
 ) -> str:
-    """The canonical id of a page: host, path and the query keys named.
+    """Return the canonical id of a page: host, path and the named query keys.
 
     Raises:
         errors.BadInput: the URL is not absolute http(s) with a host as browsers read it, has user
@@ -104,11 +107,11 @@ def canonical_page(
 
 
 def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
-    """Keys of a query that are to tell a site's pages apart, each once.
+    """Return the query keys that identify a site's pages, each once.
 
     Raises:
-        errors.BadInput: one is empty, longer than `MAX_QUERY_KEY` or nothing that stands before
-            the "=" of a query, or they are more than `MAX_QUERY_KEYS`.
+        errors.BadInput: one is empty, longer than `MAX_QUERY_KEY`, or cannot be a key of a query,
+            or there are more than `MAX_QUERY_KEYS`.
     """
     keys = tuple(dict.fromkeys(given))
     if len(keys) > MAX_QUERY_KEYS:
@@ -123,13 +126,13 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def page_url(url: str, thread: str, rules: SiteRules) -> str:
-    """The URL of a page as it may be shown with its thread: without fragment.
+    """Return the URL of a page as it may be shown with its thread: without fragment.
 
-    Where the page is what names the thread, the query has only what tells the site's pages apart:
-    the rest is of whoever came by it, and may be secret.
+    If the page names the thread, the query contains only the keys that identify the site's pages.
+    The other keys belong to the visitor who sent the URL, and may be secret.
 
     Raises:
-        errors.BadInput: as `canonical_page` says, of `url`.
+        errors.BadInput: see `canonical_page`, for `url`.
     """
     keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
@@ -142,13 +145,13 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
 
 
 def thread_from_query(query_string: bytes, site: SiteRules) -> str:
-    """The canonical thread id that a raw query string names by `thread` or `page`.
+    """Return the canonical thread id that a raw query string names by `thread` or `page`.
 
-    It takes the bytes off the wire because frameworks decode leniently: `%ff` becomes U+FFFD and
-    different ids become one. `+` is a space, as in every form-encoded query.
+    It takes undecoded bytes because frameworks decode leniently: `%ff` becomes U+FFFD and different
+    ids become one. `+` is a space, as in every form-encoded query.
 
     Raises:
-        errors.BadInput: neither or both are given, one is given twice, or it is not strictly
+        errors.BadInput: neither or both are given, one is given twice, or the value is not strictly
             percent-encoded UTF-8.
     """
     found: dict[str, str] = {}
@@ -171,7 +174,7 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
 
 
 def _parameter(key: bytes) -> str | None:
-    """Which of the two parameters a raw key is; encoded letters must not hide a second one."""
+    """Return which parameter a key is, decoded so that encoded letters cannot hide a second one."""
     name = unquote_to_bytes(key)
     return {b"thread": "thread", b"page": "page"}.get(name)
 
@@ -223,7 +226,7 @@ def _path(raw: str, *, keep_trailing_slash: bool) -> str:
 
 
 def _resolve_dots(path: str) -> str:
-    """Resolve `.` and `..` as browsers do: never above the root, empty segments kept."""
+    """Resolve `.` and `..` as browsers do: never above the root, keeping empty segments."""
     out: list[str] = []
     segments = path.split("/")[1:]
     for place, segment in enumerate(segments):
@@ -237,7 +240,7 @@ def _resolve_dots(path: str) -> str:
 
 
 def _query(raw: str, keys: frozenset[str]) -> str:
-    """The parts with an allowed key, sorted by it; parts with one key keep their order."""
+    """Return the parts with an allowed key, sorted by key; parts with one key keep their order."""
     allowed = {_normalise(_encode(key, _UNRESERVED), _RAW_IN_QUERY) for key in keys}
     keyed = [(_query_key(part), part) for part in raw.split("&")] if allowed else []
     kept = sorted((pair for pair in keyed if pair[0] in allowed), key=lambda pair: pair[0])
@@ -246,7 +249,7 @@ def _query(raw: str, keys: frozenset[str]) -> str:
 
 
 def _query_key(part: str) -> str:
-    """The key in canonical form; empty, which no site allows, for one that cannot be read."""
+    """Return the key in canonical form; empty, which no site allows, if it cannot be read."""
     try:
         return _normalise(part.partition("=")[0], _RAW_IN_QUERY)
     except errors.BadInput:
@@ -254,15 +257,15 @@ def _query_key(part: str) -> str:
 
 
 def _query_value(part: str) -> str:
-    # Apart from its key: NFC would join a combining mark to the sign between them.
+    # Normalized apart from its key: NFC would join a combining mark to the sign between them.
     _, sign, value = part.partition("=")
     return sign + _normalise(value, _RAW_IN_QUERY)
 
 
 def _normalise(raw: str, raw_ascii: str) -> str:
-    """Percent-encoding in its one form: decode what is unreserved or text, encode the rest.
+    """Normalize percent-encoding: decode what is unreserved or text, encode the rest.
 
-    A reserved character that came encoded stays encoded and divides the text around it, so NFC
+    A reserved character that arrives encoded stays encoded and divides the text around it, so NFC
     never joins a combining mark to it.
     """
     if _STRAY_PERCENT.search(raw):

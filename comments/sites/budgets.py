@@ -1,13 +1,15 @@
-"""Budgets: how much a website may use on a day (UTC), and what happens when it has.
+"""Budgets: how much a website may use per day (UTC), and what happens when a budget is spent.
 
-Owns when a budget is spent. At 80 % of one the log says so, once in a process; `budget show` always
-does. When one is spent the site is slow, or takes nothing more (`records.Budget.then`), until the
-day is over. Nobody is kept from reading, from taking his own words back, or from moderating.
+At 80 % of a budget, and when it is spent, each process logs a warning once; `budget show` always
+shows the state. When a budget is spent, the site is slow or read-only (`records.Budget.then`) until
+the day is over. Reading, retracting one's own comments and moderating are never restricted.
 
-What must stay true: whether a budget is spent is known from sums in the process, and from the row
-of the day once a minute (`usage`). A site without a budget costs nothing, one with a budget a read
-a minute in a process where somebody writes. So a budget may be overdrawn by what all processes use
-within a minute and a half.
+Invariants:
+
+1. Whether a budget is spent is decided from sums in the process, and from the row of the day, which
+   is read once a minute (`usage`). A site without a budget costs nothing; a site with a budget
+   costs one read per minute in a process that takes posts.
+2. A budget can be exceeded by what all processes use within a minute and a half.
 """
 
 import dataclasses
@@ -26,7 +28,7 @@ from comments.store import per_process
 MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
-SLOW_POSTS = 1  # of a network, and of an author, within ten minutes
+SLOW_POSTS = 1  # per network and per author, within ten minutes
 SLOWER = 16  # times the work of a proof
 _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
@@ -41,14 +43,14 @@ class Standing(enum.IntEnum):
 
 
 def of(site: records.Site, *, now: datetime) -> Standing:
-    """How a website stands today: as its shortest budget."""
-    # Previews have a budget of their own: who spends it must not make it harder to post.
+    """Return the state of a website today: that of its scarcest budget."""
+    # Previews have their own budget: spending it must not make posting harder.
     found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
     return max(found, default=Standing.FREE)
 
 
 def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, Standing]]:
-    """The budgets of a website: name, what was used, what may be, and how that stands."""
+    """Yield the budgets of a website: name, amount used, limit, and state."""
     limits = {name: most for name, most in _limits(site.budget).items() if most}
     if not limits:
         return
@@ -66,7 +68,7 @@ def _limits(budget: records.Budget) -> dict[str, int]:
 
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
-    """Say once in a process, for each day and step, that a budget is short or spent."""
+    """Log once per process, day and step that a budget is short or spent."""
     told = _TOLD.get()
     line = (site, name, now.date(), used >= most)
     if line not in told:
@@ -76,10 +78,10 @@ def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
 
 
 def check(site: records.Site, *, now: datetime) -> None:
-    """Refuse what is written by readers, where a website takes nothing more today.
+    """Refuse a reader's post if the website takes nothing more today.
 
     Raises:
-        errors.TooMany: it is spent, and the site is to be read only then.
+        errors.TooMany: a budget is spent, and the site is read-only in that case.
     """
     is_strict = site.budget.then == "read-only"
     if is_strict and of(site, now=now) is Standing.SPENT:
@@ -90,10 +92,10 @@ def check(site: records.Site, *, now: datetime) -> None:
 
 
 def check_previews(site: records.Site, *, now: datetime) -> None:
-    """Refuse a preview if its budget is spent, or if nothing more may be written today.
+    """Refuse a preview if its budget is spent, or if the website takes nothing more today.
 
     Raises:
-        errors.TooMany: it is so.
+        errors.TooMany: that is the case.
     """
     check(site, now=now)
     for name, _, _, standing in each(site, now=now):
@@ -108,23 +110,23 @@ def _spent(message: str, now: datetime) -> errors.TooMany:
 
 
 def guarded(site: records.Site, guard: post_limits.Guard, *, now: datetime) -> post_limits.Guard:
-    """What is asked of those who post there now: more, where a budget is spent."""
+    """Tighten the limits for posts if a budget of the website is spent."""
     if of(site, now=now) is not Standing.SPENT:
         return guard
     return dataclasses.replace(
         guard,
         proof_of_work=min(post_limits.HARDEST, guard.proof_of_work * SLOWER),
         posts_per_network=min(guard.posts_per_network or SLOW_POSTS, SLOW_POSTS),
-        # Not everybody is counted by his network: see `admission`.
+        # Not every author is counted by network: see `admission`.
         posts_per_author=min(guard.posts_per_author or SLOW_POSTS, SLOW_POSTS),
     )
 
 
 def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
-    """A website's budget with another limit, or another end of it.
+    """Change one limit of a website's budget, or what happens when it is spent.
 
     Raises:
-        errors.BadInput: there is no such limit, or no such end.
+        errors.BadInput: there is no such limit, or the value is not allowed.
     """
     if name == "then":
         if value not in {"slow", "read-only"}:

@@ -1,9 +1,9 @@
-"""Demand: how many want to post on a website just now, as far as this process sees.
+"""Demand: how many challenges a website's readers request now, as far as this process sees.
 
-Owns what makes a proof of work harder: above `CALM` challenges of a site in a minute, each doubling
-of their number doubles the work, up to `MOST` times. It is of this process alone and forgotten with
-it: a challenge is asked for by reading, and reading writes nothing. So an attack that several
-processes share is met by each for its part.
+Owns how demand makes proofs of work harder. Above `CALM` challenges of a site per minute, each
+doubling of their number doubles the work, up to `MOST` times. The count is this process's alone and
+is lost with it, because requesting a challenge is a read, and reads write nothing. Each of several
+processes meets its own share of an attack.
 """
 
 import threading
@@ -18,7 +18,7 @@ _MINUTE = 60.0
 
 
 class Demand:
-    """How many challenges of each site were asked for in this minute and in the one before it."""
+    """How many challenges of each site were requested in this minute and in the previous one."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class Demand:
         self._before: dict[str, int] = {}
 
     def factor(self, site: str) -> int:
-        """How much harder the next challenge of a site is; that it was asked for is noted."""
+        """Count a requested challenge of a site; return the factor by which it is harder."""
         with self._lock:
             self._turn(int(self._clock() // _MINUTE))
             self._now[site] = self._now.get(site, 0) + 1

@@ -1,7 +1,7 @@
-"""What is asked of those who post on a website, and how often they may (pure).
+"""Limits and conditions for posts on a website (pure).
 
-Owns how its own rules and the service's become one `Guard`. A number of 0 asks for nothing, or
-limits nothing.
+Owns how a website's own limits and the service's are combined into one `Guard`. A limit of 0 means
+no limit, and a condition of 0 no condition.
 """
 
 import dataclasses
@@ -11,10 +11,11 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 
-# Tries at most, and what a browser may be made to do under attack: some seconds of a telephone.
+# Maximum attempts of a proof; under attack, a browser may have to make this many: some seconds on a
+# phone.
 HARDEST = 2_000_000
 _MOST = 10_000
-_LONGEST_WAIT = 60  # seconds; who writes waits for it
+_LONGEST_WAIT = 60  # seconds; the author waits for them
 RANGES = {
     "proof_of_work": HARDEST,
     "form_seconds": _LONGEST_WAIT,
@@ -27,11 +28,11 @@ RANGES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guard:
-    """What holds for posts on a website.
+    """The limits and conditions for posts on a website.
 
-    `proof_of_work` is how many tries a proof takes at most, `form_seconds` how long a form is open
-    at least before it is sent. The posts are those within `admission.WINDOW`, the texts those of
-    newcomers within `admission.KEEPS`.
+    `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is how long
+    a form has to be open before it is sent. The numbers of posts are per `admission.WINDOW`;
+    `same_texts` counts repeats of a text by newcomers per `admission.KEEPS`.
     """
 
     proof_of_work: int
@@ -43,7 +44,7 @@ class Guard:
 
 
 def of(site: records.Site, settings: config.Settings) -> Guard:
-    """What holds for posts on this website."""
+    """Return the limits for posts on this website."""
     own = msgspec.structs.asdict(site.guard)
     return Guard(
         **{
@@ -54,7 +55,7 @@ def of(site: records.Site, settings: config.Settings) -> Guard:
 
 
 def changed(old: records.OwnGuard, given: dict[str, int | None]) -> records.OwnGuard:
-    """A website's rules with others in their place; None is the service's again.
+    """Replace some of a website's own limits; None means the service's default.
 
     Raises:
         errors.BadInput: a number is out of its range.

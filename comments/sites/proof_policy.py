@@ -1,24 +1,22 @@
-"""Proofs of work that the API asks for: what each is for, how hard it is, whether one is good.
+"""Proofs of work that the API requires: the purposes, the difficulty, and the check.
 
-Owns which purposes there are and the work of each. A post takes the work that the site's guard
-says. A vote or a report takes a `LIGHTER`th of it, and only from callers without a token: a token
-shows that its holder has already paid, for a post or for a first vote.
+Owns the purposes and the work of each. A post takes the work that the site's limits say. A vote or
+a report takes a `LIGHTER`th of it, and only from callers without a token: a token shows that its
+holder has already paid, for a post or for a first vote.
 
-What a proof is good for:
+The use of a proof:
 
 - A post: once, which `admission` records.
-- A vote or a report: it stands for one person (`person`), so sending it again adds nothing, and
-  nothing has to be stored. It is not bound to the network that sends it, because telephones change
+- A vote or a report: the proof identifies one person (`person`), so sending it again adds nothing,
+  and nothing has to be stored. It is not bound to the network that sends it, because phones change
   networks; limits per network count the sender's.
-
 - A sign-in mail: once, which `email_login` records.
 
-A sign-in mail takes `HARDER` times the work of a post, but only while too many are asked for
-(`login_mail_rush`), because it is not the site that suffers from it but the owners of the
-addresses.
+A sign-in mail takes `HARDER` times the work of a post, but only while too many are requested
+(`login_mail_rush`), because the owners of the addresses suffer from them, and not the site.
 
-A site that asks for no proof of work before posts (`PROOF_OF_WORK` or its guard is 0) asks for none
-before votes and reports.
+A site that requires no proof of work for posts (`PROOF_OF_WORK` or its own limit is 0) requires
+none for votes and reports.
 """
 
 import enum
@@ -32,12 +30,12 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # tries at most, from which a sign-in mail's are counted where posts take fewer
-_SHORT = 13  # characters of a digest of a wider network: 65 bits, for a salt that is quick to hash
+LEAST = 50_000  # minimum of the attempts on which a sign-in mail's are based
+_SHORT = 13  # characters of a wider network's digest: 65 bits, which keeps the salt quick to hash
 
 
 class Purpose(enum.StrEnum):
-    """What a challenge is for. It stands in challenges for an hour, so renaming one ends those."""
+    """What a challenge is for. Renaming one invalidates the challenges of the last hour."""
 
     POST = proof_of_work.POST
     VOTE = "vote"
@@ -54,7 +52,7 @@ _NAMES = {
 
 
 def work(request: SiteRequest, purpose: Purpose) -> int:
-    """Return how many tries a proof takes at most; 0 if the site asks for none."""
+    """Return the maximum number of attempts of a proof; 0 if the site requires none."""
     limits = post_limits.of(request.site, request.settings)
     tries = budgets.guarded(request.site, limits, now=request.now).proof_of_work
     if purpose is Purpose.POST:
@@ -65,21 +63,21 @@ def work(request: SiteRequest, purpose: Purpose) -> int:
 
 
 def account(site: str, network: str, secret: str) -> str:
-    """Return the keyed name of a network, to which challenges and posts are charged."""
+    """Return the keyed hash of a network, to which challenges and posts are charged."""
     return client_networks.digest(secret, f"posts/{site}", network)
 
 
 def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
-    """Return the same of the wider networks around it, in the order of `client_networks.WIDER`."""
+    """Return keyed hashes of the wider networks, in the order of `client_networks.WIDER`."""
     wider = client_networks.around(network)
     return tuple(account(site, name, secret)[:_SHORT] for name, _ in wider)
 
 
 def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge:
-    """Make a challenge for a browser; it is harder while many are asked for."""
+    """Make a challenge for a browser. It is harder while many are requested."""
     site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
-    # Readers who vote must not make it harder to post, nor the other way round.
+    # Readers who vote must not make posting harder, and the reverse.
     factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
     is_post = purpose is Purpose.POST
     return proof_of_work.make(
@@ -97,7 +95,7 @@ def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge
 def check(
     solution: str, site: str, purpose: Purpose, *, secret: str, now: datetime
 ) -> proof_of_work.Proof:
-    """Return what was proved. Whether a proof is spent is for the caller to check.
+    """Check a solution and return the proof. The caller checks whether the proof was used before.
 
     Raises:
         errors.Forbidden: it is missing, wrong, too old, of another site or for another purpose.
@@ -122,10 +120,10 @@ def check(
 
 
 def person(solution: str, request: SiteRequest, purpose: Purpose) -> str | None:
-    """Return the author id that a caller without a token goes by; None if no proof is asked for.
+    """Return the author id of a caller without a token; None if no proof is required.
 
     One proof always leads to one id. Anyone who shows the proof is that person until it expires, as
-    with a token. It holds 96 random bits from the server, so nobody guesses it.
+    with a token. It contains 96 random bits from the server, so nobody can guess it.
 
     Raises:
         errors.Forbidden: see `check`.

@@ -1,19 +1,20 @@
-"""Limits: how often something may happen to one subject within a while, in all processes together.
+"""Rate limits: how often something may happen per subject and window, across all processes.
 
 Owns the kind RateBucket. A subject (a network, a mail address) is counted in one of `SLOTS` buckets
-for each purpose, chosen by a keyed digest. So the store never holds more of them, however many
-subjects come; nobody who lacks the secret can choose whom to share a bucket with; and a bucket says
-nothing of its subjects. Two that share one, which is rare, share its limit.
+of each purpose, which a keyed digest selects. The store therefore never has more buckets, however
+many subjects there are; nobody without the secret can choose to share another subject's bucket; and
+a bucket reveals nothing about its subjects. Two subjects that share a bucket, which is rare, share
+its limit.
 
-    RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted from `ends` on
+    RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted after `ends`
                 `recent`: what was counted, each in 28 bytes, oldest first (`Mark`):
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
-`take` belongs into the transaction of what it limits: whoever loses a race counts again.
+Call `take` in the transaction of the limited action: a transaction that loses a race counts again.
 
 A limit per network is a `Network`: the bucket of the network itself and, for IPv6, one for each
-wider network around it (`client_networks.WIDER`). The wider ones have purposes of their own, so
-that a full one never shares a bucket with a single /64.
+wider network around it (`client_networks.WIDER`). The wider ones have their own purposes, so a full
+one never shares a bucket with a single /64.
 """
 
 import struct
@@ -34,15 +35,15 @@ _OWNER = "rate_limits"
 _MARK = struct.Struct(">I8s8s8s")
 _UNMARKED = b""
 NOTHING = bytes(8)
-_FEW = 64  # marks without a proof that a bucket keeps; those with one it keeps for their time
+_FEW = 64  # marks without a proof that a bucket keeps; it keeps those with a proof for `keeps`
 _MOST = 500  # marks in all: 14 kB
 _HOUR = 3600
 UNLIMITED = 1 << 60
-_AT_ONCE = 500  # keys that one commit of the service deletes
+_AT_ONCE = 500  # keys that one commit can delete (the service's limit)
 
 
 class Limit(NamedTuple):
-    """At most so many of a purpose in a window. The purpose's name is stored.
+    """At most `most` of a purpose in a window. The purpose's name is stored.
 
     `keeps` is how long a `Journal` remembers what was counted.
     """
@@ -67,7 +68,7 @@ class Mark(NamedTuple):
 
 
 class Bucket:
-    """One subject's bucket in a transaction: read first, then `take` from it."""
+    """One subject's bucket in a transaction: `fill` it first, then `take` from it."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         self.limit = limit
@@ -76,9 +77,9 @@ class Bucket:
         self._row: event_rows.RateBucket | None = None
 
     def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
-        """Take what stands at `key`; a window that is over counts no more."""
+        """Take the row that was read at `key`. A window that is over counts no more."""
         began: datetime | None = None if row is None else row.began
-        # One that begins in the future was written by a clock far ahead: it must not last for ever.
+        # A start in the future was written by a clock that is far ahead. It must not last forever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
             row = event_rows.RateBucket(key=self.key, began=now, count=0, recent=recent)
@@ -87,18 +88,18 @@ class Bucket:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left in this window."""
-        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        """Whether the limit of this window is reached."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         return bool(self._row.count >= self.limit.most)
 
     @property
     def count(self) -> int:
-        """How many were counted in this window."""
-        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        """Return how many were counted in this window."""
+        assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         return int(self._row.count)
 
     def wait(self, now: datetime) -> int:
-        """Seconds until the window is over, at least one."""
+        """Return the seconds until the window is over, at least one."""
         assert self._row is not None, "fill it first"  # noqa: S101 - same
         left = self._row.began + self.limit.window - now
         return max(1, int(left.total_seconds()))
@@ -111,7 +112,7 @@ class Bucket:
 
 
 class Network:
-    """The buckets of one network: read first (`fill`), then `take` from all of them."""
+    """The buckets of one network: `fill` them first, then `take` from all of them."""
 
     def __init__(self, limit: Limit, network: str, secret: str) -> None:
         wider = client_networks.around(network)
@@ -122,21 +123,21 @@ class Network:
 
     @property
     def keys(self) -> list[ndb.Key]:
-        """The keys of its rows."""
+        """Return the keys of its rows."""
         return [bucket.key for bucket in self.buckets]
 
     def fill(self, rows: Sequence[event_rows.RateBucket | None], *, now: datetime) -> None:
-        """Take what is stored at `keys`."""
+        """Take the rows that were read at `keys`."""
         for bucket, row in zip(self.buckets, rows, strict=True):
             bucket.fill(row, now=now)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left in the window of any of them."""
+        """Whether the limit of any of the buckets is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
     def wait(self, now: datetime) -> int:
-        """Seconds until there is something left in all of them."""
+        """Return the seconds until none of the limits is reached any more."""
         return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
 
     def take(self) -> ownership.Writes:
@@ -164,7 +165,7 @@ class Journal(Bucket):
         self._marks: list[Mark] = []
 
     def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
-        """Take what stands at `key`, and forget what was long enough ago."""
+        """Take the row that was read at `key`, and drop marks that are older than `keeps`."""
         super().fill(row, now=now)
         assert self._row is not None  # noqa: S101 - filled above
         since, until = ((now + sign * self.limit.keeps).timestamp() for sign in (-1, 1))
@@ -178,24 +179,24 @@ class Journal(Bucket):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left in this window, or no room for what must be remembered."""
+        """Whether the limit is reached, or there is no room for marks that must be remembered."""
         return super().is_empty or len(self._marks) >= _MOST
 
     def knows(self, what: bytes) -> bool:
-        """Whether this very thing was counted."""
+        """Whether exactly this was counted before."""
         return any(mark.what == what for mark in self._marks)
 
     def is_spent(self, proof: bytes) -> bool:
-        """Whether something came with this proof."""
+        """Whether a counted mark has this proof."""
         return proof != NOTHING and any(mark.proof == proof for mark in self._marks)
 
     def times(self, text: bytes) -> int:
-        """How often something came with this text."""
+        """Return how many counted marks have this text."""
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
     def note(self, mark: Mark) -> ownership.Writes:
         """Count one more, and remember it."""
-        assert self._row is not None, "fill it first"  # noqa: S101 - a bug here, no input
+        assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
         return self.take()
 
@@ -205,12 +206,12 @@ def _marks(recent: bytes | None) -> Iterator[Mark]:
 
 
 def _end(moment: datetime) -> datetime:
-    """The end of a moment's hour: a bucket that is written again keeps its row of an index."""
+    """Round a moment up to its hour, so that a bucket that is written again keeps its index row."""
     return datetime.fromtimestamp((int(moment.timestamp()) // _HOUR + 1) * _HOUR, UTC)
 
 
 def expire(now: datetime) -> int:
-    """Delete the buckets that count nothing any more; how many."""
+    """Delete the expired buckets; return how many."""
     query = reads.Query("RateBucket", where=(("ends", "<", now),), limit=_AT_ONCE)
     number = 0
     while names := [entity.key.path[-1].name for entity in reads.fetch(query)]:
@@ -219,7 +220,7 @@ def expire(now: datetime) -> int:
 
 
 def _delete(names: list[str], now: datetime) -> int:
-    """Delete those of the buckets that nobody has counted in meanwhile."""
+    """Delete those of the buckets that no transaction has used meanwhile."""
     rows = reads.get_multi([event_rows.rate_bucket_key(name) for name in names])
     over = tuple(row.key for row in rows if row is not None and row.ends < now)
     transactions.apply(ownership.Writes(_OWNER, delete=over))
@@ -227,7 +228,7 @@ def _delete(names: list[str], now: datetime) -> int:
 
 
 def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
-    """Count one more of a subject, unless there were too many; whether it was counted."""
+    """Count one more of a subject unless its limit is reached; return whether it was counted."""
     bucket = Bucket(limit, subject, secret)
 
     def body() -> bool:

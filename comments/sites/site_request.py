@@ -1,7 +1,7 @@
-"""What one request to a website runs with.
+"""The context of one request to a website: site, settings, time and sender.
 
-Made once for each request where it comes in, and passed down, so that nothing below looks up the
-site, the settings or the time again.
+It is made once, where the request arrives, and passed down, so nothing below looks up the site, the
+settings or the time again.
 """
 
 import dataclasses
@@ -13,9 +13,9 @@ from comments.domain import classifier_verdicts, records
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """A request to a website, when it came, and from where.
+    """A request to a website: when it came, and from where.
 
-    `sender` is the network and the browser; nobody's for what comes from no browser.
+    `sender` is the network and the browser; empty for requests that come from no browser.
     """
 
     site: records.Site

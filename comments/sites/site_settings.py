@@ -1,7 +1,8 @@
-"""Websites: adding them, changing them, and knowing them cheaply.
+"""Site settings: adding and changing websites, and reading them from a copy in the process.
 
-Owns the Site rows and their copy in this process, at most `_TERM` seconds old, so that a request
-does not read its site from the store. A site keeps the scheme its hashes were written with.
+Owns the Site rows and their copies in this process. A copy is at most `_TERM` seconds old, so a
+request does not read its site from the store. A site keeps the scheme with which its hashes were
+written.
 """
 
 import contextlib
@@ -21,15 +22,15 @@ from comments.sites import budgets, post_limits
 from comments.store import caches, ownership, per_process, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_TERM = 60.0  # seconds that a copy is used: a change holds everywhere within a minute
+_TERM = 60.0  # seconds that a copy is used: a change takes effect everywhere within a minute
 _MOST_COPIES = 10_000  # sites
-# Seconds. More would show a retracted text longer than anybody expects.
+# Seconds. A longer time would show a retracted text longer than anybody expects.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
 _ID = re.compile(r"[a-z0-9-]{1,63}")
 
 
-# What becomes of how a site asks Turnstile; None for not at all.
+# Changes a site's Turnstile settings; None means that Turnstile is disabled.
 Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
 
 
@@ -45,10 +46,10 @@ COPIES = per_process.PerProcess(lambda: caches.Cache[str, records.Site](_MOST_CO
 
 
 def get(site_id: str) -> records.Site:
-    """The site, perhaps a minute old.
+    """Return the site, up to a minute old.
 
     Raises:
-        errors.NotFound: there is none of that id.
+        errors.NotFound: there is no site with this id.
     """
     copies = COPIES.get()
     site = copies.get(site_id)
@@ -69,7 +70,7 @@ def add(
 
     Raises:
         errors.BadInput: the id or an origin is malformed.
-        errors.Conflict: there is a site of that id.
+        errors.Conflict: there is a site with this id.
     """
     check_id(site_id)
     checked = [checked_origin(origin) for origin in origins]
@@ -91,7 +92,7 @@ def add(
 
 
 def check_id(site_id: str) -> str:
-    """Return the id of a website, if it may be one.
+    """Return the id of a website if it is well-formed.
 
     Raises:
         errors.BadInput: it is malformed.
@@ -116,17 +117,18 @@ def change(  # noqa: PLR0913 - each may be changed alone
     turnstile: Turned | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
-    """Change what is given; the rest stays. `filed` are its categories: no thread changes by it.
+    """Change the settings that are given. `filed` are its categories; threads keep theirs.
 
-    `guard` are some of its rules for posts, see `post_limits.changed`, `budget` some of what it may
-    use on a day, see `budgets.changed`, `turnstile` what becomes of how Turnstile is asked. With
-    `noted` the audit log says who changed what; not to which value, which may be an address.
+    `guard` is some of its post limits (see `post_limits.changed`), `budget` some of its daily
+    budgets (see `budgets.changed`), `turnstile` a change of its Turnstile settings. With `noted`,
+    the audit log says who changed which settings. It does not contain their values, which may be
+    addresses.
 
     Raises:
         errors.NotFound: there is no such site.
         errors.BadInput: an origin, a query key, a category or an address is malformed,
-            `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` not 0 to `LONGEST_FRESHNESS`, a
-            rule for posts or a budget is out of range.
+            `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` is not 0 to `LONGEST_FRESHNESS`, or
+            a post limit or a budget is out of range.
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
@@ -167,7 +169,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
 
 
 def is_known(site_id: str) -> bool:
-    """Whether this process has a copy of a site: nothing is read for it."""
+    """Whether this process has a copy of a site. Reads nothing."""
     return COPIES.get().get(site_id) is not None
 
 
@@ -200,7 +202,7 @@ def _notes(
 
 
 def every() -> list[records.Site]:
-    """All sites by id."""
+    """List all sites by id."""
     names = [
         entity.key.path[-1].name for entity in reads.fetch(reads.Query("Site", keys_only=True))
     ]
@@ -212,18 +214,18 @@ def every() -> list[records.Site]:
 
 
 def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
-    """Make the site "demo" where there is no site at all: something to see on a fresh machine."""
+    """Add the site "demo" if there is no site at all, for a fresh installation to show."""
     if not every():
-        # Two processes may start on one fresh folder: the second one finds it made.
+        # Of two processes that start with one fresh folder, the second finds the site added.
         with contextlib.suppress(errors.Conflict):
             add("demo", origins, scheme=scheme, now=now)
 
 
 def check_schemes(scheme: sorthash.Scheme) -> None:
-    """Refuse to go on when a site's hashes were written in other digits or another width.
+    """Raise if a site's hashes were written with other digits or another width.
 
     Raises:
-        errors.Misconfigured: naming the site and the setting.
+        errors.Misconfigured: names the site and the setting.
     """
     for site in every():
         if (site.digits, site.width) != (scheme.digits, scheme.width):
@@ -235,7 +237,7 @@ def check_schemes(scheme: sorthash.Scheme) -> None:
 
 
 def checked_origin(origin: str) -> str:
-    """An origin as browsers send it: scheme and host, in lower case, a port if not the usual one.
+    """Return an origin as browsers send it: lower-case scheme and host, and any unusual port.
 
     Raises:
         errors.BadInput: it is anything else.
@@ -263,9 +265,10 @@ def checked_origin(origin: str) -> str:
 
 
 def _is_host(host: str) -> bool:
-    """Whether it is a host as browsers write one: a name, or an address in its usual form.
+    """Whether it is a host as browsers write it: a name, or an address in its usual form.
 
-    What else a parser lets through would end a rule of a policy, or match no browser's origin.
+    Other hosts that a parser lets through could end a directive of a content security policy, or
+    match no browser's origin.
     """
     try:
         found = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")

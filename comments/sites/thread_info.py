@@ -1,10 +1,10 @@
-"""What a thread shows of itself, with copies in the process: its title and its page's address.
+"""Thread titles and page addresses, with copies in the process.
 
-Directories carry them too (`compactor`), so a page of a folded thread does not ask here. Both are
-text that the author of an approved comment sent, or that a moderator set (`naming`); an
-address is used only if it is on one of the site's own origins. A change ends the copy of the
-process that makes it; copies of other processes are up to a minute old. What is sent to somebody
-is made from `fresh`. Only threads that exist are kept.
+Directories carry them too (`compactor`), so a page of a compacted thread does not use this module.
+Both are text that the author of an approved comment sent, or that a moderator set (`naming`); an
+address is used only if it is on one of the site's own origins. A change drops the copy of the
+process that makes it; other processes' copies are up to a minute old. Mail is made from `fresh`.
+Only threads that exist are kept.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from comments.tree.threads import thread_cache
 
 
 def get(name: records.ThreadName) -> records.Thread | None:
-    """The thread, perhaps a minute old; None where nobody wrote yet."""
+    """Return the thread, up to a minute old; None if it has no comments yet."""
     return get_many([name])[0]
 
 
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
-    """Threads, each perhaps a minute old; None where nobody wrote yet. One call reads them."""
+    """Return threads, each up to a minute old; None where there are no comments yet. One call."""
     copies = thread_cache.COPIES.get()
     found = {name: copies.get(name) for name in names}
     missing = [name for name, thread in found.items() if thread is None]
@@ -31,7 +31,7 @@ def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]
 
 
 def fresh(name: records.ThreadName) -> records.Thread | None:
-    """The thread as it is now; None where nobody wrote yet."""
+    """Return the thread as it is now; None if it has no comments yet."""
     return _read([name])[0]
 
 
@@ -45,11 +45,11 @@ def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
 
 
 def address(url: str, site: records.Site) -> str:
-    """Where a thread's page is, without a fragment; empty unless that is on the site itself.
+    """Return a thread's page address without its fragment; empty unless it is on the site itself.
 
-    An address from before the site had HTTPS, as exports are full of, is the one it has now.
-    An origin with what ends a host behind it cannot be read as another host by anyone, which a
-    parser that differs from the browser's could not promise.
+    An address from before the site had HTTPS, as exports often contain, is mapped to the HTTPS
+    origin. The address must continue after the origin with a character that ends a host name, so
+    that no parser, whether a browser's or another, can read a different host from it.
     """
     url = url.partition("#")[0]
     for origin in site.origins:

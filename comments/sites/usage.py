@@ -1,23 +1,24 @@
-"""What each website uses on a day: reads and writes of the store, mails, posts, previews.
+"""Usage: what each website uses per day (reads, writes, mails, posts, previews).
 
 Owns the kind Usage, and what this process has counted and not stored yet.
 
-    Usage  key: "{site id}/{date, UTC}"; for what is of no website, "*" stands in its place
+    Usage  key: "{site id}/{date, UTC}"; usage that belongs to no website is under "*"
 
-Reading must not write, so everything is summed in the process, and `flush` adds it to the rows:
-each half a minute by the upkeep, when a process ends, and on App Engine by cron's calls and with
-posts. A process that is killed takes with it what it summed since then. What is counted is what the
-service bills by the lenient reading of its price (docs/costs.md): a read for each entity asked for
-or found, one for each query of keys or of a few properties that finds something, a write for each
-entity put or deleted.
+Reads must not write, so a process sums everything in memory, and `flush` adds the sums to the rows:
+every half a minute by the upkeep thread, when a process ends, and on App Engine by cron's calls and
+with posts. A process that is killed loses what it has summed since. The units are those that the
+service bills, in the lenient reading of its prices (docs/costs.md): one read for each entity that
+is looked up or found, one read for each keys-only or projection query that finds something, and one
+write for each entity that is put or deleted.
 
-A post counts for the request that stored it. If the store did not answer that request, nobody knows
-yet whether there is a comment: the process keeps the post as a doubt, and `flush` looks for the
-comment. A repeat under the same idempotency key, in any process, finds a comment that it did not
-store and counts nothing, so each post is counted once.
+Invariants:
 
-A flush whose answer was lost is told by its mark in the row and adds nothing twice, unless another
-process has flushed the same row in between.
+1. Each post is counted once, for the request that stored it. If the store did not answer that
+   request, it is unknown whether there is a comment: the process keeps the post as a doubt, and
+   `flush` looks for the comment. A repeat under the same idempotency key, in any process, finds a
+   comment that it did not store and counts nothing.
+2. A flush whose answer was lost is recognized by its mark in the row and adds nothing twice, unless
+   another process has flushed the same row in between.
 """
 
 import contextlib
@@ -35,16 +36,16 @@ from comments.store import connection, ownership, per_process, reads, transactio
 from comments.store.models import comment_rows, counter_rows
 
 SERVICE = "*"
-FRESH = 60.0  # seconds that a copy of a row is good for
-_DOUBTED = 60.0  # seconds: a commit that was not answered is applied by then, or never
-_MOST_DOUBTS = 1_000  # of a process; each is a read or two
+FRESH = 60.0  # seconds that a copy of a row is used
+_DOUBTED = 60.0  # seconds after which an unanswered commit is either applied or never will be
+_MOST_DOUBTS = 1_000  # per process; each is a read or two
 _OWNER = "usage"
 _log = logging.getLogger("flatthread")
-_PATIENCE = 2.0  # seconds for what the next one can do as well
+_PATIENCE = 2.0  # seconds for work that a later call can do as well
 
 
 class Numbers(msgspec.Struct, frozen=True):
-    """How much was used."""
+    """The amounts used."""
 
     reads: int = 0
     writes: int = 0
@@ -53,7 +54,7 @@ class Numbers(msgspec.Struct, frozen=True):
     previews: int = 0
 
     def plus(self, other: "Numbers") -> "Numbers":
-        """The sum of both."""
+        """Return the sum of both."""
         return Numbers(
             self.reads + other.reads,
             self.writes + other.writes,
@@ -67,7 +68,7 @@ NOTHING = Numbers()
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A post of which nobody knows whether it was stored: its site, its comment's id and time."""
+    """A post that may or may not have been stored: its site, its comment's id and time."""
 
     site: str
     comment: str
@@ -86,30 +87,30 @@ class Book:
         self._flushed = clock()
 
     def note(self, site: str, day: str, more: Numbers) -> None:
-        """Count some more."""
+        """Add to a website's sums of a day."""
         with self._lock:
             key = (site, day)
             self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
 
     def doubt(self, doubt: Doubt) -> None:
-        """Keep a doubt; beyond so many, the oldest is given up."""
+        """Keep a doubt. Beyond `_MOST_DOUBTS`, the oldest is given up."""
         with self._lock:
             while len(self._doubts) >= _MOST_DOUBTS:
                 del self._doubts[next(iter(self._doubts))]
             self._doubts[doubt] = self._clock()
 
     def doubts(self) -> list[Doubt]:
-        """The doubts that are not settled."""
+        """Return the unsettled doubts."""
         with self._lock:
             return list(self._doubts)
 
     def settle(self, doubt: Doubt) -> bool:
-        """End a doubt; whether it was still there."""
+        """Remove a doubt; return whether it was still there."""
         with self._lock:
             return self._doubts.pop(doubt, None) is not None
 
     def end_doubts(self, *, of: str = "") -> None:
-        """End the doubts about a comment, or those that are too old."""
+        """Remove the doubts about a comment, and those that are too old."""
         with self._lock:
             oldest = self._clock() - _DOUBTED
             for doubt, since in list(self._doubts.items()):
@@ -117,25 +118,25 @@ class Book:
                     del self._doubts[doubt]
 
     def is_due(self) -> bool:
-        """Whether somebody should flush now; told to one who asks."""
+        """Whether a flush is due. Only one caller gets True."""
         with self._lock:
             is_due = self._clock() - self._flushed > FRESH
             self._flushed = self._clock() if is_due else self._flushed
         return is_due
 
     def take(self) -> dict[tuple[str, str], Numbers]:
-        """All that waits, to be stored."""
+        """Take everything that has to be stored."""
         with self._lock:
             taken, self._waiting = self._waiting, {}
         return taken
 
     def learn(self, site: str, day: str, stored: Numbers) -> None:
-        """Note what a row says."""
+        """Note the content of a row."""
         with self._lock:
             self._known[site] = (day, self._clock(), stored)
 
     def total(self, site: str, day: str) -> Numbers | None:
-        """What a website used, as far as is known here; None if that is too long ago."""
+        """Return a website's usage, as far as it is known here; None if that is too old."""
         with self._lock:
             known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
             if known_day != day or self._clock() - since > FRESH:
@@ -151,31 +152,31 @@ def _book() -> Book:
 
 
 def note(site: str, more: Numbers, *, now: datetime) -> None:
-    """Count what a website used."""
+    """Count a website's usage."""
     _book().note(site, _day(now), more)
 
 
 def posted(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
-    # An earlier request did not store it: an id is inserted once.
+    # No earlier request stored it: an id is inserted only once.
     _book().end_doubts(of=comment)
     note(site, Numbers(posts=1), now=now)
 
 
 def doubt(site: str, comment: str, *, now: datetime) -> None:
-    """Note that the current request, of this time, may have stored a post."""
+    """Note that the current request, made at `now`, may have stored a post."""
     _book().doubt(Doubt(site, comment, now))
 
 
 def take(site: str, *, now: datetime) -> None:
-    """Count for a website what this thread used of the store since it was asked last."""
+    """Count this thread's use of the store since the last call, for a website."""
     reads, writes = connection.spent()
     if reads or writes:
         note(site, Numbers(reads=reads, writes=writes), now=now)
 
 
 def flush() -> int:
-    """Add what waits to the rows; how many rows. What cannot be stored now waits for the next one.
+    """Add the sums to the rows; return how many rows. Sums that cannot be stored are kept.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
@@ -200,7 +201,7 @@ def _settle_doubts(book: Book) -> None:
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
     for each, row in zip(doubts, rows, strict=True):
-        # Of another time it is another request's, which has counted it.
+        # With another time it is another request's comment, which that request has counted.
         is_stored = row is not None and row.created == each.created
         if is_stored and book.settle(each):
             book.note(each.site, _day(each.created), Numbers(posts=1))
@@ -208,16 +209,16 @@ def _settle_doubts(book: Book) -> None:
 
 
 def settle(*, now: datetime) -> None:
-    """Store what was used, this thread's own use among it. What fails waits for the next one."""
+    """Flush, including this thread's own use. Sums that cannot be stored are kept."""
     take(SERVICE, now=now)
     try:
         flush()
     except errors.Overloaded as error:
-        _log.warning("what was used could not be stored: %s", error)
+        _log.warning("usage could not be stored: %s", error)
 
 
 def flush_old() -> None:
-    """The same where no thread does it, if the last one is a while ago. What fails waits."""
+    """Flush if the last flush is old, for processes without an upkeep thread. Ignore failures."""
     if _book().is_due():
         with contextlib.suppress(errors.Overloaded), connection.within(_PATIENCE):
             flush()
@@ -242,7 +243,7 @@ def _add(site: str, day: str, more: Numbers) -> Numbers:
 
 
 def total(site: str, *, now: datetime) -> Numbers:
-    """What a website used today, others' part of it a minute old at most."""
+    """Return a website's usage today; other processes' part is at most a minute old."""
     book, day = _book(), _day(now)
     found = book.total(site, day)
     if found is None:
@@ -252,7 +253,7 @@ def total(site: str, *, now: datetime) -> Numbers:
 
 
 def stored(site: str, day: str) -> Numbers:
-    """What the row of a day says."""
+    """Return the content of a day's row."""
     row = reads.get(counter_rows.usage_key(site, day))
     return NOTHING if row is None else _numbers(row)
 

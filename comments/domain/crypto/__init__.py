@@ -1,6 +1,6 @@
-"""Signing, sealing and hashing with the service's secret.
+"""Signing, encryption and hashing with the service's secret.
 
-Doors: `encryption` (readable with the secret only), `keyed_hashes` (comparable with the secret
-only), `cursors` (signed positions), `proof_of_work`. Every use names its purpose, so that a value
-made for one purpose is worthless for another.
+Entry points: `encryption` (readable only with the secret), `keyed_hashes` (comparable only with the
+secret), `cursors` (signed positions), `proof_of_work`. Every use names its purpose, so a value made
+for one purpose is worthless for another.
 """

@@ -1,14 +1,14 @@
-"""By what somebody is known again who has a new token: the network and the mailbox.
+"""Caller marks: how a ban recognizes a caller with a new token, by network and mailbox.
 
-A ban may hold marks of both, and each post is compared with them. A mark is a keyed digest that
-also covers the site: it names nobody without the service's secret. With a guest's comment the mark
-of its network is kept sealed, so nobody can tell from the store which comments are of one network;
-it is opened when a moderator bans its author, and is erased with the comment, or after
+A ban may contain marks of both, and each post is compared with them. A mark is a keyed digest that
+also covers the site, so it identifies nobody without the service's secret. A guest's comment stores
+the mark of its network encrypted, so the store does not show which comments are from one network.
+The mark is decrypted when a moderator bans the author. It is erased with the comment, or after
 `retention.TERM`.
 
-A network is what limits call one (`client_networks.of`): an IPv4 address, or an IPv6 /64. This
-machine and unknown networks have no mark: banning one would ban everybody behind a proxy that is
-not set up.
+A network is the same as for limits (`client_networks.of`): an IPv4 address, or an IPv6 /64. The
+local machine and unknown networks have no mark, because banning one would ban everybody behind a
+proxy that is not configured.
 """
 
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ _PURPOSE = "network of a comment"
 
 
 class Marks(NamedTuple):
-    """The marks of a caller; of each as many as there are accepted secrets."""
+    """The marks of a caller's network and mailboxes, each under every accepted secret."""
 
     networks: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
 
 
 def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
-    """The marks of a network ("" for none) and of mail addresses on a site."""
+    """Return the marks of a network ("" for none) and of e-mail addresses on a site."""
     accepted = secret_rotation.accepted(secret)
     known = [_network(site, network, each) for each in accepted]
     boxes = [mailbox(site, address, each) for address in addresses if address for each in accepted]
@@ -38,19 +38,19 @@ def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
 
 
 def mailbox(site: str, address: str, secret: str) -> str:
-    """The mark of the mailbox of an address, whatever stands behind its "+"."""
+    """Return the mark of an address's mailbox, without the part after a "+"."""
     digest = keyed_hashes.keyed(secret, "banned mailbox", site, mail_addresses.mailbox(address))
     return keyed_hashes.text(digest)
 
 
 def kept(site: str, network: str, secret: str, *, now: datetime) -> str:
-    """The mark of a network as a comment's row holds it: sealed, "" for none."""
+    """Return the mark of a network as a comment's row stores it: encrypted, "" for none."""
     mark = _network(site, network, secret)
     return encryption.seal(mark, _PURPOSE, secret, now=now) if mark else ""
 
 
 def opened(stored: str, secret: str, *, now: datetime) -> str:
-    """The mark that a comment's row holds; "" for none, and where the secret is another one."""
+    """Decrypt the mark in a comment's row; "" for none, and if the secret is another one."""
     try:
         return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""
     except errors.BadLink:

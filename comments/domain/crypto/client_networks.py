@@ -1,12 +1,14 @@
-"""The network somebody calls from, as far as limits need it (pure).
+"""Client networks: the network of a caller, as limits need it (pure).
 
-Owns what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because whoever has
-one address of a /64 has all of them. An address is personal data: it is never stored, only
-`digest`, a keyed hash that also covers what the limit is about. So nobody without the secret can
-tell whose it is, and nobody at all can tell from the store that two limits are of one network.
+Owns what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because one
+customer controls a whole /64. An address is personal data: it is never stored, only `digest`, a
+keyed hash that also covers the subject of the limit. Without the secret, nobody can tell whose
+network it is. Hashes for different limits differ, so the store does not show that two limits are of
+one network.
 
-A provider may give one customer 256 or 65,536 of those /64s, so every limit of an IPv6 network also
-holds for the /56 and the /48 around it, with a limit that is `WIDER` times as large.
+A provider may give one customer 256 or 65,536 of those /64s. Every limit of an IPv6 network
+therefore also applies to the /56 and the /48 around it, with a limit that is `WIDER` times as
+large.
 """
 
 import ipaddress
@@ -15,14 +17,14 @@ from comments.domain.crypto import keyed_hashes
 
 UNKNOWN = "unknown"
 _PREFIX = 64  # bits of an IPv6 address that a provider gives to one customer
-# Prefixes around a /64, and how many times a limit of the /64 is allowed there. One household often
-# gets a /56 and one company a /48; some providers put many customers into a /48.
+# Prefixes around a /64, and the factors of their limits. A household often gets a /56 and a company
+# a /48; some providers put many customers into a /48.
 WIDER = ((56, 4), (48, 16))
-_AREA_V4, _AREA_V6 = 16, 32  # bits: roughly what belongs to one provider
+_AREA_V4, _AREA_V6 = 16, 32  # bits: roughly the range of one provider
 
 
 def of(address: str) -> str:
-    """The network of an address. What is no address is one network, so it escapes no limit."""
+    """Return an address's network. All malformed addresses are one, so none escapes a limit."""
     try:
         found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
     except ValueError:
@@ -62,17 +64,17 @@ def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | Non
 
 
 def is_inside(network: str) -> bool:
-    """Whether a network is this machine, or nothing that is known."""
+    """Whether a network is the local machine or unknown."""
     return network == UNKNOWN or ipaddress.ip_network(network).is_loopback
 
 
 def _without_port(address: str) -> str:
-    """An address without its port: some proxies write `192.0.2.1:80` or `[2001:db8::1]:80`."""
+    """Remove the port that some proxies add: `192.0.2.1:80` or `[2001:db8::1]:80`."""
     if address.startswith("["):
         return address[1:].partition("]")[0]
     return address.partition(":")[0] if address.count(":") == 1 else address
 
 
 def digest(secret: str, what: str, network: str) -> str:
-    """The keyed hash of a network for one limit, in 26 characters; `what` names the limit."""
+    """Return a network's keyed hash for one limit, in 26 characters; `what` names the limit."""
     return keyed_hashes.text(keyed_hashes.keyed(secret, "network", what, network))

@@ -1,7 +1,8 @@
-"""Cursors as clients hold them: a position in one listing, signed.
+"""Cursors: signed positions in a listing, as clients hold them.
 
-Owns their form. A cursor is bound to its listing by the label it is signed with, so one of another
-thread, order or parent is refused like a forged one. What a position is belongs to the listing.
+Owns their form. A cursor is bound to its listing by the label with which it is signed, so a cursor
+of another thread, order or parent is refused like a forged one. The listing decides what a position
+is.
 """
 
 import functools
@@ -18,21 +19,21 @@ _SIGNATURE = 20  # bytes
 
 
 def label(*parts: str) -> str:
-    """The label of a listing: what tells it from every other."""
+    """Return the label of a listing, which distinguishes it from every other."""
     return "\0".join(parts)
 
 
 def seal(position: Sequence[str], listing: str, secret: str) -> str:
-    """Write a position of a listing."""
+    """Sign and encode a position of a listing."""
     signer = _serializer(secret_rotation.accepted(secret))
     return str(signer.dumps(list(position), salt=_salt(listing)))
 
 
 def unseal(cursor: str, listing: str, secret: str) -> list[str]:
-    """Read a position of a listing back.
+    """Verify and decode a position of a listing.
 
     Raises:
-        errors.BadCursor: it is of another listing, or none of ours.
+        errors.BadCursor: it is of another listing, or not signed by this service.
     """
     try:
         position: list[str] = _serializer(secret_rotation.accepted(secret)).loads(
@@ -47,15 +48,15 @@ class Keyed(SigningAlgorithm):
     """Keyed BLAKE2b (RFC 7693), which needs no HMAC around it."""
 
     def get_signature(self, key: bytes, value: bytes) -> bytes:
-        """Sign a value."""
         return hashlib.blake2b(value, key=key, digest_size=_SIGNATURE).digest()
 
 
 @functools.lru_cache(maxsize=4)
 def _serializer(accepted: tuple[str, ...]) -> URLSafeSerializer:
-    # The fallback reads what pages that are open since before an update hold: HMAC with SHA-1.
+    # The fallback accepts cursors from before an update, which pages may still hold: HMAC with
+    # SHA-1.
     return URLSafeSerializer(
-        list(accepted[::-1]),  # oldest first, as the library wants them
+        list(accepted[::-1]),  # the library expects the oldest first
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": Keyed()},
         fallback_signers=[{}],
     )

@@ -1,10 +1,10 @@
-"""Texts that nobody but this service reads or makes: mail addresses at rest, and links in mail.
+"""Encrypted texts: mail addresses at rest, and links in mail.
 
-Owns their form. A seal is Fernet (AES-128-CBC and HMAC-SHA256, with the time it was made) under a
-key of its purpose alone, made of the service's secret: what was sealed for one purpose opens for no
-other.
+Owns their form: Fernet (AES-128-CBC and HMAC-SHA256, with the time of encryption) under a key that
+is derived from the service's secret for one purpose. A text that was encrypted for one purpose
+cannot be decrypted for another.
 
-Seals are stored, and links wait in mailboxes: a change of a purpose's name makes them unreadable,
+Encrypted texts are stored, and links wait in mailboxes. Renaming a purpose makes them unreadable,
 and so does a change of the secret, unless the old one is kept (`secret_rotation`).
 """
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def seal(text: str, purpose: str, secret: str, *, now: datetime) -> str:
-    """Seal a text for a purpose: ASCII that may stand in an address of a page."""
+    """Encrypt a text for a purpose. The result is ASCII and safe in URLs."""
     return _fernet(purpose, secret).encrypt_at_time(text.encode(), int(now.timestamp())).decode()
 
 
 def unseal(
     sealed: str, purpose: str, secret: str, *, now: datetime, term: timedelta | None = None
 ) -> str:
-    """The text of a seal.
+    """Decrypt a text.
 
     Raises:
-        errors.BadLink: it was not sealed here for this purpose, or longer ago than the term.
+        errors.BadLink: it was not encrypted here for this purpose, or it is older than `term`.
     """
     for each in secret_rotation.accepted(secret):
         found = _opened(sealed, purpose, each)
@@ -45,9 +45,9 @@ def unseal(
 
 
 def renewed(sealed: str, purpose: str, secret: str) -> str:
-    """Return a text, sealed under the current secret; "" if it is, or if nobody can open it.
+    """Encrypt a text again under the current secret; "" if it already is, or cannot be decrypted.
 
-    It keeps the time at which it was sealed first.
+    The result keeps the time of the first encryption.
     """
     current, *before = secret_rotation.accepted(secret)
     if not sealed or _opened(sealed, purpose, current) is not None:
@@ -60,7 +60,7 @@ def renewed(sealed: str, purpose: str, secret: str) -> str:
 
 
 def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
-    """The text of a seal and the second since 1970 it was made in; None if it is no such seal."""
+    """Return the text and its time in seconds since 1970; None if it cannot be decrypted."""
     from cryptography.fernet import InvalidToken  # noqa: PLC0415 - see `_fernet`
 
     opener = _fernet(purpose, secret)
@@ -72,7 +72,7 @@ def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
 
 
 def _fernet(purpose: str, secret: str) -> "fernet.Fernet":
-    # Imported where it is needed: few requests are about mail, and a cold start pays for all.
+    # Imported here, because few requests need it and every cold start would pay for it.
     from cryptography.fernet import Fernet  # noqa: PLC0415
 
     return Fernet(base64.urlsafe_b64encode(_key(purpose, secret)))

@@ -1,10 +1,10 @@
-"""Mail addresses that people give with a comment, as they are stored: sealed.
+"""E-mail addresses that guests enter with a comment, encrypted at rest.
 
-Nobody is sent mail at such an address. It is kept for a term (`retention`) for Akismet, where a
-site asks that, and for its owner, who may ask what is held (`personal_data`). Anyone who reads the
+No mail is sent to such an address. It is kept for a term (`retention`) for Akismet, if the site
+asks it, and for its owner, who may request what is stored (`personal_data`). Anyone who reads the
 data files without the service's secret learns no address.
 
-    stored    a seal (`sealed`); "" for none; what holds an "@" was stored by an older release
+    stored    encrypted (`sealed_address`); "" for none; with an "@", stored by an older release
 """
 
 from datetime import datetime
@@ -16,12 +16,12 @@ _PURPOSE = "guest address"
 
 
 def sealed_address(address: str, secret: str, *, now: datetime) -> str:
-    """An address as it is stored."""
+    """Encrypt an address for storage."""
     return encryption.seal(address, _PURPOSE, secret, now=now) if address else ""
 
 
 def address(stored: str, secret: str, *, now: datetime) -> str:
-    """The address that is stored; "" for none, and where the secret is not the one of then."""
+    """Return the stored address; "" for none, and if it was stored under another secret."""
     if not stored or is_clear(stored):
         return stored
     try:
@@ -31,5 +31,5 @@ def address(stored: str, secret: str, *, now: datetime) -> str:
 
 
 def is_clear(stored: str) -> bool:
-    """Whether an older release stored the address as it was given. A seal holds no "@"."""
+    """Whether an older release stored the address unencrypted. An encrypted one contains no "@"."""
     return "@" in stored

@@ -1,8 +1,8 @@
-"""Keyed digests: ids and marks that only this service can make, and that say nothing (pure).
+"""Keyed digests: ids and marks that only this service can make, and that reveal nothing (pure).
 
-Owns how several texts become one input: length-prefixed, so that no two different tuples give the
-same bytes. The first text names the purpose, which keeps the purposes apart. Comments' ids are made
-of these, so the form is for ever.
+Owns how several texts become one input: length-prefixed, so no two different tuples give the same
+bytes. The first text names the purpose, which keeps the purposes apart. The ids of comments are
+such digests, so the form must never change.
 """
 
 import base64
@@ -14,26 +14,26 @@ _BYTES = 16  # 128 bits
 
 
 def keyed(secret: str, *parts: str) -> bytes:
-    """The digest of some texts under the service's secret."""
+    """Return the digest of some texts under the service's secret."""
     return hmac.digest(secret.encode(), joined(parts), "sha256")
 
 
 def every(secret: str, *parts: str) -> tuple[bytes, ...]:
-    """The digests under each secret that counts, the current one first."""
+    """Return the digests under each accepted secret, the current one first."""
     return tuple(keyed(each, *parts) for each in secret_rotation.accepted(secret))
 
 
 def is_one(given: str, secret: str, *parts: str) -> bool:
-    """Tell whether a text is that of one of these digests, in a time that says nothing of it."""
+    """Whether a text equals the text of one of these digests. Compares in constant time."""
     made = [text(each) for each in every(secret, *parts)]
     return any(hmac.compare_digest(each.encode(), given.encode()) for each in made)
 
 
 def joined(parts: tuple[str, ...]) -> bytes:
-    """Several texts as bytes that no other tuple gives."""
+    """Encode several texts as bytes that no other tuple gives."""
     return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
 
 
 def text(digest: bytes) -> str:
-    """The first 128 bits of a digest, or of randomness, as 26 letters and digits."""
+    """Encode the first 128 bits of a digest, or of random bytes, as 26 letters and digits."""
     return base64.b32encode(digest[:_BYTES]).decode().rstrip("=").lower()

@@ -1,21 +1,20 @@
-"""Proof of work: challenges that a browser solves before its reader may post, as ALTCHA has them.
+"""Proofs of work: ALTCHA challenges that a browser solves before its reader may post.
 
-Owns what a challenge says, in the salt that its signature covers: for which site and which
-purpose it is, to which network it is charged (a keyed hash, and one for each wider network around
-it), how many tries it takes, when the form was opened and until when it is good. Nothing is stored
-when one is made; that each is good for one post is the admission's to see to (`admission`), by
-`Proof.digest`.
+Owns the content of a challenge, in the salt that its signature covers: the site and the purpose,
+the network to which it is charged (a keyed hash, and one for each wider network around it), the
+number of attempts, when the form was opened, and when the challenge expires. Making one stores
+nothing; `admission` ensures that each is used for one post only, by `Proof.digest`.
 
     salt       {24 hex digits}?s={site}&n={network}[.{network}...]&t={opened}&w={tries}
                [&p={purpose}]&expires={seconds since 1970}&
 
-Without `p` it is for a post. Browsers hash the salt with every try, so it is kept short.
+Without `p` it is for a post. Browsers hash the salt with every attempt, so it is kept short.
 
     challenge  SHA-256 of salt and number, signature its HMAC under a key of this purpose alone
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
-The library (https://altcha.org, version 1 of its protocol, which telephones solve without more than
-a hash) is imported where one is made or checked: it takes 30 ms.
+The library (https://altcha.org, version 1 of its protocol, which phones solve with nothing but a
+hash function) is imported where a challenge is made or checked, because the import takes 30 ms.
 """
 
 import base64
@@ -32,15 +31,15 @@ from comments.domain.crypto import keyed_hashes, secret_rotation
 
 TERM = timedelta(hours=1)
 POST = "post"
-_LONGEST = 2_000  # characters; one of ours has about 500
+_LONGEST = 2_000  # characters; a real solution has about 500
 _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """What a browser gets: to find the `number`, up to `maxnumber`, that gives `challenge`.
+    """What a browser gets: it has to find the `number`, up to `maxnumber`, that gives `challenge`.
 
-    A comment that is sent within `wait` seconds is refused. `turnstile` is the site's key there,
-    where a token of it is to be sent too.
+    A comment that is sent within `wait` seconds is refused. `turnstile` is the site's Turnstile
+    key, if a Turnstile token has to be sent too.
     """
 
     algorithm: str
@@ -53,7 +52,7 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 class _Solution(msgspec.Struct, frozen=True):
-    """What it sends. Others' widgets add how long it took."""
+    """What the browser sends. Other ALTCHA widgets add how long it took."""
 
     algorithm: Literal["SHA-256"]
     challenge: str
@@ -63,9 +62,10 @@ class _Solution(msgspec.Struct, frozen=True):
 
 
 class Proof(NamedTuple):
-    """A challenge that was solved. `tries` is how many it took at most.
+    """A solved challenge. `tries` is the maximum number of attempts it took.
 
-    `secret` is the one that it was signed with, by which ids that are made of it stay the same.
+    `secret` is the secret that signed it, so ids that are derived from it stay the same after a
+    rotation.
     """
 
     site: str
@@ -90,9 +90,9 @@ def make(  # noqa: PLR0913 - all that a challenge says
     purpose: str = POST,
     around: Sequence[str] = (),
 ) -> Challenge:
-    """Make a challenge that takes so many tries at most; with 0 there is nothing to be found out.
+    """Make a challenge of at most `tries` attempts; 0 needs no search.
 
-    `network` and `around` name networks by keyed hashes, and hold no ".".
+    `network` and `around` name networks by keyed hashes, which contain no ".".
     """
     from altcha import v1  # noqa: PLC0415 - see above
 
@@ -118,10 +118,10 @@ def make(  # noqa: PLR0913 - all that a challenge says
 
 
 def check(solution: str, *, secret: str) -> Proof:
-    """What was solved. Whether it is of this site, in time and not spent is for the caller.
+    """Check a solution. The caller checks its site, its time, and whether it was used before.
 
     Raises:
-        errors.Forbidden: it is no solution of a challenge of ours.
+        errors.Forbidden: it does not solve a challenge of this service.
     """
     from altcha import v1  # noqa: PLC0415 - see above
 
@@ -141,7 +141,7 @@ def check(solution: str, *, secret: str) -> Proof:
 
 
 def _said(sent: _Solution, secret: str) -> Proof:
-    """What the salt says. It is ours: the signature was right."""
+    """Decode the salt, which is trustworthy: its signature was right."""
     said = parse_qs(sent.salt.partition("?")[2])
     opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
     network, *around = said["n"][0].split(".")
@@ -153,7 +153,7 @@ def _said(sent: _Solution, secret: str) -> Proof:
         bytes.fromhex(sent.challenge)[:8],
         tuple(around),
         said.get("p", [POST])[0],
-        # Those of an earlier release, which are good for an hour, do not say it.
+        # Challenges of an earlier release, which last an hour, do not contain it.
         int(said.get("w", ["0"])[0]),
         secret,
     )

@@ -1,4 +1,5 @@
-"""What people may write: names, bodies, host names, mail addresses.
+"""Texts that people enter: names, bodies, host names, mail addresses.
 
-Doors: `cleaning` for what is typed, `rendering` for bodies as HTML, `mail_addresses` for addresses.
+Entry points: `cleaning` for typed text, `rendering` for bodies as HTML, `mail_addresses` for
+addresses.
 """

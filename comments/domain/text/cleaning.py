@@ -1,13 +1,13 @@
-"""What people type, as it is stored: names, titles, websites, mail addresses, bodies (pure).
+"""Cleaning of entered text: names, titles, websites, mail addresses, bodies (pure).
 
-Text is accepted whole or refused, never cut: a cut halves characters. Names and bodies may lose
-characters that show nothing (controls, bidi overrides); what would change what a reader
-understands is refused.
+Text is accepted whole or refused, never truncated, because a cut can split a character. Names and
+bodies may lose invisible characters (controls, bidi overrides); characters that would change the
+meaning for a reader are refused.
 
-A guest's name may not speak for the site: no role word, alone or with the site's name. Names are
+A guest's name must not speak for the site: no role word, alone or with the site's name. Names are
 compared by a skeleton: case, marks, blanks and punctuation are dropped, letters that look alike
-become one (UTS #39, by the library `disarm`), and so do digits that stand for letters. A name that
-merely contains such a word, or that is another person's, is a name: the defence against those is
+become one (UTS #39, by the library `disarm`), and so do digits that replace letters. A name that
+merely contains such a word, or that is another person's, is allowed: readers can tell them apart by
 the mark that the server puts beside every author (`presentation.Kind`).
 
 `disarm` was chosen over `confusable-homoglyphs` (data of 2024; it knows no small capitals and no
@@ -23,27 +23,28 @@ from collections.abc import Iterable
 from comments import errors
 from comments.domain.text import host_names
 
-# Characters. About three printed pages; the time to render grows with it (docs/settings.md).
+# Characters. About three printed pages; the rendering time grows with it (docs/settings.md).
 MAX_BODY = 10_000
 # Characters. Longer than real names, short enough for one line on a phone.
 MAX_NAME = 80
 # Characters. A Datastore index takes 1,500 bytes.
 MAX_WEBSITE = 500
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # RFC 5321: what fits the angle brackets of a mail's envelope
+_MAX_EMAIL = 254  # RFC 5321: the limit of an address in a mail's envelope
 # Marks on one letter. Living scripts use up to four; a pile of them covers the lines around it.
 MAX_MARKS = 8
 # Opening brackets, each of which may start a link, and lines, each of which may start a block.
-# What else takes Markdown long is bounded by `markdown`; together the slowest body takes 50 ms.
+# `rendering` limits everything else that takes Markdown long; together the slowest body takes 50
+# ms.
 MAX_BRACKETS = 1_000
 MAX_LINES = 2_000
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 REFUSED = re.compile("[\x00\ud800-\udfff]")
-# Controls that show nothing, and the bidi characters that reorder what stands around them.
-# Marks of direction (U+200E, U+200F, U+061C) stay: right-to-left text needs them.
+# Invisible controls, and the bidi characters that reorder the text around them. Direction marks
+# (U+200E, U+200F, U+061C) stay, because right-to-left text needs them.
 DROPPED = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufff9-\ufffb]")
-# Letters and symbols by category that show nothing: fillers of Hangul and Braille.
+# Letters and symbols by category that are invisible: fillers of Hangul and Braille.
 _BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # Absolute http(s) with a host that every parser reads alike: no user information, no encoding.
 WEB_URL = re.compile(
@@ -51,9 +52,9 @@ WEB_URL = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?"
     r"(?:[/?#][^\x00-\x1f\x7f-\x9f]*)?"
 )
-# What opens an attribute or a tag somewhere else when a page is put together carelessly.
+# Characters that open an attribute or a tag in a carelessly built page.
 _UNSAFE_IN_URL = re.compile(
-    # ... and what shows nothing, or reorders the text around it: browsers write it as %E2%80%AE.
+    # Also invisible characters, and those that reorder text: browsers write them as %E2%80%AE.
     r"[\s\\<>\"'`]"
     r"|[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
 )
@@ -67,18 +68,18 @@ WORDS = (
 _LINKS = ("", "of", "at", "the", "ofthe", "from", "for")
 _SHORTEST_SITE = 2  # characters of a site's name
 _LEET = str.maketrans("4@831|!i05$7", "aabellllosst")
-# Letters that two others look like, when all of the above is one.
+# Pairs of letters that look like one letter, after all of the above.
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
-# What flags are made of; a browser without flags shows them as letters.
+# Regional indicators, which make up flags; a browser without flags shows them as letters.
 _FLAGS = {0x1F1E6 + place: letter for place, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
 _WORD = re.compile(r"[a-z0-9]+")
 
 
 def clean_body(raw: str) -> str:
-    """A body as it is stored: line ends as line feeds, characters that show nothing left out.
+    """Clean a body for storage: line ends become line feeds, invisible characters are removed.
 
     Raises:
-        errors.BadInput: the body is blank, above a limit, or holds NUL or lone surrogates.
+        errors.BadInput: the body is blank, above a limit, or contains NUL or lone surrogates.
     """
     refuse("body", raw, REFUSED)
     if len(raw) > MAX_BODY:
@@ -94,10 +95,10 @@ def clean_body(raw: str) -> str:
 
 
 def clean_name(raw: str, site: Iterable[str] = ()) -> str:
-    """A guest's name as it is stored. `site` is what the site is called.
+    """Clean a guest's name for storage. `site` contains the names of the site.
 
     Raises:
-        errors.BadInput: what `tidy_name` refuses, or a name that speaks for the site.
+        errors.BadInput: `tidy_name` refuses it, or it speaks for the site.
     """
     name = tidy_name(raw)
     if speaks_for_site(name, site):
@@ -106,12 +107,12 @@ def clean_name(raw: str, site: Iterable[str] = ()) -> str:
 
 
 def tidy_name(raw: str) -> str:
-    """A name without the reserved-name rule, for names that were given elsewhere (imports).
+    """Clean a name without the reserved-name rule, for names from elsewhere (imports).
 
-    Runs of white space become one blank; bidi overrides are left out.
+    Runs of white space become one space; bidi overrides are removed.
 
     Raises:
-        errors.BadInput: the name is empty or shows nothing, is above a limit, or holds control
+        errors.BadInput: the name is empty or invisible, is above a limit, or contains control
             characters or lone surrogates.
     """
     refuse("name", raw, REFUSED)
@@ -126,18 +127,18 @@ def tidy_name(raw: str) -> str:
 
 
 def clean_title(raw: str) -> str:
-    """A thread's title as it is stored, without what shows nothing or reorders what is around it.
+    """Clean a thread's title for storage: remove invisible and reordering characters.
 
     It may be empty.
 
     Raises:
-        errors.BadInput: it is too long, or holds control characters.
+        errors.BadInput: it is too long, or contains control characters.
     """
     return DROPPED.sub("", _line("title", raw, _MAX_TITLE))
 
 
 def clean_email(raw: str) -> str:
-    """A mail address that is given with a comment, as it is stored; it may be empty.
+    """Clean a mail address that is entered with a comment; it may be empty.
 
     Raises:
         errors.BadInput: it is not one plain address.
@@ -151,10 +152,10 @@ def clean_email(raw: str) -> str:
 
 
 def clean_website(raw: str) -> str:
-    """A website as it is stored: empty, or an absolute http(s) URL exactly as given.
+    """Check a website for storage: empty, or an absolute http(s) URL, which is not changed.
 
     Raises:
-        errors.BadInput: anything else, including what browsers would repair.
+        errors.BadInput: it is anything else, including URLs that browsers would repair.
     """
     if raw:
         _check_website(raw)
@@ -173,7 +174,7 @@ def is_website(stored: str) -> bool:
 def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
     """Whether a name is a role word, or one with the site's name before or after it.
 
-    `site` is what the site is called: its id, and the hosts of its pages.
+    `site` contains the names of the site: its id, and the hosts of its pages.
     """
     found = skeleton(name.replace(" @ ", " at "))
     if found in _skeletons():
@@ -189,7 +190,7 @@ def speaks_for_site(name: str, site: Iterable[str] = ()) -> bool:
 
 
 def skeleton(name: str) -> str:
-    """What is left of a name once case, marks, look-alikes and everything between are gone."""
+    """Reduce a name to what readers recognize: no case, marks, look-alikes or separators."""
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
     plain = "".join(c for c in folded.translate(_FLAGS) if unicodedata.category(c)[0] != "M")
     if not plain.isascii():
@@ -214,7 +215,7 @@ def _check_website(url: str) -> None:
 
 
 def _line(field: str, raw: str, limit: int) -> str:
-    """One line of printable text, refused rather than cut."""
+    """Check one line of printable text, which is refused rather than truncated."""
     if len(raw) > limit:
         raise errors.BadInput(field, f"longer than {limit} characters")
     if any(ord(c) < 32 or 0x7F <= ord(c) < 0xA0 or 0xD800 <= ord(c) < 0xE000 for c in raw):  # noqa: PLR2004
@@ -223,7 +224,7 @@ def _line(field: str, raw: str, limit: int) -> str:
 
 
 def refuse(field: str, text: str, pattern: re.Pattern[str]) -> None:
-    """Raise errors.BadInput if a text holds what a pattern finds."""
+    """Raise errors.BadInput if a text matches a pattern anywhere."""
     if pattern.search(text):
         raise errors.BadInput(field, "has characters that are not text", code="bad-characters")
 
@@ -246,7 +247,7 @@ def _refuse_piled_marks(field: str, text: str) -> None:
 
 
 def _names(text: str) -> set[str]:
-    """What a host or an id is called: whole, without `www`, and the label that people say."""
+    """Return the names of a host or an id: whole, without `www`, and the label that people say."""
     labels = _WORD.findall(text.lower().removeprefix("www."))
     return {text, "".join(labels), "".join(labels[:-1]), *labels[:-1][-1:], *labels[:1]}
 

@@ -1,8 +1,7 @@
-"""Hosts in addresses that people give: which names and ports there are, and their one form (pure).
+"""Host names in URLs that people enter: which hosts and ports are valid, and their form (pure).
 
 Owns the rules that thread ids, origins of sites, authors' websites and mail addresses share.
-`canonical` is part of stored thread ids: a change of what it returns cuts pages off from their
-comments.
+`canonical` is part of stored thread ids: a change of its result cuts pages off from their comments.
 """
 
 import ipaddress
@@ -12,16 +11,16 @@ from collections.abc import Callable
 
 from comments import errors
 
-# Characters of a host name on the wire; a longer one cannot be looked up.
+# Characters of a host name in DNS; a longer one cannot be resolved.
 LONGEST = 253
 MAX_PORT = 65_535
 USUAL_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# What browsers read as the start of an IPv4 address in the last label of a host.
+# The last labels that browsers read as part of an IPv4 address.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,6}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
-# Scripts that one word may mix, as Unicode's "highly restrictive" profile has it (UTS 39).
+# Scripts that one word may mix, by Unicode's "highly restrictive" profile (UTS 39).
 _MIXED = (
     {"LATIN", "CJK", "HIRAGANA", "KATAKANA"},
     {"LATIN", "CJK", "BOPOMOFO"},
@@ -35,10 +34,10 @@ def canonical(name: str, field: str) -> str:
     Raises:
         errors.BadInput: names the field; browsers accept no such host.
     """
-    # A scope ("%eth0") is of one machine, and no address on the web has one.
+    # A scope ("%eth0") is local to one machine; no address on the web has one.
     if name.startswith("[") and name.endswith("]") and "%" not in name:
         return f"[{_address(name[1:-1], field, ipaddress.IPv6Address)}]"
-    # The DNS root's dot: the same host.
+    # A final dot stands for the DNS root and names the same host.
     ascii_name = _to_ascii(name, field).removesuffix(".")
     labels = ascii_name.split(".")
     if _NUMERIC.fullmatch(labels[-1]):
@@ -49,7 +48,7 @@ def canonical(name: str, field: str) -> str:
 
 
 def port(scheme: str, text: str, field: str) -> int:
-    """Return the port that an address of this scheme names, or the usual one.
+    """Return the port that a URL of this scheme names, or the default one.
 
     Raises:
         errors.BadInput: names the field; there is no such port.
@@ -61,7 +60,7 @@ def port(scheme: str, text: str, field: str) -> int:
 
 
 def check_scripts(name: str, field: str) -> None:
-    """Refuse a host with letters of different scripts in one word, which look like another host.
+    """Refuse a host that mixes scripts in one word and may look like another host.
 
     Raises:
         errors.BadInput: names the field.
@@ -75,7 +74,7 @@ def check_scripts(name: str, field: str) -> None:
 
 
 def _script(letter: str) -> str:
-    """The script of a letter: the first word of its name."""
+    """Return the script of a letter: the first word of its Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
 
 
@@ -91,7 +90,7 @@ def _to_ascii(name: str, field: str) -> str:
         return name.lower()
     if len(name) > LONGEST:
         raise errors.BadInput(field, "has a host that is too long")
-    # Browsers send ASCII; only an address typed by hand gets here, so its tables load when needed.
+    # Browsers send ASCII; only typed addresses get here, so the tables are loaded on demand.
     import idna  # noqa: PLC0415
 
     try:

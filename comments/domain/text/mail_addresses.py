@@ -1,7 +1,7 @@
-"""Mail addresses that people give: one plain address each, and the mailbox behind it (pure).
+"""E-mail addresses that people enter: one plain address each, and its mailbox (pure).
 
-An address is refused where two programs could read it differently: as a list, as several
-recipients, as an option of a command or as a pipe.
+An address is refused if two programs could read it differently: as a list, as several recipients,
+as an option of a command or as a pipe.
 """
 
 import re
@@ -10,27 +10,27 @@ from comments import errors
 from comments.domain.text import host_names
 
 LONGEST = 254  # characters
-# The last label is no number: a@127.0.0.1 is an address of a host to some servers.
+# The last label must not be a number: some servers read a@127.0.0.1 as an address of a host.
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
 )
 
 
 def check(text: str) -> str:
-    """Return an address that mail may be sent to: no list, no name, no quotes, no literal.
+    """Return an address if mail may be sent to it: no list, no name, no quotes, no literal.
 
     Raises:
         errors.BadInput: it is anything else.
     """
     _, _, domain = known(text).partition("@")
-    # Programs that send mail have taken such addresses for an option, or for a command.
+    # Programs that send mail have mistaken such addresses for options or commands.
     if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
         raise errors.BadInput("email", "is not one plain address")
     return text
 
 
 def known(text: str) -> str:
-    """Return an address that this release or an older one accepted, to look it up or erase it.
+    """Return an address that this or an older release accepts, to look it up or erase it.
 
     Raises:
         errors.BadInput: it is anything else.
@@ -43,9 +43,9 @@ def known(text: str) -> str:
 
 
 def mailbox(address: str) -> str:
-    """The mailbox that an address may lead to, for limits: one victim has one limit.
+    """Return the mailbox of an address, for limits: one victim has one limit.
 
-    What stands behind a "+" and dots are left out. Only some providers ignore them; elsewhere a few
+    Dots, and everything after a "+", are removed. Only some providers ignore them; elsewhere a few
     people share a limit, which does no harm.
     """
     local, _, domain = address.lower().partition("@")

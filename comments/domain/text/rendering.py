@@ -1,35 +1,37 @@
-"""From a body to HTML: Markdown, then the sanitiser, once, when a comment is written (pure).
+"""Rendering of a body to HTML: Markdown, then the sanitizer, once when it is written (pure).
 
-A preview is the same call. What must stay true:
+A preview is the same call.
 
-- the HTML holds only tags and attributes of the lists below, and parsing and serialising it
-  gives the same HTML again, so no browser can read it as something else;
-- the time to render a body of the greatest size is bounded.
+Invariants:
 
-`RENDERER` and `SANITISER` are stored beside the HTML they made; raise them with every change
-of the output, and stored HTML can be rendered again.
+1. The HTML contains only the tags and attributes of the lists below. Parsing and serializing it
+   gives the same HTML again, so no browser can read it as something else.
+2. The time to render a body of maximum size is bounded.
+
+`RENDERER` and `SANITISER` are stored beside the HTML they made. Raise them with every change of the
+output, so stored HTML can be rendered again.
 
 The dialect is CommonMark with tables and strikethrough, without HTML and images. A text of 10,000
 characters can take the parser hundreds of times as long as prose does, for example thousands of
-brackets and emphasis marks that never close. So the parser counts what it does, and stops above
-`MAX_WORK`. The count depends on the text alone, never on the clock: a text that is refused is
-refused every time, in a preview, a post and an edit alike.
+brackets and emphasis marks that never close. The parser therefore counts its work, and stops above
+`MAX_WORK`. The count depends on the text alone, never on the clock: a refused text is refused every
+time, in a preview, a post and an edit alike.
 
 One unit of work is about 0.4 microseconds of a processor of 2024:
 
     HOP       each character or element that is skipped in search of the end of a link's text: for
               brackets that never close, the number of hops grows with the square of their number
-    TOKEN     each token that was made: it has to be rendered and sanitised
-    STEP      each try to find an inline element or a block, failed or not
+    TOKEN     each token that is made: it has to be rendered and sanitized
+    STEP      each attempt to find an inline element or a block, failed or not
     LINE      each line of a paragraph, in every quote or list around it: any block may end it there
     AUTOLINK  each "<" that may begin a link
     BRACKET   each "[" that may begin a link: its address may be as long as the text
     LINK      each link, whose address is parsed several times
     SHOWN     each character of its address and title: one definition may serve a thousand links
-    HOST      each character beyond ASCII in the name of its host, which becomes Punycode
-    ADDRESS   every two characters that may be the address behind a "](" which makes no link
+    HOST      each non-ASCII character in the name of its host, which becomes Punycode
+    ADDRESS   every two characters that may be the address after a "](" that makes no link
 
-Prose of the greatest length takes about 12,000 units.
+Prose of the maximum length takes about 12,000 units.
 """
 
 import html
@@ -52,15 +54,15 @@ from comments.domain.text import cleaning
 RENDERER = "markdown-2"
 SANITISER = "html-3"
 
-# Characters of HTML that an import may hold for one comment.
+# Characters of HTML that an import may contain for one comment.
 MAX_HTML = 100_000
-# Tags in it: nested lists take time that grows with their square.
+# Tags in it: the time for nested lists grows with the square of their number.
 MAX_TAGS = 4_000
-# Elements within elements of it. Browsers flatten what is deeper than 512.
+# Nesting of its elements. Browsers flatten anything deeper than 512.
 MAX_DEPTH = 200
-# Bytes of what it becomes: with its source it has to fit a Datastore entity (1 MiB).
+# Bytes of the sanitized HTML: with its source it has to fit a Datastore entity (1 MiB).
 MAX_SANITISED = 600_000
-# Rounds until sanitised HTML parses to itself; two do, for what browsers write.
+# Rounds until sanitized HTML parses to itself; two are enough for HTML that browsers write.
 MAX_ROUNDS = 5
 
 _EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
@@ -73,8 +75,8 @@ LINK_REL = "nofollow ugc noopener"
 
 
 _TAG = re.compile("<(/?)([a-z0-9]+)")
-# The cleaner says of every link how it is related; in HTML only one that leads somewhere may. A
-# title would be all that is left of the others, and hold the address that was not to be shown.
+# The cleaner adds `rel` to every link, but HTML allows it only on links with a target. A link
+# without a target would show nothing but its title, which may contain the address to be hidden.
 _TARGETLESS = re.compile(rf'<a(?: title="[^"]*")? rel="{LINK_REL}">')
 _VOID = {"br", "hr"}
 MAX_WORK = 130_000
@@ -83,16 +85,16 @@ AUTOLINK, BRACKET, ADDRESS = 48, 80, 1
 SHOWN, HOST = 3, 30
 _TRIES = {"<": AUTOLINK, "[": BRACKET}
 _NAME = re.compile(r"(?://|mailto:)([^/?#]*)")
-# What this thread's text took so far, where the parser hands no state on.
+# The work of this thread's current text, for calls to which the parser passes no state.
 _parsing = threading.local()
 _UNSPACED = re.compile(r"[^\x00-\x20\x7f]*")
-# Blocks within blocks. Markdown drops what stands deeper, so deeper bodies are refused.
+# Blocks within blocks. Markdown drops anything deeper, so deeper bodies are refused.
 MAX_NESTING = 20
 _WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
 def render_markdown(source: str) -> str:
-    """The HTML of a body: CommonMark with tables and strikethrough, without HTML and images.
+    """Render a body: CommonMark with tables and strikethrough, without HTML and images.
 
     Headings start at the third level, below those of the page around them.
 
@@ -105,7 +107,7 @@ def render_markdown(source: str) -> str:
 
 
 def sanitise_html(source: str) -> str:
-    """The HTML of a body that came as HTML from another system.
+    """Sanitize a body that came as HTML from another system.
 
     Raises:
         errors.BadInput: it is above a limit or not text.
@@ -122,7 +124,7 @@ def sanitise_html(source: str) -> str:
 
 
 def plain_text(source: str) -> str:
-    """The text of HTML, a line for each block: for excerpts, titles and mail."""
+    """Extract the text of HTML, a line for each block: for excerpts, titles and mail."""
     parser = _TextOf()
     parser.feed(sanitise_html(source))
     parser.close()
@@ -141,10 +143,11 @@ def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
 
 
 def _sanitise(source: str) -> str:
-    """Sanitise until the result parses to itself.
+    """Sanitize until the result parses to itself.
 
-    Leaving tags out can bring others together that a parser then takes apart again (`<p>` in
-    what was a button in a `<p>`), and HTML that changes when parsed is how sanitisers are passed.
+    Removing tags can bring others together that a parser then separates again (such as a `<p>` in a
+    removed button in a `<p>`), and HTML that changes when it is parsed is how attackers bypass
+    sanitizers.
     """
     for _ in range(MAX_ROUNDS):
         cleaned = _TARGETLESS.sub("<a>", cleaning.DROPPED.sub("", _CLEANER.clean(source)))
@@ -155,7 +158,7 @@ def _sanitise(source: str) -> str:
 
 
 def _depth(cleaned: str) -> int:
-    """How deep the elements of sanitised HTML are nested."""
+    """Return how deep the elements of sanitized HTML are nested."""
     depth = deepest = 0
     for slash, tag in _TAG.findall(cleaned):
         if tag not in _VOID:
@@ -187,7 +190,7 @@ class _TextOf(html.parser.HTMLParser):
 
 
 def _rendered(source: str) -> str:
-    """Return the HTML of a text, not sanitised. Headings start at the third level.
+    """Render a text to unsanitized HTML. Headings start at the third level.
 
     Raises:
         errors.BadInput: the text takes too much work, or its blocks are nested too deeply.
@@ -239,7 +242,7 @@ def _blocks_made(state: StateBlock | StateCore) -> None:
 
 
 class _Markdown(markdown_it.MarkdownIt):
-    """The parser, which also counts the names of hosts that it has to translate."""
+    """The parser, which also counts the non-ASCII characters of host names that it translates."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the parser's name
         found = _NAME.search(url)
@@ -256,13 +259,13 @@ class _Inline(ParserInline):
         super().skipToken(state)
 
 
-# The parser tries its rules in order, so a first rule that never matches counts the tries.
+# The parser tries its rules in order, so a first rule that never matches counts the attempts.
 def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
     del silent
     _spend(state, _TRIES.get(state.src[state.pos], STEP))
     if state.src.startswith("](", state.pos):
-        # It was no link, or this would not be tried. Until that was known, the parser read on to a
-        # blank or to 32 more brackets.
+        # It was not a link, or this rule would not be tried. To find that out, the parser read on
+        # to a blank or to 32 more brackets.
         found = _UNSPACED.match(state.src, state.pos + 2)
         _spend(state, ADDRESS * len(found[0]) // 2 if found else 0)
     return False
@@ -271,8 +274,8 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
 def _try_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - same
     del start, end
     _spend(state, LINE if silent else STEP)
-    # A table asks here before each row. Short rows are filled up to the width of its head, so the
-    # tokens cannot wait for its end: 10,000 characters make 200,000.
+    # A table asks here before each row. Short rows are filled up to the width of its head, so
+    # counting tokens cannot wait for its end: 10,000 characters make 200,000 tokens.
     _blocks_made(state)
     return False
 
@@ -288,7 +291,8 @@ def _parser() -> markdown_it.MarkdownIt:
     ends = ["paragraph", "reference", "blockquote", "list", "table"]
     parser.block.ruler.before("table", _WORK, _try_block, {"alt": ends})
     parser.core.ruler.after("block", _WORK, _blocks_made)
-    # The rules are compiled on first use, and not safely so: two threads must not be the first.
+    # The rules are compiled on first use, which is not thread-safe: two threads must not be the
+    # first.
     parser.render("*a*", {_WORK: 0, _COUNTED: 0})
     return parser
 
@@ -297,7 +301,7 @@ _PARSER = _parser()
 _CLEANER = nh3.Cleaner(
     tags=TAGS,
     clean_content_tags={"script", "style", "template", "noscript", "iframe", "math", "svg"},
-    # Without a word on "*" it keeps `lang` and `title` of every element.
+    # Without an entry for "*", the cleaner keeps `lang` and `title` of every element.
     attributes={**ATTRIBUTES, "*": frozenset()},
     attribute_filter=_keep_attribute,
     link_rel=LINK_REL,

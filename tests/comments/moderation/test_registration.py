@@ -105,8 +105,8 @@ def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run:
     (secret,) = SECRET.findall(made.output)
     shown = run("classifier", "show", "demo").output
     assert shown == (
-        f"webhook\t{service.receiver.url}\tasked while a comment is shown, everybody's comments; "
-        "what he cannot be asked about is shown\n"
+        f"webhook\t{service.receiver.url}\tasked while a comment is shown, about all comments; "
+        "if it cannot be asked, they are shown\n"
     )
     assert SECRET.findall(run("classifier", "webhook", "demo", service.receiver.url).output) == []
     (newer,) = SECRET.findall(run("classifier", "rotate", "demo").output)
