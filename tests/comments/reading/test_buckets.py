@@ -1,4 +1,4 @@
-"""Claims about stored buckets and directories: their bytes are for ever, their lines are right."""
+"""The stored formats of buckets and directories never change, and their lines are right."""
 
 import tracemalloc
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 SCHEME = sorthash.Scheme()
-# A change here makes every stored bucket unreadable: raise a format instead.
+# These stored bytes must stay readable: for a change of the format raise its number instead.
 GOLDEN_BUCKET = (
     "789c9b3c6591a3e3ae449c80f10857b552668a929552a252ed94258e8e8e4ebb92700266b8ea24a0ea4540b5"
     "c93801135c6db2522d007f543177"
@@ -32,19 +32,19 @@ ENTRIES = [
 ]
 
 
-def test_a_bucket_comes_back() -> None:
+def test_a_bucket_survives_encoding_and_decoding() -> None:
     assert buckets.decode_bucket(buckets.encode_bucket(ENTRIES)).entries == tuple(ENTRIES)
 
 
-def test_the_form_of_a_bucket_is_for_ever() -> None:
+def test_the_format_of_a_bucket_is_stable() -> None:
     assert buckets.decode_bucket(bytes.fromhex(GOLDEN_BUCKET)).entries == tuple(ENTRIES)
 
 
-def test_the_form_of_a_directory_is_for_ever() -> None:
+def test_the_format_of_a_directory_is_stable() -> None:
     assert buckets.decode_content(bytes.fromhex(GOLDEN_CONTENT)) == CONTENT_OF
 
 
-def test_a_directory_with_all_there_is_comes_back() -> None:
+def test_a_directory_with_all_fields_survives_encoding_and_decoding() -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     whole = msgspec.structs.replace(
         CONTENT_OF,
@@ -55,7 +55,7 @@ def test_a_directory_with_all_there_is_comes_back() -> None:
     assert buckets.decode_content(bytes.fromhex(GOLDEN_WHOLE)) == whole
 
 
-def test_a_line_says_how_much_of_it_hangs_below_the_comments_above() -> None:
+def test_a_line_counts_the_rows_below_each_ancestor() -> None:
     run = [
         buckets.Entry(sort_hash, sort_hash, 1, b"{}")
         for sort_hash in ("AAABAC", "AAABAD", "AAAC", "AB", "ABAB", "AC")
@@ -72,7 +72,7 @@ def test_a_line_that_starts_a_discussion_names_it() -> None:
     assert buckets.line(SCHEME, "k", run, previous="").heads == ()
 
 
-def test_a_mark_weighs_what_it_adds_to_the_buckets() -> None:
+def test_a_mark_weighs_the_rows_it_adds_to_the_buckets() -> None:
     weights = {
         (json, held): merged_view.weight_of(buckets.Mark("AA", "a", 1, json, held))
         for json in (b"", b"{}")
@@ -112,8 +112,8 @@ CONTENT_OF = buckets.Content(
     ],
     ids=["lines", "tail", "rows to be cleared"],
 )
-def test_a_directory_weighs_about_what_it_takes(content: buckets.Content) -> None:
-    """A cache is bounded in bytes only if whoever keeps something in it says how many it takes."""
+def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.Content) -> None:
+    """A cache limited in bytes needs the right weight of each item."""
     stored = buckets.encode_content(content)
     tracemalloc.start()
     try:

@@ -1,9 +1,9 @@
-"""Claims about folding: whoever folds, stops or reads when, a view equals the floor.
+"""Compaction under any interleaving: a view always equals the ordered query.
 
-The machine is a store with two processes that read with caches of their own, clocks that differ,
-folders that stop at any step, and writers whose commit comes minutes or hours late. After every
-step each process that is awake reads the thread whole, and a page of some order, and compares with
-the one ordered query.
+The state machine is a store with two processes that have their own caches and clocks, compactors
+that stop at any step, and writers that commit minutes or hours late. After every step each awake
+process reads the whole thread and a page of some order, and compares both with the one ordered
+query.
 """
 
 import contextlib
@@ -44,14 +44,14 @@ MODERATOR = records.Actor("cli", "the command line")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes at which a short history makes and splits buckets."""
+    """Set sizes with which a short history creates and splits buckets."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 2)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
 
 
 class Machine(RuleBasedStateMachine):
-    """Writers, folders and readers in any order."""
+    """Writers, compactors and readers in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
             inprocess.open_engine(None, indexes=ROOT / "index.yaml")
         )
         self.processes = [compaction_actors.Process(self.engine, ahead) for ahead in (0.0, 600.0)]
-        self.folders: list[compaction_actors.Folder] = []
+        self.compactions: list[compaction_actors.Compaction] = []
         self.late: list[compaction_actors.Late] = []
         self.comments: list[str] = []
         self.shown: dict[str, object] = {}
@@ -71,7 +71,7 @@ class Machine(RuleBasedStateMachine):
             self.site = site_settings.add(
                 "demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START
             )
-            # Folded once, so that readers have a directory from the start.
+            # Compacted once, so that readers have a directory from the start.
             self._post(None)
             assert compactor.compact(SCHEME, NAME) is not None
 
@@ -119,7 +119,7 @@ class Machine(RuleBasedStateMachine):
 
     @property
     def _now(self) -> datetime:
-        """Clocks of processes differ, so later steps may carry earlier times."""
+        """Clocks of processes differ, so later steps may have earlier times."""
         return sample_threads.START + timedelta(seconds=self.step * 97 % 1200)
 
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), text=st.integers(0, 9))
@@ -139,7 +139,7 @@ class Machine(RuleBasedStateMachine):
                     settings=sample_threads.SETTINGS,
                     now=self._now,
                 )
-            # It may be gone from the list when somebody reads again: nobody reads while both doze.
+            # It may be unlisted at the next read: no process reads while both doze.
             row = reads.get(comment_rows.comment_key(comment_id))
             if row.revision != before.revision and row.listed:
                 self.newest = max(self.newest, self._now)
@@ -180,39 +180,39 @@ class Machine(RuleBasedStateMachine):
         with self.processes[by].store.context():
             prepared = compactor.prepare(SCHEME, NAME)
         if prepared is not None:
-            self.folders.append(compaction_actors.Folder(self.processes[by], prepared))
+            self.compactions.append(compaction_actors.Compaction(self.processes[by], prepared))
 
-    @precondition(lambda self: any(each.folded is None for each in self.folders))
+    @precondition(lambda self: any(each.folded is None for each in self.compactions))
     @rule(pick=st.integers(0, 19))
     def switch(self, pick: int) -> None:
         if pick >= 10:
-            return  # long gaps between preparing and switching are where folders meet
-        waiting = [each for each in self.folders if each.folded is None]
-        folder = waiting[pick % len(waiting)]
-        with folder.process.store.context():
-            folder.folded = compactor.switch(folder.prepared)
-        folder.may_clear = folder.process.now + compactor.GRACE
-        if folder.folded is None:
-            self.folders.remove(folder)
+            return  # long gaps between preparing and switching are where compactions overlap
+        waiting = [each for each in self.compactions if each.folded is None]
+        compaction_run = waiting[pick % len(waiting)]
+        with compaction_run.process.store.context():
+            compaction_run.folded = compactor.switch(compaction_run.prepared)
+        compaction_run.may_clear = compaction_run.process.now + compactor.GRACE
+        if compaction_run.folded is None:
+            self.compactions.remove(compaction_run)
 
-    @precondition(lambda self: any(each.folded is not None for each in self.folders))
+    @precondition(lambda self: any(each.folded is not None for each in self.compactions))
     @rule(pick=st.integers(0, 9))
     def clear_when_the_grace_is_over(self, pick: int) -> None:
-        waiting = [each for each in self.folders if each.folded is not None]
-        folder = waiting[pick % len(waiting)]
-        assert folder.folded is not None
-        self._wait_until(folder)
-        with folder.process.store.context():
-            compactor.clear(folder.folded)
-        self.folders.remove(folder)
+        waiting = [each for each in self.compactions if each.folded is not None]
+        compaction_run = waiting[pick % len(waiting)]
+        assert compaction_run.folded is not None
+        self._wait_until(compaction_run)
+        with compaction_run.process.store.context():
+            compactor.clear(compaction_run.folded)
+        self.compactions.remove(compaction_run)
 
-    def _wait_until(self, folder: compaction_actors.Folder) -> None:
-        self.pass_time(max(0.0, folder.may_clear - folder.process.now))
+    def _wait_until(self, compaction_run: compaction_actors.Compaction) -> None:
+        self.pass_time(max(0.0, compaction_run.may_clear - compaction_run.process.now))
 
     @rule(pick=st.integers(0, 9))
     def stop_for_good(self, pick: int) -> None:
-        if self.folders:
-            del self.folders[pick % len(self.folders)]
+        if self.compactions:
+            del self.compactions[pick % len(self.compactions)]
 
     @rule(by=st.integers(0, 1))
     def sweep(self, by: int) -> None:
@@ -228,7 +228,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), by=st.integers(0, 1), value=st.sampled_from((-1, 0, 1)))
     def vote(self, pick: int, by: int, value: int) -> None:
-        """A vote that is counted at once; those on what readers do not see are refused."""
+        """Vote and count at once; votes on hidden comments are refused."""
         comment_id, refused = self._pick(pick), (errors.NotFound, errors.Forbidden, errors.Conflict)
         with self.processes[by].store.context(), contextlib.suppress(*refused):
             sample_votes.vote(
@@ -238,7 +238,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99), status=st.sampled_from(records.Status), size=st.integers(1, 4))
     def import_a_chain(self, pick: int, status: records.Status, size: int) -> None:
-        """A comment of any status below any comment, and approved replies below it."""
+        """Import a comment of any status below any comment, and approved replies below it."""
         reply_to = self._pick(pick) if pick % 3 else None
         nodes = []
         for number in range(size):
@@ -269,7 +269,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99))
     def damage_and_repair_a_place(self, pick: int) -> None:
-        """A comment loses its parent and becomes a root: it and all below it get other hashes."""
+        """Make a comment lose its parent and become a root; it and all below it get new hashes."""
         with self.processes[0].store.context():
             self._damage(self._pick(pick), "parent", None)
             repair.fix(SCHEME, NAME)
@@ -284,7 +284,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(by=st.integers(0, 1))
     def doze_or_wake(self, by: int) -> None:
-        """A process reads after each step, or only when it wakes: with what it held then."""
+        """Toggle whether a process reads after each step, or only when it wakes."""
         self.dozing ^= {by}
 
     @invariant()
@@ -304,7 +304,7 @@ class Machine(RuleBasedStateMachine):
 
 # The long run: set FOLDING_SECONDS=600, and give pytest -s.
 @pytest.mark.slow
-def test_views_equal_the_floor_whatever_happens_meanwhile() -> None:
+def test_views_equal_the_ordered_query_after_any_history() -> None:
     seconds = float(os.environ.get("FOLDING_SECONDS", "0"))
     end = time.monotonic() + seconds
     for number in itertools.count(1):

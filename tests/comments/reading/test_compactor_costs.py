@@ -1,4 +1,4 @@
-"""Claims about what folding writes: about one entity for each change, votes and edits counted."""
+"""Compaction writes about one entity per change, including votes and edits."""
 
 import pytest
 
@@ -6,13 +6,15 @@ from benchmarks.threads import shapes
 from comments.events import backlog
 from tests.support.threads import growing_thread, paced_thread
 
-MOST = 1.2  # writes for each change, amortised: buckets, directories, rankings, cleared rows
+MOST = 1.2  # amortized writes per change: buckets, directories, rankings, cleared rows
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("edits", "votes"), [(0.1, 0.5), (0.3, 0.0)])
-def test_folding_writes_little_more_than_once_for_each_change(edits: float, votes: float) -> None:
-    """A thread of the shape that real ones have (`benchmarks/threads/shapes.py`)."""
+def test_compaction_writes_little_more_than_one_entity_per_change(
+    edits: float, votes: float
+) -> None:
+    """A thread with a realistic shape (`benchmarks/threads/shapes.py`)."""
     spent, lines = growing_thread.replay(
         shapes.grown(700), edits=edits, votes=votes, at_once=backlog.FOLD_ROWS
     )
@@ -23,8 +25,10 @@ def test_folding_writes_little_more_than_once_for_each_change(edits: float, vote
 
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
-def test_so_it_does_at_the_pace_of_a_thread_whoever_takes_its_comments(processes: int) -> None:
-    """Folded by the product's workers, which see the time pass, and not after so many changes."""
+def test_compaction_at_a_threads_own_pace_costs_the_same_with_any_number_of_processes(
+    processes: int,
+) -> None:
+    """Compacted by the product's workers as time passes, not after a fixed number of changes."""
     at = [paced_thread.EVERY * place for place in range(400)]
     spent = paced_thread.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
     assert spent.changes > 400 * 1.5

@@ -1,8 +1,8 @@
-"""Claims about foldings that end anywhere: readers are right, and nothing erased stays behind.
+"""Compactions that end at any commit leave readers right and no erased text behind.
 
 A process dies before or after any of its commits, or is stopped there while others do all the work
-and then goes on. Whoever comes afterwards knows only what the store tells (`upkeep.look`), and
-must leave neither a flag, nor a bucket that nobody names, nor a byte of what was taken back.
+and then continues. Processes that come afterwards know only what the store says (`upkeep.look`).
+They must leave no flag, no bucket without a directory, and no byte of a retracted text.
 """
 
 import contextlib
@@ -29,8 +29,9 @@ pytestmark = pytest.mark.slow
 SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 CANARY = "quetzalcoatlus"
-WHOLE, IN_PARTS = 4096, 120  # bytes of a directory in one entity
-LEAST_COMMITS = 8  # buckets, ranking, directory, deletions, flags: else the scene is too small
+WHOLE, IN_PARTS = 4096, 120  # bytes of a directory per entity
+# buckets, ranking, directory, deletions, flags; with fewer the scene is too small
+LEAST_COMMITS = 8
 
 
 class Killed(BaseException):
@@ -44,8 +45,8 @@ class Clock:
         return self.now
 
 
-class Folder(reader_processes.Reader):
-    """A process that folds by its own clock, as upkeep does. It counts its commits."""
+class CompactingProcess(reader_processes.Reader):
+    """A process that compacts by its own clock, as upkeep does, and counts its commits."""
 
     def __init__(
         self, engine: inprocess.Engine, before: Callable[[int], object] = lambda _commit: None
@@ -62,7 +63,7 @@ class Folder(reader_processes.Reader):
             self._before(self.commits)
 
     def work(self, pass_grace: Callable[[], object]) -> None:
-        """Fold and count what the store says is to be, and clear it after the grace."""
+        """Do all compaction and counting that is due in the store, and clear after the grace."""
         for name in self.do(scheduler.look):
             self.do(lambda name=name: self._work_at(name))  # type: ignore[misc]
         pass_grace()
@@ -78,7 +79,7 @@ class Folder(reader_processes.Reader):
 
 
 class Scene:
-    """A thread with texts that are taken back, and two processes that have read it."""
+    """A thread with texts to be retracted, and two processes that have read it."""
 
     def __init__(self, engine: inprocess.Engine) -> None:
         self.engine = engine
@@ -86,7 +87,7 @@ class Scene:
         self.said: list[records.Comment] = []
 
     def take_back(self) -> None:
-        """Retract the texts that are to vanish."""
+        """Retract these texts."""
         for row in self.said:
             own_comment.retract(
                 row.id, author_id=row.author.id, revision=None, now=sample_threads.START
@@ -101,10 +102,10 @@ class Scene:
             reader.assert_current(NAME)
 
     def finish(self) -> None:
-        """Let others come, each knowing nothing, until there is nothing to do; check all."""
+        """Let fresh processes work until nothing is due; check everything."""
         self.assert_readers_current()
         for _ in range(3):
-            Folder(self.engine).work(self.pass_grace)
+            CompactingProcess(self.engine).work(self.pass_grace)
             self.assert_readers_current()
         assert scheduler.look() == []
         directory = directories.load_directory(NAME)
@@ -130,7 +131,7 @@ def _kinds_that_hold(text: str) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every kind of bucket there is, in a short thread: runs, a top, parts of a directory."""
+    """Make every kind of bucket in a short thread: runs, a top, parts of a directory."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 3)
     monkeypatch.setattr(leftovers, "AT_ONCE", 4)
@@ -139,9 +140,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def _scene() -> Iterator[Scene]:
-    """A scene on an engine of its own, with its store entered.
+    """Yield a scene on its own engine, with its store entered.
 
-    Optimistic: who dies or stops here is no real process, and its locks would stay.
+    The engine is optimistic: a compactor that dies or stops here is no real process, so its locks
+    would stay.
     """
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(
@@ -159,9 +161,9 @@ def _grow(scene: Scene) -> None:
     first = sample_threads.post(site, f"{CANARY} in a bucket", rows["0"].id)
     _vote(rows["0"], 3)
     _vote(rows["2"], 9)
-    Folder(scene.engine).work(scene.pass_grace)
+    CompactingProcess(scene.engine).work(scene.pass_grace)
     last = sample_threads.post(site, f"{CANARY} in the tail")
-    Folder(scene.engine).work(scene.pass_grace)
+    CompactingProcess(scene.engine).work(scene.pass_grace)
     scene.assert_readers_current()
     assert _kinds_that_hold(CANARY) >= {"Comment", "Bucket"}
     scene.said = [first, last, sample_threads.post(site, f"{CANARY} in a row")]
@@ -181,58 +183,58 @@ def _vote(row: records.Comment, votes: int) -> None:
     transactions.transaction(body)
 
 
-def _end_at_every_commit(play: Callable[[Scene, int], Folder]) -> None:
-    """Play the scene once for each commit of a folding, from the first to beyond the last."""
+def _end_at_every_commit(play: Callable[[Scene, int], CompactingProcess]) -> None:
+    """Play the scene once for each commit of a compaction, until there is no such commit."""
     for commit in itertools.count(1):
         with _scene() as scene:
-            folder = play(scene, commit)
+            process = play(scene, commit)
             scene.take_back()
             scene.finish()
-        if folder.commits < commit:
+        if process.commits < commit:
             assert commit > LEAST_COMMITS
             return
 
 
 @pytest.mark.parametrize("part", [WHOLE, IN_PARTS])
-def test_a_folder_that_dies_before_any_commit_leaves_nothing_behind(
+def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
     part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
-    def play(scene: Scene, commit: int) -> Folder:
+    def play(scene: Scene, commit: int) -> CompactingProcess:
         def die(number: int) -> None:
             if number == commit:
                 raise Killed
 
         scene.take_back()
-        folder = Folder(scene.engine, die)
+        process = CompactingProcess(scene.engine, die)
         with contextlib.suppress(Killed):
-            folder.work(scene.pass_grace)
-        return folder
+            process.work(scene.pass_grace)
+        return process
 
     _end_at_every_commit(play)
 
 
 @pytest.mark.parametrize(("more", "part"), [(1, WHOLE), (2, IN_PARTS), (100, WHOLE)])
-def test_a_folder_that_is_stopped_while_others_work_leaves_nothing_behind(
+def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
     more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has read what is taken back then, wakes when all is done, and makes `more` commits."""
+    """It has read the texts to be retracted, wakes when all is done, and makes `more` commits."""
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
-    def play(scene: Scene, commit: int) -> Folder:
+    def play(scene: Scene, commit: int) -> CompactingProcess:
         def stop(number: int) -> None:
             if number == commit:
                 reader_processes.Reader(scene.engine).do(scene.take_back)
-                Folder(scene.engine).work(scene.pass_grace)
+                CompactingProcess(scene.engine).work(scene.pass_grace)
                 assert _work_to_do(scene) == []
             elif number >= commit + more:
                 raise Killed
 
-        folder = Folder(scene.engine, stop)
+        process = CompactingProcess(scene.engine, stop)
         with contextlib.suppress(Killed):
-            folder.work(scene.pass_grace)
-        return folder
+            process.work(scene.pass_grace)
+        return process
 
     _end_at_every_commit(play)
 

@@ -1,4 +1,4 @@
-"""Claims about folding, hazard by hazard: one order of steps each that must not harm a reader."""
+"""Hazards of compaction one by one: each is an order of steps that must not mislead a reader."""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _CommitRequest = rpc_types.CommitRequest.pb()
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    """Run every test here inside the store, with buckets small enough for a short thread."""
     compaction.small_buckets(monkeypatch)
 
 
@@ -41,7 +41,7 @@ def name(site: records.Site) -> records.ThreadName:
 
 @pytest.fixture
 def ten_compacted(site: records.Site) -> dict[str, records.Comment]:
-    """Ten comments, folded and cleared."""
+    """Ten comments, compacted and cleared."""
     rows = sample_threads.grow(site, {str(n): {f"{n}.1": {}} for n in range(5)})
     compaction.whole(sample_threads.name_of(site))
     return rows
@@ -70,7 +70,7 @@ def _row(comment: records.Comment) -> comment_rows.Comment:
 
 
 def _assert_reader_right(name: records.ThreadName) -> None:
-    """A view's rows, total and sizes are those of the floor."""
+    """The rows, total and subtree sizes of a view equal the ordered query's."""
     rows = ordered_query.thread(name)
     found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
@@ -91,7 +91,7 @@ def _named(name: records.ThreadName) -> set[str]:
     return {line.key for line in directory.lines}.union(directories.parts_of(name))
 
 
-def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
+def test_a_switch_is_refused_after_another_compaction_and_clearing(
     site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     sample_threads.post(site, "mine")
@@ -104,13 +104,13 @@ def test_a_switch_is_refused_after_somebody_else_folded_and_cleared(
     assert _stored_buckets(name) == _named(name)
 
 
-def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
+def test_a_switch_is_refused_if_its_buckets_were_swept_before(
     site: records.Site,
     name: records.ThreadName,
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(first_page, "ROWS", 1)  # the head reads none of them, and misses nothing
+    monkeypatch.setattr(first_page, "ROWS", 1)  # the first page reads none of the missing buckets
     for number in range(4):
         sample_threads.post(site, f"new {number}")
     prepared = _prepare(name)
@@ -121,7 +121,7 @@ def test_a_switch_is_refused_when_its_buckets_were_swept_before_it(
     _assert_reader_right(name)
 
 
-def test_a_bucket_that_a_switch_took_in_since_the_sweep_is_not_deleted(
+def test_a_bucket_that_a_switch_named_since_the_sweep_is_not_deleted(
     site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for number in range(4):
@@ -151,7 +151,7 @@ def test_a_refused_switch_leaves_no_bucket_behind(
     _assert_reader_right(name)
 
 
-def test_two_attempts_never_write_one_key(
+def test_two_attempts_never_write_the_same_key(
     site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for number in range(4):
@@ -161,7 +161,7 @@ def test_two_attempts_never_write_one_key(
     assert not set(first.written) & set(second.written)
 
 
-def test_a_row_that_changed_between_folding_and_clearing_keeps_its_flag(
+def test_a_row_that_changed_between_compaction_and_clearing_keeps_its_flag(
     name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     _edit(ten_compacted["1"], "first edit")
@@ -197,7 +197,7 @@ def test_a_change_after_clearing_counts_once(
     _assert_reader_right(name)
 
 
-def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
+def test_a_reader_whose_bucket_was_deleted_reloads_and_reads_right(
     site: records.Site, name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     view = thread_view.view(name)
@@ -209,7 +209,7 @@ def test_a_reader_whose_bucket_was_deleted_reloads_and_answers_right(
     _assert_reader_right(name)
 
 
-def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> None:
+def test_a_newer_row_in_the_directory_replaces_an_older_one_in_the_delta() -> None:
     old = buckets.Entry("AA", "id", 1, b"old")
     newer = buckets.Mark("AA", "id", 2, b"new", held=True)
     directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
@@ -224,7 +224,7 @@ def test_a_newer_row_of_the_directory_wins_over_an_older_one_of_the_delta() -> N
     assert deltas.merged(directory, [row]) == [newer]
 
 
-def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
+def test_a_cached_row_is_read_again_at_its_next_revision(
     name: records.ThreadName, ten_compacted: dict[str, records.Comment]
 ) -> None:
     for text in ("one", "two"):
@@ -232,7 +232,7 @@ def test_a_row_that_is_kept_is_read_again_at_its_next_revision(
         _assert_reader_right(name)
 
 
-def test_a_directory_larger_than_one_entity_reads_right(
+def test_a_directory_larger_than_one_entity_is_read_right(
     site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_layout, "PART_BYTES", 50)
@@ -243,11 +243,11 @@ def test_a_directory_larger_than_one_entity_reads_right(
         assert len(directories.parts_of(name)) > 1
         compaction.forget()
         _assert_reader_right(name)
-        # The parts of directories before this one are gone with them.
+        # The parts of earlier directories are deleted with them.
         assert _stored_buckets(name) == _named(name)
 
 
-def test_rows_that_an_older_release_stored_are_in_the_first_directory(
+def test_rows_stored_by_an_older_release_are_in_the_first_directory(
     site: records.Site, name: records.ThreadName
 ) -> None:
     rows = sample_threads.grow(site, {"a": {"b": {}}, "c": {}})
@@ -256,7 +256,7 @@ def test_rows_that_an_older_release_stored_are_in_the_first_directory(
         seen = {row.id: (row.revision, False) for row in rows.values()}
         transactions.apply(
             job_writes.compacted(seen)
-        )  # neither flagged nor shelved, as they were stored then
+        )  # neither flagged nor shelved, as older releases stored them
 
     transactions.transaction(body)
     sample_threads.post(site, "new")
@@ -307,7 +307,7 @@ def _hold(name: records.ThreadName, numbers: range) -> None:
 
 
 def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
-    """Store copies of a comment by the shortest way: no transaction, no NDB."""
+    """Store copies of a comment in one commit, without NDB."""
     (row,) = reads.lookup("Comment", [comment_id])
     commit = inprocess.Channel(engine).unary_unary(
         f"{ndb_client.SERVICE}Commit",
@@ -323,7 +323,7 @@ def _copy(engine: inprocess.Engine, comment_id: str, times: int) -> None:
         commit(request)
 
 
-def test_reading_writes_nothing_at_any_stage_of_a_folding(
+def test_reading_writes_nothing_at_any_stage_of_a_compaction(
     site: records.Site,
     name: records.ThreadName,
     ten_compacted: dict[str, records.Comment],
@@ -347,7 +347,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_folding(
         step()
 
 
-def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
+def test_compacted_rows_are_not_read_again_while_they_are_still_flagged(
     site: records.Site,
     name: records.ThreadName,
     ten_compacted: dict[str, records.Comment],
@@ -364,7 +364,7 @@ def test_rows_that_were_folded_are_not_read_again_while_their_flags_stand(
 
 
 @pytest.mark.parametrize("verb", ["edit", "retract"])
-def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
+def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     site: records.Site, name: records.ThreadName, verb: str
 ) -> None:
     ann = records.Author(name="Ann", id="g:ann")
@@ -374,7 +374,7 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     in_tail = sample_threads.post(site, "quetzalcoatlus two", author=ann)
     compaction.whole(name)
     not_folded = sample_threads.post(site, "quetzalcoatlus three", author=ann)
-    # An attempt that nobody finished holds the text as well.
+    # An unfinished attempt contains the text as well.
     orphan = _attempt_that_is_left(site, name)
     assert _kinds_that_hold("quetzalcoatlus") == {"Comment", "Bucket", "BucketDirectory"}
     for row in (in_bucket, in_tail, not_folded):
@@ -384,7 +384,8 @@ def test_what_was_erased_is_in_no_stored_byte_after_folding_and_clearing(
     compaction.whole(name)
     leftovers.delete_orphans(name, found)
     assert _kinds_that_hold("quetzalcoatlus") == set()
-    held = {"Comment", "Bucket", "BucketDirectory"}  # an edit leaves the name on the first page
+    # after an edit the name is still on the first page
+    held = {"Comment", "Bucket", "BucketDirectory"}
     assert _kinds_that_hold("Ann") == (held if verb == "edit" else set())
     _assert_reader_right(name)
 
@@ -398,7 +399,7 @@ def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> compa
 
 
 def _kinds_that_hold(text: str) -> set[str]:
-    """The kinds with an entity whose bytes, or whose decompressed blob, hold a text."""
+    """Return the kinds with an entity whose bytes or decompressed blob contain a text."""
     return {
         kind
         for kind in ("Comment", "Bucket", "BucketDirectory")
@@ -407,7 +408,7 @@ def _kinds_that_hold(text: str) -> set[str]:
     }
 
 
-def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
+def test_the_list_of_cleared_rows_does_not_stay_in_the_directory(
     site: records.Site, name: records.ThreadName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compactor, "MOST_CLEARING", 5)
@@ -418,7 +419,7 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
     _edit(posted[3], "changed before it was cleared")
     compactor.clear(folded)
     left = {each.id for each in directories.load_directory(name).content.clearing}
-    # Some flags are cleared last, for whoever comes after a crash.
+    # Some flags are cleared last, for processes that come after a crash.
     assert posted[3].id in left
     assert len(left) == 1 + compactor.MOST_CLEARING
     assert _row(posted[3]).unfolded
@@ -429,13 +430,13 @@ def test_the_list_of_what_was_cleared_does_not_stay_in_the_directory(
     assert found == ([presentation.fragment(row) for row in rows], len(rows))
 
 
-def test_a_machine_that_slept_reads_its_directory_anew(
+def test_a_machine_that_slept_reads_its_directory_again(
     site: records.Site,
     name: records.ThreadName,
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only the clock that counts the time asleep has gone on."""
+    """Only the clock that counts the time asleep has advanced."""
     asleep = 0.0
     real = time.clock_gettime
 

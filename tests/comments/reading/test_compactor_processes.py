@@ -1,4 +1,4 @@
-"""Claims about folding in real processes: killed, stopped, or two at once, no reader is misled."""
+"""Compaction in real processes: no kill, stop or race misleads a reader."""
 
 import json
 import signal
@@ -28,8 +28,8 @@ SCHEME = sample_threads.SETTINGS.scheme
 NAME = records.ThreadName("demo", "page")
 INDEXES = programs.ROOT / "index.yaml"
 
-# Folds and clears, dying at a commit; says how many there were if it lives.
-FOLDING = """
+# Compacts and clears, and dies at a given commit; prints the number of commits if it survives.
+COMPACTING = """
 import json
 import sys
 from comments.store import connection
@@ -52,7 +52,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     print(commits.count("Commit"))
 """
 
-# Folds without end until told to stop; says how often it switched and how often it was refused.
+# Compacts until told to stop; prints how many switches succeeded and how many were refused.
 RACING = """
 import sys
 import threading
@@ -80,8 +80,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
     print(switched, refused)
 """
 
-# Keeps a directory, stops itself before a probe that comes before the directory's age limit, and
-# reads on when it is woken.
+# Caches a directory, stops itself before a probe within the directory's age limit, and reads on
+# when woken.
 STOPPED = """
 import os
 import signal
@@ -119,8 +119,8 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
         expected = [presentation.fragment(row) for row in rows]
         print(found == expected, flush=True)
 """
-# Folds and clears, stops itself before a commit of a kind, and goes on when it is woken.
-STOPPED_FOLDER = """
+# Compacts and clears, stops itself before a commit of one kind, and continues when woken.
+STOPPED_COMPACTOR = """
 import os
 import signal
 import sys
@@ -148,7 +148,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_compactor_processes.INDEXES
             compactor.clear(folded)
     print("refused" if folded is None else "folded", flush=True)
 """
-AGE = 1.5  # seconds: longer than a read takes, shorter than anybody wants to wait
+AGE = 1.5  # seconds: longer than a read takes, short enough for a test
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """A store in a file that other processes share, with its context entered."""
+    """Open a store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
@@ -167,7 +167,7 @@ def store(path: Path) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def changed_thread(store: connection.Store) -> records.Site:
-    """A thread that was folded, and has changed since in buckets, tail and delta."""
+    """A compacted thread that has changed since in buckets, tail and delta."""
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     for round_ in range(3):
         sample_threads.grow(site, {f"{round_}.{n}": {f"{round_}.{n}.1": {}} for n in range(4)})
@@ -182,7 +182,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kinds_put(commit: Any) -> set[str]:
-    """The kinds of which a commit puts something."""
+    """Return the kinds of entity that a commit puts."""
     return {
         mutation.upsert.key.path[-1].kind
         for mutation in commit.mutations
@@ -201,7 +201,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def _assert_reader_right() -> None:
-    """What a process that has just started reads is the floor's."""
+    """A process that has just started reads what the ordered query returns."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
     found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
@@ -210,7 +210,7 @@ def _assert_reader_right() -> None:
 
 
 def _assert_settled() -> None:
-    """Nothing is left over after one more folding, by whoever comes next."""
+    """Another process's compaction leaves nothing over."""
     orphans = leftovers.sweep(NAME)
     compaction.whole(NAME)
     leftovers.delete_orphans(NAME, orphans)
@@ -226,32 +226,32 @@ def _assert_settled() -> None:
 
 
 def _run(path: Path, plan: object) -> tuple[int, str]:
-    with _start(FOLDING, path, json.dumps(plan)) as child:
+    with _start(COMPACTING, path, json.dumps(plan)) as child:
         said, _ = child.communicate(timeout=programs.PATIENCE)
     return child.returncode, said
 
 
-def test_a_folder_killed_at_any_commit_leaves_a_thread_that_the_next_one_finishes(
+def test_the_next_compactor_finishes_for_one_killed_at_any_commit(
     path: Path, changed_thread: records.Site
 ) -> None:
     status, commits = _run(path, {"rules": []})
     assert status == 0
     _assert_settled()
     assert int(commits) > 3  # buckets, the switch, the flags, the deletion
-    # What is stored after a commit is what is stored before the next one.
+    # A kill after one commit equals a kill before the next.
     for call in range(1, int(commits) + 1):
         sample_threads.grow(changed_thread, {f"{call}.{n}": {} for n in range(7)})
         when = "after" if call == int(commits) else "before"
         rule = {"rpc": "Commit", "call": call, "when": when, "kill": True}
         status, said = _run(path, {"rules": [rule]})
-        # Another history may need fewer commits than the first.
+        # A later history may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         _assert_reader_right()
         _assert_settled()
     assert repair.find_problems(SCHEME, NAME) == []
 
 
-def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
+def test_three_processes_that_compact_one_thread_concurrently_lose_nothing(
     path: Path, changed_thread: records.Site
 ) -> None:
     with _start(RACING, path) as one, _start(RACING, path) as two, _start(RACING, path) as three:
@@ -267,7 +267,7 @@ def test_three_processes_that_fold_one_thread_at_once_lose_nothing(
     _assert_settled()
 
 
-def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
+def test_a_process_stopped_past_its_directorys_age_answers_from_a_new_one(
     path: Path, changed_thread: records.Site
 ) -> None:
     with _start(STOPPED, path) as reader:
@@ -286,29 +286,29 @@ def test_a_process_stopped_past_the_age_of_its_directory_answers_from_a_new_one(
     ("kind", "outcome"),
     [("Bucket", "refused"), ("BucketDirectory", "refused"), ("Comment", "folded")],
 )
-def test_a_folder_stopped_before_it_writes_switches_or_clears_harms_nobody(
+def test_a_compactor_stopped_before_any_commit_misleads_no_reader(
     path: Path, changed_thread: records.Site, kind: str, outcome: str
 ) -> None:
     rows = sample_threads.grow(changed_thread, {f"late {n}": {} for n in range(6)})
-    with _start(STOPPED_FOLDER, path, kind) as folder:
-        assert folder.stdout is not None
-        assert folder.stdout.readline() == "stopping\n"
-        programs.wait_until(lambda: _is_stopped(folder.pid))
+    with _start(STOPPED_COMPACTOR, path, kind) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "stopping\n"
+        programs.wait_until(lambda: _is_stopped(child.pid))
         for text in ("late 1", "late 4"):
             own_comment.retract(
                 rows[text].id, author_id=f"g:{text}", revision=None, now=sample_threads.START
             )
         _assert_reader_right()
         compaction.whole(NAME)
-        # Not folded when the folder wakes: it must not take this flag, whose row it knows.
+        # Uncompacted when the compactor wakes, which knows the row: it must not clear this flag.
         own_comment.retract(
             rows["late 2"].id, author_id="g:late 2", revision=None, now=sample_threads.START
         )
         sample_threads.post(changed_thread, "after all")
         _assert_reader_right()
-        folder.send_signal(signal.SIGCONT)
-        assert folder.stdout.readline() == f"{outcome}\n"
-    assert folder.returncode == 0
+        child.send_signal(signal.SIGCONT)
+        assert child.stdout.readline() == f"{outcome}\n"
+    assert child.returncode == 0
     _assert_reader_right()
     sample_votes.count_waiting()
     assert scheduler.look() == [NAME]
@@ -320,6 +320,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _let_age_pass() -> None:
-    """Until a directory that was read before this is too old for anybody."""
+    """Wait until a directory that was read before this is too old for every process."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)

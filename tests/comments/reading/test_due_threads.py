@@ -1,4 +1,4 @@
-"""Claims about when a thread is folded: its rows say so, and all who look come to one answer."""
+"""When a thread is due for compaction: its rows store it, so all processes agree."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,7 @@ MOMENT = timedelta(microseconds=1)
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
 def _row(comment: records.Comment) -> comment_rows.Comment:
@@ -40,7 +40,7 @@ def _score(comment: records.Comment, up: int, now: datetime) -> None:
     transactions.transaction(body)
 
 
-def test_nothing_waits_in_a_thread_of_which_all_is_folded(site: records.Site) -> None:
+def test_a_fully_compacted_thread_is_not_due(site: records.Site) -> None:
     assert due_threads.due(LATER) == []
     assert due_threads.wait(NAME, LATER) == math.inf
     sample_threads.post(site, "text")
@@ -49,7 +49,7 @@ def test_nothing_waits_in_a_thread_of_which_all_is_folded(site: records.Site) ->
     assert due_threads.wait(NAME, LATER) == math.inf
 
 
-def test_a_comment_waits_for_its_time(site: records.Site) -> None:
+def test_a_comment_is_due_after_its_delay(site: records.Site) -> None:
     comment = sample_threads.post(site, "text")
     sample_threads.post(site, "later", now=NOW + timedelta(seconds=9))
     assert due_threads.wait(NAME, NOW) == backlog.FOLD_AFTER
@@ -60,7 +60,7 @@ def test_a_comment_waits_for_its_time(site: records.Site) -> None:
     assert _row(comment).fold_by is None
 
 
-def test_as_many_as_a_folding_is_for_do_not_wait(site: records.Site) -> None:
+def test_a_full_batch_is_due_at_once(site: records.Site) -> None:
     for number in range(backlog.FOLD_ROWS - 1):
         sample_threads.post(site, f"{number}")
     sample_threads.post(site, "elsewhere", thread="other")
@@ -72,10 +72,10 @@ def test_as_many_as_a_folding_is_for_do_not_wait(site: records.Site) -> None:
 
 @pytest.mark.parametrize("is_folded", [False, True])
 @pytest.mark.parametrize("verb", ["edit", "retract", "reject"])
-def test_what_takes_a_text_away_does_not_wait(
+def test_the_removal_of_a_text_is_due_at_once(
     site: records.Site, verb: str, *, is_folded: bool
 ) -> None:
-    """Nor where the clock of whoever took it was a year ahead."""
+    """Even if it was posted by a process whose clock was a year ahead."""
     comment = sample_threads.post(site, "text", now=NOW + timedelta(days=365))
     sample_threads.post(site, "other")
     if is_folded:
@@ -98,7 +98,7 @@ def test_what_takes_a_text_away_does_not_wait(
     assert due_threads.due(NOW) == [NAME]
 
 
-def test_a_score_waits_from_the_first_vote_and_puts_nothing_off(site: records.Site) -> None:
+def test_a_score_is_due_a_delay_after_the_first_vote(site: records.Site) -> None:
     comment = sample_threads.post(site, "text")
     _score(comment, 1, NOW + timedelta(seconds=9))
     assert due_threads.due(LATER) == [NAME]
@@ -109,7 +109,7 @@ def test_a_score_waits_from_the_first_vote_and_puts_nothing_off(site: records.Si
     assert due_threads.due(LATER + timedelta(seconds=20)) == [NAME]
 
 
-def test_an_import_does_not_wait(site: records.Site) -> None:
+def test_an_import_is_due_at_once(site: records.Site) -> None:
     end = datetime.max.replace(tzinfo=UTC)
     sample_threads.store_imported(
         NAME, sample_threads.node("a", created=end), sample_threads.node("b", "a")
@@ -117,14 +117,14 @@ def test_an_import_does_not_wait(site: records.Site) -> None:
     assert due_threads.due(NOW) == [NAME]
 
 
-def test_rows_that_were_flagged_before_there_was_a_time_do_not_wait(site: records.Site) -> None:
+def test_rows_without_a_stored_deadline_are_due_at_once(site: records.Site) -> None:
     row = _row(sample_threads.post(site, "text"))
     row.fold_by = None
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     assert due_threads.due(NOW) == [NAME]
 
 
-def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
+def test_a_look_is_one_query_and_one_read_per_undue_thread(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     for thread in ("old", "older"):
@@ -132,11 +132,12 @@ def test_a_look_is_a_query_and_a_read_for_each_thread_that_may_wait(
     sample_threads.post(site, "text", thread="new")
     with testing.meter(engine) as cost:
         assert {name.id for name in due_threads.due(NOW)} == {"old", "older"}
-    assert cost.reads == 3 + 1 + 2  # of the query, of the one that waits, the threads' names
+    # for the query, the thread that is not due, and the threads' names
+    assert cost.reads == 3 + 1 + 2
     assert cost.writes == 0
 
 
-def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> None:
+def test_a_thread_that_another_process_compacted_is_not_compacted_again(site: records.Site) -> None:
     seconds = [0.0]
     waiting = backlog.Backlog(lambda: seconds[0])
     waiting.open()
@@ -161,7 +162,7 @@ def test_what_somebody_else_folded_is_not_folded_again(site: records.Site) -> No
     assert waiting.next_due == math.inf
 
 
-def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
+def test_changes_during_the_grace_are_left_until_they_are_due(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     sample_threads.post(site, "first")
@@ -180,7 +181,7 @@ def test_what_came_while_flags_stand_for_the_grace_is_left_alone(
     assert [row.unfolded for row in map(_row, ordered_query.thread(NAME))] == [False, False]
 
 
-def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
+def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     waiting = backlog.BACKLOG.put(connection.current(), backlog.Backlog(lambda: 0.0))
     waiting.open()
     mine = scheduler.Scheduler(sample_threads.SETTINGS.scheme, now=lambda: LATER)
@@ -191,13 +192,13 @@ def test_who_leaves_it_alone_comes_back_for_it(site: records.Site) -> None:
     waiting.open()
     assert due_threads.due(LATER) == [
         NAME
-    ]  # what is folded and not cleared may be a dead process's
+    ]  # compacted but uncleared threads may have been left by a dead process
     assert mine.round([NAME]) == scheduler.Done(1, 0, 1)
     assert waiting.next_due == backlog.FOLD_AFTER
 
 
 @pytest.mark.parametrize("rows", [backlog.FOLD_ROWS - 1, backlog.FOLD_ROWS])
-def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
+def test_many_changes_are_not_left(site: records.Site, rows: int) -> None:
     sample_threads.post(site, "first")
     compaction.whole(NAME)
     for number in range(rows):
@@ -207,7 +208,7 @@ def test_many_are_not_left_alone(site: records.Site, rows: int) -> None:
     assert (folded.left == 0) == (rows == backlog.FOLD_ROWS)
 
 
-def test_where_the_store_is_away_the_folding_says_so(
+def test_a_compaction_reports_an_unavailable_store(
     site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = [0.0]

@@ -1,7 +1,7 @@
-"""Claims about heads: what a directory carries of its first page is what its view shows.
+"""The first page in a directory equals what the directory's view shows.
 
-That nobody is shown a head when something has changed is also claimed by every test that compares
-a folded thread with the floor: where a thread is short, its head is the whole of it.
+Every test that compares a compacted thread with the ordered query also proves that no outdated
+first page is shown: a short thread's first page is the whole thread.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from emulator import inprocess, testing
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
-# A change here makes every stored head unreadable: raise the form instead.
+# These stored bytes must stay readable: for a change of the format raise its number instead.
 GOLDEN = (
     "0297a374616703d6ff69570a8092a57469746c65b268747470733a2f2f612e6578616d706c652fcd02bc92a2"
     "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
@@ -38,21 +38,21 @@ HEAD = first_page.Head(
 )
 
 
-def test_a_head_comes_back() -> None:
+def test_a_first_page_survives_encoding_and_decoding() -> None:
     assert first_page.decode(first_page.encode(HEAD)) == HEAD
 
 
-def test_the_form_of_a_head_is_for_ever() -> None:
+def test_the_format_of_a_first_page_is_stable() -> None:
     assert first_page.decode(bytes.fromhex(GOLDEN)) == HEAD
 
 
-def test_another_form_counts_as_none() -> None:
+def test_an_unknown_format_is_ignored() -> None:
     assert first_page.decode(b"") is None
     assert first_page.decode(b"\x03" + first_page.encode(HEAD)[1:]) is None
     assert first_page.encode(None) == b""
 
 
-def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
+def test_a_first_page_serves_limits_up_to_its_rows_and_short_threads_whole() -> None:
     assert [limit for limit in (1, 2, 3, 200) if HEAD.holds(limit)] == [1, 2]
     whole = msgspec.structs.replace(HEAD, total=2)
     assert whole.holds(200)
@@ -62,14 +62,14 @@ def test_a_head_holds_pages_up_to_its_rows_and_all_of_a_short_thread() -> None:
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs inside the store, with buckets smaller than a head."""
+    """Run every test here inside the store, with buckets smaller than a first page."""
     compaction.small_buckets(monkeypatch, 8, 4)
     monkeypatch.setattr(first_page, "ROWS", 12)
 
 
 @pytest.fixture
 def name(site: records.Site) -> records.ThreadName:
-    """A thread of 16 comments, folded and cleared."""
+    """A thread of 16 comments, compacted and cleared."""
     sample_threads.grow(
         site, {f"{root}": {f"{root}.1": {}, f"{root}.2": {}} for root in range(1, 6)}
     )
@@ -88,7 +88,7 @@ def _page(name: records.ThreadName, limit: int) -> bytes:
 
 
 def _tags(name: records.ThreadName) -> Iterator[str]:
-    """What names the first page, by way of the head or not."""
+    """Yield the tags of the first page, with and without the stored first page."""
     asked = thread_pages.Asked(5, None, SECRET)
     yield thread_pages.InOrder(name, asked).look()
 
@@ -99,7 +99,7 @@ def _without_heads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _assert_first_page(name: records.ThreadName) -> None:
-    """Fail unless the head is there and says what its directory says without it."""
+    """Fail unless the stored first page exists and equals the directory's rows."""
     limits = (1, 5, 12)
     head = thread_view.head(name, max(limits))
     assert head is not None
@@ -112,7 +112,9 @@ def _assert_first_page(name: records.ThreadName) -> None:
     compaction.forget()
 
 
-def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: records.Site) -> None:
+def test_a_first_page_equals_its_directorys_rows(
+    name: records.ThreadName, site: records.Site
+) -> None:
     _assert_first_page(name)
     rows = thread_view.view(name).rows()
     first, second = (next(rows).id for _ in range(2))
@@ -122,7 +124,7 @@ def test_a_head_says_what_its_directory_says(name: records.ThreadName, site: rec
     _assert_first_page(_fold(name))
 
 
-def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
+def test_a_directory_without_cleared_rows_has_its_own_first_page(
     name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compactor, "MOST_CLEARING", 0)
@@ -131,9 +133,7 @@ def test_a_directory_without_what_was_cleared_has_a_head_of_its_own(
     assert not directories.load_directory(name).content.clearing
 
 
-def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
-    name: records.ThreadName, site: records.Site
-) -> None:
+def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: records.Site) -> None:
     shown = _page(name, 12)
     rows = [
         presentation.read(json, 0)
@@ -143,7 +143,7 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
     changed = _page(name, 12)
     assert thread_view.head(name, 12) is None
     thread_view.forget_probe()
-    assert changed != shown  # its total
+    assert changed != shown  # the total
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.of_floor(name)
     found = listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
@@ -154,7 +154,7 @@ def test_a_head_that_is_not_the_thread_any_more_is_not_shown(
     )
 
 
-def test_what_a_head_is_probed_with_is_probed_once(
+def test_the_probe_of_a_first_page_is_made_once(
     name: records.ThreadName, site: records.Site, engine: inprocess.Engine
 ) -> None:
     _page(name, 12)
@@ -167,10 +167,10 @@ def test_what_a_head_is_probed_with_is_probed_once(
 
 
 @pytest.mark.parametrize("slow", ["Lookup", "RunQuery"])
-def test_a_head_that_is_too_old_when_its_probe_is_answered_is_not_shown(
+def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
     name: records.ThreadName, engine: inprocess.Engine, slow: str
 ) -> None:
-    """Its age counts from before it was asked for: who folded meanwhile does not know of it."""
+    """Its age counts from before the read: a compaction in between would be missed."""
     calls: list[str] = []
 
     def seen(method: str, _request: object) -> None:
@@ -184,7 +184,7 @@ def test_a_head_that_is_too_old_when_its_probe_is_answered_is_not_shown(
     assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
 
 
-def test_a_thread_that_an_older_release_folded_is_read(
+def test_a_thread_compacted_by_an_older_release_is_readable(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
     shown = _page(name, 12)
@@ -205,7 +205,7 @@ def _store_head(name: records.ThreadName, head: bytes | None) -> None:
     transactions.transaction(body)
 
 
-def test_rows_too_long_for_a_head_are_read_without_one(
+def test_rows_too_long_for_a_first_page_are_read_without_one(
     name: records.ThreadName, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(first_page, "BYTES", 1_000)

@@ -1,7 +1,7 @@
-"""Claims about whole threads and subtrees in one answer: they equal the floor, at their price.
+"""Whole threads and subtrees in one response equal the ordered query, at the expected cost.
 
-Buckets are small here, so that a few dozen comments need several. What a process holds of earlier
-answers is part of the claim: nothing old may be in the next one.
+Buckets are small here, so a few dozen comments need several. The process's caches are part of the
+tests: no outdated part may be in a later response.
 """
 
 import gzip
@@ -37,7 +37,7 @@ def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object]]:
-    """What readers get of a thread by the one ordered query, replies counted one by one."""
+    """Return a thread from the one ordered query, with replies counted one by one."""
     rows = ordered_query.thread(name)
     top = next((row.sort_hash for row in rows if row.id == below), "")
     return [
@@ -53,7 +53,7 @@ def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object
 
 
 def fold(site: records.Site) -> None:
-    """Fold and clear at once: this process forgets the directory it holds."""
+    """Compact and clear at once, and empty this process's caches."""
     folded = compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     if folded is not None:
         compactor.clear(folded)
@@ -87,7 +87,7 @@ def change(site: records.Site, chance: random.Random) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_whole_answers_equal_the_floor_at_all_times(
+def test_whole_threads_equal_the_ordered_query_at_all_times(
     open_store: connection.Store, client: FlaskClient, site: records.Site, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -114,7 +114,7 @@ def test_whole_answers_equal_the_floor_at_all_times(
 
 @pytest.fixture
 def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A folded thread of several buckets."""
+    """A compacted thread of several buckets."""
     with open_store.context():
         found = sample_threads.grow(
             site, {str(n): {f"{n}.{m}": {} for m in range(5)} for n in range(6)}
@@ -125,7 +125,7 @@ def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
-    """What is made and coded: heads and ends apart, the pieces."""
+    """Record the chunks that are built and encoded, without the start and end of the response."""
     seen: list[bytes] = []
     part = content_coding.part
 
@@ -139,7 +139,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
 
 
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
-def test_after_a_change_only_the_piece_that_shows_it_is_made(
+def test_after_a_change_only_the_affected_chunks_are_built(
     client: FlaskClient,
     compacted_rows: dict[str, records.Comment],
     made: Iterator[list[bytes]],
@@ -147,12 +147,12 @@ def test_after_a_change_only_the_piece_that_shows_it_is_made(
 ) -> None:
     pieces_made = next(made)
     client.get(ALL, headers=headers)
-    assert len(pieces_made) == 9  # 36 comments by fours
+    assert len(pieces_made) == 9  # 36 comments in buckets of four
     posted = {"name": "Ann", "body": "a new one", "parent": compacted_rows["3"].id}
     assert client.post(PAGE, json=posted).status_code == 201
     pieces_made.clear()
     client.get(ALL, headers=headers)
-    # Of the bucket that ends the discussion, and of the one whose root has a reply more.
+    # The bucket at the end of the discussion, and the one whose root has another reply.
     assert 1 <= len(pieces_made) <= 2
     assert sum(b"a new one" in piece for piece in pieces_made) == 1
     pieces_made.clear()
@@ -161,7 +161,7 @@ def test_after_a_change_only_the_piece_that_shows_it_is_made(
 
 
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
-def test_the_first_piece_may_become_empty(
+def test_the_first_chunk_may_become_empty(
     open_store: connection.Store,
     client: FlaskClient,
     site: records.Site,
@@ -184,7 +184,7 @@ def test_the_first_piece_may_become_empty(
     ]
 
 
-def test_a_whole_answer_is_one_gzip_member_that_any_reader_unpacks(
+def test_a_whole_thread_is_one_gzip_member_that_any_client_unpacks(
     client: FlaskClient, compacted_rows: dict[str, records.Comment]
 ) -> None:
     packed = client.get(ALL, headers=GZIP)
@@ -206,7 +206,7 @@ def test_parts_are_joined_with_the_right_length_and_checksum(sizes: tuple[int, .
 
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
 @pytest.mark.parametrize("again", range(2))
-def test_it_has_a_tag_a_304_and_a_head(
+def test_a_whole_thread_has_an_etag_and_answers_304_and_head(
     client: FlaskClient,
     compacted_rows: dict[str, records.Comment],
     headers: dict[str, str],
@@ -221,7 +221,7 @@ def test_it_has_a_tag_a_304_and_a_head(
         assert client.get(PAGE, headers=known).status_code == 200
 
 
-def test_a_304_makes_no_piece(
+def test_a_304_builds_no_chunk(
     open_store: connection.Store,
     client: FlaskClient,
     compacted_rows: dict[str, records.Comment],
@@ -240,7 +240,7 @@ def test_a_304_makes_no_piece(
 @pytest.mark.parametrize(
     "more", ["order=recent", "order=best", "order=oldest", "parent=root", "cursor=x", "around="]
 )
-def test_all_goes_with_nothing_that_chooses(
+def test_limit_all_cannot_be_combined_with_a_cursor_or_a_choice(
     client: FlaskClient, compacted_rows: dict[str, records.Comment], more: str
 ) -> None:
     more += compacted_rows["1"].id if more == "around=" else ""
@@ -253,14 +253,14 @@ def test_all_goes_with_nothing_that_chooses(
 
 
 @pytest.mark.parametrize("limit", ["ALL", "al", "all%20", "0", "-1", "201", ""])
-def test_other_words_are_no_limit(client: FlaskClient, limit: str) -> None:
+def test_other_words_are_not_a_limit(client: FlaskClient, limit: str) -> None:
     response = client.get(f"{PAGE}&limit={limit}")
     assert (response.status_code, response.json["field"]) == (400, "limit")
     assert client.get("/embed/demo?thread=page&limit=all").status_code == 400
 
 
 @pytest.mark.parametrize("is_folded", [True, False], ids=["folded", "floor"])
-def test_more_than_one_answer_may_hold_is_refused(
+def test_a_thread_beyond_the_limit_of_one_response_is_refused(
     open_store: connection.Store,
     client: FlaskClient,
     site: records.Site,
@@ -290,7 +290,7 @@ def _store(engine: inprocess.Engine) -> connection.Store:
 
 
 @pytest.mark.slow
-def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
+def test_a_whole_thread_of_10000_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # buckets of their real size
@@ -312,13 +312,13 @@ def test_a_whole_thread_of_10000_costs_its_directory_and_its_buckets(
 
 
 class _Everything:
-    """The marks of all pieces there may be."""
+    """A set that contains the mark of every chunk."""
 
     def __contains__(self, mark: object) -> bool:
         return True
 
 
-def test_what_a_piece_depends_on_is_known_without_its_bucket(
+def test_a_chunks_mark_is_known_without_its_bucket(
     engine: inprocess.Engine,
     open_store: connection.Store,
     compacted_rows: dict[str, records.Comment],

@@ -1,4 +1,4 @@
-"""Claims about views: whatever the cut into buckets, they answer what the whole list answers."""
+"""A view returns the same as the whole list, however the list is split into buckets."""
 
 import itertools
 
@@ -15,7 +15,7 @@ SCHEME = sorthash.Scheme(width=1, levels=6)
 
 @st.composite
 def threads(draw: st.DrawFn) -> list[str]:
-    """Hashes of a random tree, in the order in which it grew."""
+    """Draw the hashes of a random tree, in the order in which it grew."""
     hashes: list[str] = []
     counters: dict[str, int] = {}
     for pick in draw(st.lists(st.integers(0, 200), max_size=60)):
@@ -28,7 +28,7 @@ def threads(draw: st.DrawFn) -> list[str]:
 
 
 class Stored:
-    """Some rows in buckets, the rest and what changed in marks, and the list that it amounts to."""
+    """Rows in buckets, other rows and changes in marks, and the resulting list."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.rows: dict[str, buckets.Entry] = {}
@@ -90,7 +90,7 @@ stored = st.composite(Stored)
 
 
 @given(stored())
-def test_a_view_holds_every_row_once_in_order(made: Stored) -> None:
+def test_a_view_returns_every_row_once_in_order(made: Stored) -> None:
     view = made.view()
     assert list(view.rows()) == made.listed
     assert len(made.loads) <= 1
@@ -98,14 +98,16 @@ def test_a_view_holds_every_row_once_in_order(made: Stored) -> None:
 
 
 @given(stored(), st.integers(1, 12), st.integers(0, 60))
-def test_a_run_of_rows_is_cut_from_the_whole_list(made: Stored, limit: int, pick: int) -> None:
+def test_a_run_of_rows_equals_a_slice_of_the_whole_list(
+    made: Stored, limit: int, pick: int
+) -> None:
     low = ([*made.hashes, "", sorthash.ABOVE])[pick % (len(made.hashes) + 2)]
     found = itertools.islice(made.view().rows(low, limit=limit), limit)
     assert list(found) == [row for row in made.listed if row.sort_hash >= low][:limit]
 
 
 @given(stored())
-def test_subtrees_are_counted_without_reading_beyond_the_own_bucket(made: Stored) -> None:
+def test_counting_a_subtree_reads_only_its_own_bucket(made: Stored) -> None:
     for sort_hash in made.hashes:
         below = [row for row in made.listed if row.sort_hash.startswith(sort_hash)]
         view = made.view()
@@ -116,7 +118,7 @@ def test_subtrees_are_counted_without_reading_beyond_the_own_bucket(made: Stored
 
 
 @given(stored())
-def test_a_position_is_how_many_rows_come_before(made: Stored) -> None:
+def test_a_position_is_the_number_of_earlier_rows(made: Stored) -> None:
     for sort_hash in [*made.hashes, "", sorthash.ABOVE]:
         before = sum(row.sort_hash < sort_hash for row in made.listed)
         assert made.view().position(sort_hash) == before
@@ -136,7 +138,7 @@ def test_discussions_and_their_sizes_need_no_bucket(made: Stored) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 10, 100])
-def test_a_page_reads_the_buckets_it_shows_in_two_calls(limit: int) -> None:
+def test_a_page_reads_its_buckets_in_two_calls(limit: int) -> None:
     entries = [
         buckets.Entry(sorthash.encode_segment(SCHEME, n), f"id{n}", 1, b"{}") for n in range(1000)
     ]
@@ -160,7 +162,7 @@ def test_a_page_reads_the_buckets_it_shows_in_two_calls(limit: int) -> None:
     assert sum(calls) <= 2 + limit // 10
 
 
-def test_whatever_a_view_shows_is_in_its_tag() -> None:
+def test_everything_a_view_shows_changes_its_tag() -> None:
     mark = buckets.Mark("AA", "id", 1, b"{}", held=False)
     changes = ({"id": "other"}, {"revision": 2}, {"json": b""}, {"held": True})
     marks = [[], [mark], *([msgspec.structs.replace(mark, **change)] for change in changes)]

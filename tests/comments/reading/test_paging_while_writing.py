@@ -1,7 +1,7 @@
-"""Claims about paging while 50 threads write: what was there all the time is shown exactly once.
+"""Paging while 50 threads write shows each comment that stays exactly once.
 
-Readers page through every listing, again and again, while writers add, edit and retract and a
-folder folds. Refusals of cursors and parents that do not belong stand here too, for every listing.
+Readers page through every listing repeatedly while writers add, edit and retract and a compactor
+compacts. Refusals of foreign cursors and parents are tested here too, for every listing.
 """
 
 import dataclasses
@@ -32,14 +32,14 @@ SECRET = sample_threads.SETTINGS.secret
 SCHEME = sample_threads.SETTINGS.scheme
 WRITERS = 50
 FOLDINGS = 8
-REST = 3  # times a walk's time between two walks of a reader
+REST = 3  # pause between two passes of a reader, as a multiple of a pass's duration
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
 Read = Callable[[thread_pages.Asked], presentation.ThreadPage]
 
 
 @dataclasses.dataclass(frozen=True)
 class Listing:
-    """One listing, and the comments that are in it from the beginning to the end."""
+    """One listing, and the comments that are in it from beginning to end."""
 
     name: str
     read: Read
@@ -48,7 +48,7 @@ class Listing:
 
 @pytest.fixture
 def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A thread that is folded, with votes so that it has a ranking."""
+    """A compacted thread with votes, so that it has a ranking."""
     rows = sample_threads.grow(site, TREE)
     for n in range(1, 5):
         _vote(site, f"voted {n}", n)
@@ -58,7 +58,7 @@ def ranked_rows(store: connection.Store, site: records.Site) -> dict[str, record
 
 
 def _vote(site: records.Site, text: str, up: int) -> None:
-    """Import a discussion that has upvotes."""
+    """Import a discussion with upvotes."""
     node = records.ImportedComment(
         id=comment_rows.comment_id(hashlib.sha256(text.encode()).digest()),
         reply_to=None,
@@ -106,7 +106,7 @@ def _ids(page: presentation.ThreadPage) -> list[str]:
 
 
 def _walk(listing: Listing) -> list[str]:
-    """All ids of a listing, page by page."""
+    """Return all ids of a listing, page by page."""
     page = listing.read(thread_pages.Asked(3, None, SECRET))
     found = _ids(page)
     while page.cursor is not None:
@@ -117,7 +117,7 @@ def _walk(listing: Listing) -> list[str]:
 
 
 class Race:
-    """Writers, a folder and a reader of each listing, all beginning at once."""
+    """Writers, a compactor and a reader of each listing, all starting at once."""
 
     def __init__(
         self, store: connection.Store, site: records.Site, rows: dict[str, records.Comment]
@@ -146,14 +146,14 @@ class Race:
                 compactor.compact(SCHEME, sample_threads.name_of(self.site))
 
     def read(self, listing: Listing) -> list[list[str]]:
-        """Walk until all is written, and once more."""
+        """Page until everything is written, and once more."""
         walks: list[list[str]] = []
         took = 0.0
         with self.store.context():
             self.began.wait(60)
             is_last = False
             while not is_last:
-                # Readers that never wait would keep the interpreter to themselves.
+                # Readers that never wait would never release the interpreter.
                 is_last = self.written.wait(max(0.02, REST * took))
                 began = time.monotonic()
                 walks.append(_walk(listing))
@@ -161,7 +161,7 @@ class Race:
         return walks
 
     def run(self) -> Iterator[tuple[Listing, list[str]]]:
-        """Yield every walk through every listing."""
+        """Yield every pass through every listing."""
         with ThreadPoolExecutor(WRITERS + len(self.listings) + 1) as pool:
             readers = [pool.submit(self.read, listing) for listing in self.listings]
             writers = [pool.submit(self.write, number) for number in range(WRITERS)]
@@ -176,7 +176,7 @@ class Race:
 
 
 @pytest.mark.slow
-def test_while_50_write_what_stays_is_shown_once_in_every_listing(
+def test_while_50_threads_write_each_staying_comment_is_shown_once_in_every_listing(
     open_store: connection.Store,
     site: records.Site,
     ranked_rows: dict[str, records.Comment],
@@ -184,7 +184,7 @@ def test_while_50_write_what_stays_is_shown_once_in_every_listing(
 ) -> None:
     compaction.small_buckets(monkeypatch, 4, 4)
     monkeypatch.setattr(ranking, "TOP_ROWS", 5)
-    # Who of 50 on two cores waits longest is no claim of this test.
+    # This test does not limit how long the slowest of 50 writers waits.
     open_store.deadline = 300.0
     walked = set()
     for listing, walk in Race(open_store, site, ranked_rows).run():
@@ -226,7 +226,7 @@ def test_a_cursor_of_any_other_listing_is_refused(
             _assert_refused(client.get(f"{url}&cursor={garbage}"), 400, "cursor")
 
 
-def test_bad_limits_orders_and_parents_are_refused_by_name(
+def test_invalid_limits_orders_and_parents_are_refused_by_name(
     site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:
     foreign = sample_threads.post(site, "elsewhere", thread="other").id
@@ -253,7 +253,7 @@ def _assert_refused(answer: test.TestResponse, status: int, field: str) -> None:
     assert (answer.status_code, answer.get_json()["field"]) == (status, field)
 
 
-def test_every_comment_with_replies_says_how_to_continue_below_it(
+def test_every_comment_with_replies_can_be_continued_below(
     site: records.Site, ranked_rows: dict[str, records.Comment], client: flask.testing.FlaskClient
 ) -> None:
     thread = "/api/v1/sites/demo/comments?thread=page"

@@ -1,4 +1,4 @@
-"""Claims about `best`: the order is the formula's, pages join, cursors keep their ranking."""
+"""The order `best`: it follows the formula, pages join, and cursors keep their ranking."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -25,10 +25,10 @@ from tests.support.threads import compaction, sample_threads
 
 SECRET = sample_threads.SETTINGS.secret
 SCHEME = sample_threads.SETTINGS.scheme
-# A change here makes every stored ranking unreadable: add a form instead.
+# These stored bytes must stay readable: for a change of the format add a new one instead.
 GOLDEN_RANKING = "789c9b347991a313330390746462040022ad0408"
 GOLDEN_TOP = "789c9b3869ca2247c75d893801e311a6ea5a2600480e0f31"
-# Up and down votes of discussions, in the order in which they were written.
+# Upvotes and downvotes of discussions, in posting order.
 VOTES = [(0, 0), (1, 0), (90, 10), (0, 9), (3, 3), (1, 0), (0, 0), (40, 1), (0, 0)]
 LONG_AFTER = datetime(2100, 1, 1, tzinfo=UTC)
 BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
@@ -36,7 +36,7 @@ BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes at which a short thread has several buckets, and more rows than its top."""
+    """Set sizes with which a short thread has several buckets, and rows beyond the top."""
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(ranking, "TOP_ROWS", 6)
 
@@ -68,7 +68,7 @@ def _import(
 
 @pytest.fixture
 def name(store: connection.Store, site: records.Site) -> records.ThreadName:
-    """A thread with votes, every discussion with two answers; never folded."""
+    """An uncompacted thread with votes, in which every discussion has two replies."""
     for place, votes in enumerate(VOTES):
         root = _import(site, f"{place}", votes)
         reply = _import(site, f"{place}.1", (5, 0), root)
@@ -89,7 +89,7 @@ def _page(
 
 
 def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
-    """All rows from a cursor on, with their numbers of replies."""
+    """Return all rows from a cursor on, with their numbers of replies."""
     found: list[tuple[bytes, int]] = []
     while True:
         page = _page(name, limit, cursor)
@@ -101,7 +101,7 @@ def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tupl
 
 
 def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, int]]:
-    """The discussions with these roots, from the floor."""
+    """Return the discussions with these roots, from the ordered query."""
     rows = ordered_query.thread(name)
     return [
         (presentation.fragment(row), sum(o.sort_hash.startswith(row.sort_hash) for o in rows) - 1)
@@ -112,7 +112,7 @@ def _expected(name: records.ThreadName, roots: list[str]) -> list[tuple[bytes, i
 
 
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_a_score_is_a_share_and_votes_move_it_their_way(up: int, down: int) -> None:
+def test_a_score_is_between_0_and_1_and_votes_move_it_their_way(up: int, down: int) -> None:
     found = ranking.score(up, down)
     assert 0 <= found <= 1
     assert ranking.score(up + 1, down) >= found
@@ -120,14 +120,14 @@ def test_a_score_is_a_share_and_votes_move_it_their_way(up: int, down: int) -> N
     assert (found > 0) == (up > 0)
 
 
-def test_a_sure_share_ranks_above_a_higher_unsure_one() -> None:
+def test_many_votes_rank_above_a_higher_share_of_few_votes() -> None:
     assert ranking.score(90, 10) > ranking.score(1, 0)
     # The published example values of the formula: 1 of 1, and 90 of 100.
     assert round(ranking.score(1, 0), 4) == 0.2065
     assert round(ranking.score(90, 10), 4) == 0.8256
 
 
-def test_the_form_of_a_ranking_is_for_ever() -> None:
+def test_the_format_of_a_ranking_is_stable() -> None:
     made = ranking.Ranking((ranking.Ranked("AB", 3, 0), ranking.Ranked("AA", 2, 1)))
     assert ranking.decode(ranking.encode(made)) == made
     top = (ranking.TopRow(buckets.Entry("AA", "a" * 26, 1, b"{}"), 2),)
@@ -144,7 +144,7 @@ def test_pages_of_best_join_to_the_discussions_by_score(
     assert _from(name, None, limit) == _expected(name, [str(n) for n in range(len(VOTES))])
     _fold(name)
     assert _from(name, None, limit) == _expected(name, best)
-    # ... and with answers in the delta, in the tail, and in buckets again.
+    # Again with replies in the delta, in the tail, and in buckets.
     for step in range(6):
         sample_threads.post(site, f"late {step}", _id(f"{BEST[step]}.1"))
         assert _from(name, None, limit) == _expected(name, best)
@@ -153,7 +153,7 @@ def test_pages_of_best_join_to_the_discussions_by_score(
             assert _from(name, None, limit) == _expected(name, best)
 
 
-def test_what_is_not_ranked_follows_at_the_end(
+def test_unranked_discussions_follow_at_the_end(
     name: records.ThreadName, site: records.Site
 ) -> None:
     _fold(name)
@@ -166,7 +166,7 @@ def test_what_is_not_ranked_follows_at_the_end(
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
-def test_a_discussion_that_comes_back_stands_where_it_stood(
+def test_a_discussion_shown_again_returns_to_its_place(
     store: connection.Store, site: records.Site, *, is_folded: bool
 ) -> None:
     name, texts = sample_threads.name_of(site), ["ranked", *map(str, range(9))]
@@ -192,7 +192,7 @@ def _judge(comment_id: str, verb: records.Verb) -> None:
     )
 
 
-def test_a_cursor_keeps_its_ranking_until_that_is_gone(
+def test_a_cursor_keeps_its_ranking_until_that_is_deleted(
     name: records.ThreadName, site: records.Site
 ) -> None:
     _fold(name)
@@ -211,11 +211,11 @@ def test_a_cursor_keeps_its_ranking_until_that_is_gone(
     assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
 
 
-def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
+def test_upkeep_deletes_a_ranking_once_its_cursors_have_expired(
     name: records.ThreadName, site: records.Site
 ) -> None:
     def keeper(seconds: float) -> scheduler.Scheduler:
-        """Whoever comes is a process of its own, that remembers nothing."""
+        """Return the scheduler of a new process without state."""
         return scheduler.Scheduler(
             SCHEME, now=lambda: sample_threads.START + timedelta(seconds=seconds)
         )
@@ -230,7 +230,7 @@ def test_upkeep_deletes_a_ranking_once_its_cursors_are_old(
     assert _stored_rankings() == {_named_ranking(name)}
 
 
-def test_a_folding_deletes_the_rankings_whose_time_has_come(
+def test_a_compaction_deletes_expired_rankings(
     name: records.ThreadName, site: records.Site
 ) -> None:
     term = timedelta(seconds=ranking.KEPT + ranking.SKEW)
@@ -242,14 +242,14 @@ def test_a_folding_deletes_the_rankings_whose_time_has_come(
     assert kept == [1, 2, 3, 3]
     assert leftovers.expire(sample_threads.START + 2 * term) == 1
     assert leftovers.expire(sample_threads.START + 2 * term) == 0
-    # Who folds next does not name again what is gone.
+    # The next compaction does not name deleted rankings again.
     _import(site, "newest of all", (999, 0))
     assert compactor.compact(SCHEME, name, now=sample_threads.START + 2 * term) is not None
     named = {each.ranking for each in directories.load_directory(name).content.replaced}
     assert _stored_rankings() == {*named, _named_ranking(name)}
 
 
-def test_a_ranking_that_no_directory_ever_named_goes_with_the_orphans(
+def test_a_ranking_that_no_directory_names_is_deleted_as_an_orphan(
     name: records.ThreadName, site: records.Site
 ) -> None:
     _fold(name)
@@ -274,7 +274,7 @@ def _named_ranking(name: records.ThreadName) -> str:
     return "" if best is None else best.ranking
 
 
-def test_what_was_retracted_drops_out_and_leaves_every_stored_form(
+def test_a_retracted_text_leaves_the_ranking_and_every_stored_form(
     name: records.ThreadName, site: records.Site
 ) -> None:
     said = sample_threads.post(site, "canary", _id("7.1"))
@@ -308,7 +308,7 @@ def test_without_votes_nothing_is_ranked(store: connection.Store, site: records.
     assert [row for row, _ in _from(name, None, 3)] == rows
 
 
-def test_a_ranking_is_not_written_again_for_what_it_does_not_say(
+def test_an_unchanged_ranking_is_not_written_again(
     name: records.ThreadName, site: records.Site
 ) -> None:
     _fold(name)
@@ -324,7 +324,7 @@ def test_a_ranking_is_not_written_again_for_what_it_does_not_say(
     assert (after.ranking == before.ranking, after.top == before.top) == (True, False)
 
 
-def test_a_first_page_of_best_costs_three_reads_cold_and_nothing_warm(
+def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
     _fold(name)
@@ -337,7 +337,7 @@ def test_a_first_page_of_best_costs_three_reads_cold_and_nothing_warm(
     assert (cost.reads, cost.writes, cost.small) == (0, 0, 0)
 
 
-def test_the_api_ranks_and_says_when_a_cursor_expired(
+def test_the_api_ranks_and_reports_an_expired_cursor(
     name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
 ) -> None:
     _fold(name)
@@ -353,7 +353,7 @@ def test_the_api_ranks_and_says_when_a_cursor_expired(
     assert (answer.get_json()["code"], answer.get_json()["field"]) == ("cursor-expired", "cursor")
 
 
-def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
+def test_an_expired_cursor_is_410_even_if_its_page_is_cached(
     name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
 ) -> None:
     _fold(name)
@@ -375,7 +375,7 @@ def test_an_expired_cursor_is_410_whatever_is_kept_of_its_page(
             assert (answer.status_code, "cursor-expired" in answer.text) == (410, True)
 
 
-def test_a_ranking_that_is_kept_is_looked_for_again_once_it_is_replaced(
+def test_a_cached_ranking_is_read_again_after_it_was_replaced(
     name: records.ThreadName, site: records.Site, engine: inprocess.Engine
 ) -> None:
     _fold(name)

@@ -1,4 +1,4 @@
-"""Claims about listings: folded or not, every page is the floor's."""
+"""Every page of a compacted or uncompacted thread equals the ordered query."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -27,7 +27,7 @@ TREE = {
 def begun(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> prepared_stores.Beginning:
-    """A thread of 35 comments in each state that a thread can be in, of buckets that are small."""
+    """A thread of 35 comments with small buckets, in each state that a thread can have."""
 
     def grow(site: records.Site) -> None:
         rows = sample_threads.grow(site, TREE)
@@ -49,7 +49,7 @@ def begun(
 def thread_name(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> records.ThreadName:
-    """The thread's name, inside the store."""
+    """Enter the store; return the thread's name."""
     compaction.small_buckets(monkeypatch)
     return sample_threads.name_of(site)
 
@@ -63,7 +63,7 @@ def _pages(read: Callable[[str | None], presentation.ThreadPage]) -> list[presen
 
 @pytest.mark.parametrize("limit", [3, 7, 50])
 @pytest.mark.parametrize("order", list(ordered_query.Order))
-def test_every_page_is_the_floors(
+def test_every_page_equals_the_ordered_query(
     thread_name: records.ThreadName, order: ordered_query.Order, limit: int
 ) -> None:
     cursor = None
@@ -80,7 +80,7 @@ def test_every_page_is_the_floors(
 
 
 @pytest.mark.parametrize("limit", [1, 4, 50])
-def test_recent_discussions_come_first_and_whole(
+def test_recent_discussions_come_first_and_complete(
     thread_name: records.ThreadName, limit: int
 ) -> None:
     pages = _pages(
@@ -102,7 +102,7 @@ def test_recent_discussions_come_first_and_whole(
     assert [each for page in pages for each in page.comments] == expected
 
 
-def test_replies_are_the_floors(thread_name: records.ThreadName) -> None:
+def test_replies_equal_the_ordered_query(thread_name: records.ThreadName) -> None:
     for row in ordered_query.thread(thread_name):
         for limit in (2, 50):
             asked = thread_pages.Asked(limit, None, SECRET)
@@ -112,7 +112,7 @@ def test_replies_are_the_floors(thread_name: records.ThreadName) -> None:
 
 
 @pytest.mark.parametrize("limit", [2, 50])
-def test_one_level_is_the_floors(thread_name: records.ThreadName, limit: int) -> None:
+def test_one_level_equals_the_ordered_query(thread_name: records.ThreadName, limit: int) -> None:
     for parent in (ordered_query.ROOTS, *(row.id for row in ordered_query.thread(thread_name)[:3])):
         cursor = None
         while True:
@@ -133,7 +133,7 @@ def test_one_level_is_the_floors(thread_name: records.ThreadName, limit: int) ->
 
 
 @pytest.mark.parametrize("limit", [3, 50])
-def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
+def test_the_page_around_a_comment_contains_it_and_is_contiguous(
     thread_name: records.ThreadName, limit: int
 ) -> None:
     rows = ordered_query.thread(thread_name)
@@ -153,7 +153,7 @@ def test_the_page_around_a_comment_holds_it_in_a_run_that_goes_on(
             assert list(listings.page(SCHEME, thread_name, asked).comments) == rest
 
 
-def test_what_waits_for_a_moderator_changes_no_page(thread_name: records.ThreadName) -> None:
+def test_a_held_comment_changes_no_page(thread_name: records.ThreadName) -> None:
     def pages() -> list[bytes]:
         compaction.forget()
         asked = thread_pages.Asked(5, None, SECRET)

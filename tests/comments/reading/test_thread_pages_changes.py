@@ -1,4 +1,4 @@
-"""Claims about the newest change that a listing tells, and about changes while it is read."""
+"""The time of a listing's newest change, and changes while a listing is read."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -20,11 +20,11 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs inside the store, with buckets small enough for a short thread."""
+    """Run every test here inside the store, with buckets small enough for a short thread."""
     compaction.small_buckets(monkeypatch)
 
 
-def test_the_newest_change_is_told_also_when_it_took_its_comment_away(
+def test_the_newest_change_may_be_a_retraction(
     site: records.Site,
 ) -> None:
     rows = sample_threads.grow(site, sample_threads.TREE)
@@ -50,7 +50,9 @@ def _lose_the_directory(name: records.ThreadName) -> None:
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
-def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: bool) -> None:
+def test_a_comment_that_readers_never_saw_is_not_a_change(
+    site: records.Site, *, is_folded: bool
+) -> None:
     sample_threads.post(site, "seen")
     name = sample_threads.name_of(site)
     held = _hold(name)
@@ -64,7 +66,7 @@ def test_what_readers_never_saw_is_no_change(site: records.Site, *, is_folded: b
 
 
 def _hold(name: records.ThreadName) -> records.ImportedComment:
-    """Store a comment that waits for a moderator, newer than all others."""
+    """Store a held comment that is newer than all others."""
     late = sample_threads.START + timedelta(days=8)
     held = sample_threads.node("held", status=records.Status.PENDING, author="g:held", created=late)
     sample_threads.store_imported(name, held)
@@ -77,14 +79,14 @@ def _fold(name: records.ThreadName) -> None:
 
 
 def _changed(name: records.ThreadName) -> set[object]:
-    """What pages of all orders say."""
+    """Return the newest changes that pages of all orders report."""
     asked = thread_pages.Asked(1, None, SECRET)
     pages = [listings.page(SCHEME, name, asked, order=order) for order in thread_pages.Order]
     pages += [listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]
     return {page.changed for page in pages}
 
 
-def test_a_row_that_changes_while_it_is_read_comes_with_all_that_changed_before_it(
+def test_a_row_that_changes_during_a_read_comes_with_all_earlier_changes(
     site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = sample_threads.name_of(site)

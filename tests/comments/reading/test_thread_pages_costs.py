@@ -1,4 +1,4 @@
-"""What a page costs, counted by the engine's meter as the service would bill it."""
+"""The cost of a page, counted by the engine's meter as the service would bill it."""
 
 import pytest
 
@@ -17,7 +17,7 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread of 150 comments, folded into three buckets and cleared."""
+    """A thread of 150 comments, compacted into three buckets and cleared."""
 
     def grow(site: records.Site) -> None:
         for number in range(150):
@@ -33,7 +33,7 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 def name(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> records.ThreadName:
-    """The thread's name, inside the store."""
+    """Enter the store; return the thread's name."""
     compaction.small_buckets(monkeypatch, 60)
     return sample_threads.name_of(site)
 
@@ -42,7 +42,7 @@ def _first_page(name: records.ThreadName) -> presentation.ThreadPage:
     return listings.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
 
 
-def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm_but_the_probe(
+def test_a_settled_first_page_costs_one_read_cold_and_only_the_probe_warm(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
     compaction.forget()
@@ -54,11 +54,11 @@ def test_a_settled_first_page_costs_one_read_cold_and_nothing_warm_but_the_probe
     assert (cost.reads, cost.empty, cost.writes, cost.small) == (0, 1, 0, 0)
 
 
-def test_a_change_costs_its_probe_and_its_row_once(
+def test_a_change_costs_one_probe_and_one_read(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    listings.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # its buckets are known
+    listings.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # caches its buckets
     sample_threads.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
@@ -68,7 +68,7 @@ def test_a_change_costs_its_probe_and_its_row_once(
     assert (cost.reads, cost.empty) == (1, 0)
 
 
-def test_a_level_costs_its_rows_and_no_count(
+def test_a_level_costs_only_its_rows(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     rows = ordered_query.thread(name)

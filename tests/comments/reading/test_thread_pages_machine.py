@@ -1,9 +1,9 @@
-"""Claims about pages: each is what the ordered query answers at some moment of its making.
+"""Each page equals the ordered query at one moment while the page was made.
 
-The machine is a store that ends its batches at random sizes, a thread of which many rows are not
-folded, and a reader between whose calls others post, edit, retract and fold.
+The state machine is a store that ends its batches at random sizes, a thread with many uncompacted
+rows, and a reader between whose calls others post, edit, retract and compact.
 
-READING_EXAMPLES sets how many histories the machine makes; the default takes a few seconds.
+READING_EXAMPLES sets the number of histories; the default takes a few seconds.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ from tests.support import prepared_stores
 from tests.support.threads import compaction, reader_processes, sample_threads
 
 EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
-MOST_UNFOLDED = 6  # rows that a view takes; the machine soon has more
+MOST_UNFOLDED = 6  # rows that a view reads; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")
 # A page as it is sent, decoded.
 Shown = dict[str, Any]
-# What is done, and to which comment.
+# The kind of change, and the index of its comment.
 Change = tuple[str, int]
 CHANGES = st.tuples(
     st.sampled_from(["none", "post", "edit", "edit", "edit", "retract", "fold"]),
@@ -45,7 +45,7 @@ CHANGES = st.tuples(
 
 
 class Machine(RuleBasedStateMachine):
-    """A reader, and others who write before each of its calls."""
+    """A reader, and writers that act before each of its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,13 +68,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule(changes=st.lists(CHANGES, min_size=3, max_size=6))
     def write(self, changes: Sequence[Change]) -> None:
-        """Change the thread while nobody reads."""
+        """Change the thread while no read is in progress."""
         for change in changes:
             self.writer.do(partial(self._change, *change))
 
     @rule()
     def clear(self) -> None:
-        """Fold, and clear the flags when nobody can hold a directory from before."""
+        """Compact, and clear the flags when no process can use the previous directory."""
         self.reader.now += compactor.GRACE
         self.writer.do(partial(self._change, "clear", 0))
 
@@ -84,7 +84,7 @@ class Machine(RuleBasedStateMachine):
         changes=st.lists(CHANGES, min_size=2, max_size=8),
     )
     def read(self, order: thread_pages.Order | None, most: int, changes: Sequence[Change]) -> None:
-        """Read a page, or the whole thread, while one change comes before each call."""
+        """Read a page or the whole thread, with one change before each call."""
         self.moments, self.most, self.waiting = [self._now()], most, list(changes)
         self._cut()
         try:
@@ -103,20 +103,20 @@ class Machine(RuleBasedStateMachine):
             self._cut()
 
     def _cut(self) -> None:
-        """End batches after a random number of results, another one after each change."""
+        """End batches after a random number of results, with a new seed after each change."""
         self.step += 1
         cut = {"rpc": "RunQuery", "batch": self.most}
         self.engine.install_faults(fault_plans.Plan.parse({"seed": self.step, "rules": [cut]}))
 
     def _now(self) -> Shown:
-        """The thread by the ordered query, read in one batch."""
+        """Return the thread from the ordered query, read in one batch."""
         return self.writer.do(_by_the_ordered_query)
 
     def _change(self, verb: str, place: int) -> None:
         self.step += 1
         text, now = f"c{self.step}", sample_threads.START + timedelta(minutes=self.step)
         chosen = self.comments[place % len(self.comments)] if self.comments else None
-        with contextlib.suppress(errors.FlatthreadError):  # it was retracted, or stands too deep
+        with contextlib.suppress(errors.FlatthreadError):  # it was retracted, or is too deep
             if verb == "post" or chosen is None:
                 parent = chosen.id if chosen is not None and place % 3 else None
                 self.comments.append(sample_threads.post(self.site, text, parent, now=now))
@@ -142,7 +142,7 @@ def _edit(comment: records.Comment, body: str, now: datetime) -> None:
 
 
 def _shown(order: thread_pages.Order | None) -> Shown:
-    """A page that holds the thread, or the answer that is the whole thread (None)."""
+    """Return a page that holds the thread, or the whole-thread response if `order` is None."""
     if order is None:
         return _decoded(full_thread.WholeThread(NAME, SECRET).page().json())
     asked = thread_pages.Asked(200, None, SECRET)
@@ -163,7 +163,7 @@ def _decoded(page: bytes) -> Shown:
 
 
 def _is_alike(order: thread_pages.Order | None, shown: Shown, moment: Shown) -> bool:
-    """Whether a page is of a moment; of its order only that of `thread` is compared."""
+    """Tell whether a page equals one moment; the order is compared only for `thread`."""
     if order in (thread_pages.Order.THREAD, None):
         return shown == moment
     return _by_id(shown) == _by_id(moment)
@@ -173,7 +173,7 @@ def _by_id(page: Shown) -> Shown:
     return page | {"comments": {each["id"]: each for each in page["comments"]}}
 
 
-def test_every_page_is_of_one_moment_however_batches_end_and_rows_change(
+def test_every_page_is_from_one_moment_however_batches_end_and_rows_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compaction.small_buckets(monkeypatch)

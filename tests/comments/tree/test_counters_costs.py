@@ -1,4 +1,4 @@
-"""What a post costs in a thread of thirty comments that counts them all, by the engine's meter."""
+"""The cost of a post in a thread of thirty comments with all counters, by the engine's meter."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from tests.support.threads import sample_threads
 def begun(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> prepared_stores.Beginning:
-    """Thirty comments of a page that is filed in so many categories."""
+    """A page of thirty comments, filed in the categories of the parameter."""
     filed: tuple[str, ...] = request.param
 
     def grow(site: records.Site) -> tuple[str, ...]:
@@ -29,14 +29,14 @@ def begun(
 
 
 class Post(NamedTuple):
-    """A post, and what it may take: below so many comments, each of which is a level deeper."""
+    """A post below `above` comments, each a level deeper, and what it may cost."""
 
     above: int
     reads: int
     calls: Sequence[str] = ("Lookup", "Commit")
 
 
-DEEPEST = sample_threads.SETTINGS.scheme.levels  # above an answer to a comment of the deepest level
+DEEPEST = sample_threads.SETTINGS.scheme.levels  # below a comment on the deepest level
 
 
 @pytest.mark.parametrize("who", [{}, {"author": records.Author("known", id="g:known")}])

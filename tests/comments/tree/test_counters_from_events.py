@@ -1,4 +1,4 @@
-"""Claims about what is counted from events: every number is right, however they are delivered."""
+"""Counters that event handlers keep are exact, for events in any order and repeated."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +51,7 @@ def test_categories_and_days_are_counted_from_events(
     rows = [
         sample_threads.post(site, "1", author=ann, categories=("news", "sport")),
         sample_threads.post(site, "2", author=ann, now=late),
-        # It goes on to name the thread's categories when the first comment is gone.
+        # The thread names its own categories even after its first comment is retracted.
         sample_threads.post(site, "3", author=bob, categories=("news", "sport")),
         sample_threads.post(site, "4", author=bob, thread="other", categories=("news",)),
         sample_threads.post(site, "5", author=bob, thread="plain"),
@@ -80,7 +80,7 @@ def _numbers(scope: counting.Scope) -> counter_rows.Numbers:
     return counter_rows.numbers_of(reads.get(counter_rows.statistics_key(scope)))
 
 
-def test_events_delivered_twice_late_and_in_any_order_count_once(
+def test_events_delivered_repeatedly_late_and_in_any_order_count_once(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.retract(sample_threads.grow(site, sample_threads.TREE)["3"])
@@ -91,7 +91,7 @@ def test_events_delivered_twice_late_and_in_any_order_count_once(
     counter_oracle.assert_all_counted()
 
 
-def test_two_that_deliver_the_same_events_at_once_count_them_once(
+def test_concurrent_deliveries_of_the_same_events_count_them_once(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -120,7 +120,7 @@ def test_a_delivery_whose_answer_is_lost_counts_once(
     counter_oracle.assert_all_counted()
 
 
-def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
+def test_changes_beyond_one_transaction_are_delivered_in_parts(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     for batch in range(3):
@@ -132,7 +132,7 @@ def test_more_changes_than_one_transaction_holds_are_delivered_in_parts(
     assert totals.of_site("demo")["participants"] == 240
 
 
-def test_a_delivered_retraction_leaves_the_author_nowhere(
+def test_a_delivered_retraction_removes_the_author_from_all_counters(
     store: connection.Store, site: records.Site
 ) -> None:
     ann = records.Author("Ann", "https://ann.example", "ann@mail.example", "g:ann")
@@ -169,5 +169,5 @@ def test_the_best_authors_of_a_site_are_one_query(
 
 
 def _node(text: str, **votes: int) -> records.ImportedComment:
-    """By an author of its own."""
+    """Return a comment by an author of its own."""
     return sample_threads.node(text, author=f"g:{text}", **votes)  # type: ignore[arg-type]

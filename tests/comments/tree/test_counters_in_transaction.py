@@ -1,4 +1,4 @@
-"""Claims about stored counters: exact with every commit, cheap, and apart where writers are."""
+"""Stored counters are exact with every commit, cheap, and spread when writers conflict."""
 
 import contextlib
 import itertools
@@ -31,7 +31,7 @@ def _kinds(keys: Any) -> list[str]:
     return sorted(path[-2] for path in keys)
 
 
-def test_every_verb_leaves_every_counter_as_its_recount(
+def test_every_change_leaves_every_counter_equal_to_its_recount(
     store: connection.Store, site: records.Site
 ) -> None:
     grown = sample_threads.grow(site, sample_threads.TREE)
@@ -43,12 +43,12 @@ def test_every_verb_leaves_every_counter_as_its_recount(
         "approved": 7, "listed": 8, "participants": 7, "retracted": 1
     }  # fmt: skip
     for text in ("1.1.1", "1.1.2"):
-        sample_threads.retract(grown[text])  # the tombstone goes with the last of them
+        sample_threads.retract(grown[text])  # the tombstone disappears with the last of them
     assert counter_oracle.of(NAME)["listed"] == 5
     counter_oracle.assert_counted()
 
 
-def test_an_author_is_one_participant_until_his_last_comment_is_gone(
+def test_an_author_is_one_participant_until_their_last_comment_is_retracted(
     store: connection.Store, site: records.Site
 ) -> None:
     rows = [
@@ -64,7 +64,7 @@ def test_an_author_is_one_participant_until_his_last_comment_is_gone(
     assert list(reads.fetch(reads.Query("Participation"))) == []
 
 
-def test_a_repeat_counts_nothing(store: connection.Store, site: records.Site) -> None:
+def test_a_repeated_post_is_counted_once(store: connection.Store, site: records.Site) -> None:
     for _ in range(2):
         sample_threads.post(site, "once", key="0123456789abcdef")
     assert counter_oracle.of(NAME) == {"approved": 1, "listed": 1, "participants": 1}
@@ -87,13 +87,14 @@ def test_an_edit_reads_and_writes_no_counter(
     counter_oracle.assert_counted()
 
 
-def test_once_spread_replies_to_different_parents_write_nothing_in_common(
+def test_with_spread_counters_replies_to_different_parents_write_no_row_in_common(
     store: connection.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
     parents = [sample_threads.post(site, f"{n}").id for n in range(8)]
     sharding.spread(NAME, 16)
     known = sharding.SHARDS.of(store)
-    turns = [sharding.Turn(known, NAME) for _ in parents]  # all of them under way at once
+    # all of them in progress at the same time
+    turns = [sharding.Turn(known, NAME) for _ in parents]
     written = []
     for parent, turn in zip(parents, turns, strict=True):
         with testing.meter(engine) as cost:
@@ -104,7 +105,7 @@ def test_once_spread_replies_to_different_parents_write_nothing_in_common(
     counter_oracle.assert_counted()
 
 
-def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
+def test_a_busy_thread_is_spread_stays_exact_and_is_gathered_when_quiet(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -131,7 +132,7 @@ def test_a_busy_thread_spreads_by_itself_stays_exact_and_is_gathered_when_quiet(
         assert repair.find_problems(sample_threads.SETTINGS.scheme, NAME) == []
 
 
-def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first(
+def test_a_writer_with_an_outdated_number_of_shards_counts_in_the_first(
     store: connection.Store, site: records.Site
 ) -> None:
     parent = sample_threads.post(site, "parent")
@@ -141,7 +142,7 @@ def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first
     for turn in turns:
         turn.take()
     sharding.gather(NAME)
-    known.learn(NAME, 4)  # as in a process that did not see it
+    known.learn(NAME, 4)  # like a process that did not see the gathering
     late = sharding.Turn(known, NAME)
     _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
@@ -150,7 +151,7 @@ def test_a_writer_that_believes_in_shards_that_were_gathered_counts_in_the_first
     assert known._busy[NAME].count == 1
 
 
-def test_gathering_and_spreading_while_others_write_loses_nothing(
+def test_gathering_and_spreading_during_writes_loses_no_count(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -175,7 +176,7 @@ def test_gathering_and_spreading_while_others_write_loses_nothing(
         counter_oracle.assert_counted()
 
 
-def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
+def test_a_new_process_finds_spread_counters_and_gathers_them_when_quiet(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
@@ -191,7 +192,7 @@ def test_a_process_that_starts_notices_what_is_spread_and_gathers_it_when_quiet(
     counter_oracle.assert_counted()
 
 
-def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
+def test_counts_of_many_threads_cost_one_lookup_and_one_read_each(
     store: connection.Store, site: records.Site, engine: inprocess.Engine, calls: Calls
 ) -> None:
     for number in range(50):
@@ -205,7 +206,7 @@ def test_counts_of_many_threads_are_one_lookup_and_one_read_each(
     assert cost.reads <= 51
 
 
-def test_counts_of_a_spread_thread_are_of_one_moment(
+def test_counts_of_a_spread_thread_are_from_one_moment(
     store: connection.Store, site: records.Site
 ) -> None:
     parents = [sample_threads.post(site, f"{n}").id for n in range(4)]
@@ -235,7 +236,7 @@ def test_imports_count_by_the_same_formula(store: connection.Store, site: record
     }  # fmt: skip
 
 
-def test_an_import_that_lists_what_is_stored_counts_it(
+def test_an_import_that_lists_a_stored_comment_counts_it(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.store_imported(
@@ -249,18 +250,18 @@ def test_an_import_that_lists_what_is_stored_counts_it(
     counter_oracle.assert_counted()
 
 
-def test_a_repair_that_unlists_counts_it(store: connection.Store, site: records.Site) -> None:
+def test_a_repair_that_unlists_a_comment_counts_it(
+    store: connection.Store, site: records.Site
+) -> None:
     sample_threads.store_imported(NAME, sample_threads.node("spam", None, Status.SPAM))
     row = reads.get(comment_rows.comment_key(sample_threads.node("spam", None, Status.SPAM).id))
     row.listed = True
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
     repair.fix(sample_threads.SETTINGS.scheme, NAME)
-    assert counter_oracle.of(NAME)["listed"] == -1  # as the damage was never counted
+    assert counter_oracle.of(NAME)["listed"] == -1  # because the damage was never counted
 
 
-def test_numbers_are_written_by_their_owner_only(
-    store: connection.Store, site: records.Site
-) -> None:
+def test_only_their_owner_writes_counters(store: connection.Store, site: records.Site) -> None:
     sample_threads.post(site, "text")
     row = reads.get(counter_rows.thread_counter_key(NAME, 0))
     writes = ownership.Writes("tree", put=(row,))

@@ -1,4 +1,4 @@
-"""Claims about listings: pages join without a seam, counts are exact, cursors are bound."""
+"""Listings: pages join seamlessly, counts are exact, and a cursor is valid for one listing only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ BELOW = {"1": 4, "1.1": 2, "2": 3, "2.1": 2, "2.1.1": 1}
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +37,11 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 @pytest.fixture
 def posted_rows(begun: prepared_stores.Beginning) -> dict[str, records.Comment]:
-    """Its comments by their text."""
+    """The posted comments by their text."""
     return begun.found
 
 
-def test_a_thread_nobody_wrote_in_is_an_empty_page(site: records.Site) -> None:
+def test_a_thread_without_comments_is_an_empty_page(site: records.Site) -> None:
     page = _page(site, thread="nobody")
     assert (page.comments, page.cursor, page.total) == ((), None, 0)
 
@@ -55,7 +55,7 @@ def test_a_thread_nobody_wrote_in_is_an_empty_page(site: records.Site) -> None:
         (Order.NEWEST, ORDER[::-1]),
     ],
 )
-def test_pages_of_any_size_join_to_the_whole(
+def test_pages_of_any_size_join_to_the_whole_thread(
     site: records.Site,
     posted_rows: dict[str, records.Comment],
     limit: int,
@@ -70,7 +70,7 @@ def test_pages_of_any_size_join_to_the_whole(
     assert {page.total for page in pages} == {len(ORDER)}
 
 
-def test_comments_of_one_moment_are_paged_by_hash(site: records.Site) -> None:
+def test_comments_posted_at_the_same_time_are_paged_by_hash(site: records.Site) -> None:
     for text in "abcdef":
         sample_threads.post(site, text, thread="at once")
     asked = {"thread": "at once", "limit": 2}
@@ -96,7 +96,7 @@ def test_one_level_is_paged_by_parent(
 
 
 @pytest.mark.parametrize("limit", [1, 3, 200])
-def test_replies_are_everything_below_one_comment(
+def test_replies_are_all_comments_below_one_comment(
     site: records.Site, posted_rows: dict[str, records.Comment], limit: int
 ) -> None:
     def read(cursor: str | None) -> records.OrderedPage:
@@ -106,7 +106,7 @@ def test_replies_are_everything_below_one_comment(
     assert found == ["1.1", "1.1.1", "1.1.2", "1.2"]
 
 
-def test_a_comment_comes_with_its_ancestors(
+def test_a_comment_is_returned_with_its_ancestors(
     site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     row, above = ordered_query.comment(posted_rows["2.1.1.1"].id)
@@ -116,7 +116,7 @@ def test_a_comment_comes_with_its_ancestors(
 
 @pytest.mark.parametrize("limit", range(1, 12))
 @pytest.mark.parametrize("text", ORDER)
-def test_the_page_around_a_comment_holds_it_and_continues(
+def test_the_page_around_a_comment_contains_it_and_continues(
     site: records.Site, posted_rows: dict[str, records.Comment], limit: int, text: str
 ) -> None:
     name = sample_threads.name_of(site)
@@ -130,7 +130,7 @@ def test_the_page_around_a_comment_holds_it_and_continues(
         assert [t for p in rest for t in sample_threads.texts(p.comments)] == ORDER[start + limit :]
 
 
-def test_what_comes_and_goes_while_paging_moves_nothing_else(
+def test_changes_while_paging_move_no_other_comment(
     site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     first = _page(site, limit=4)
@@ -179,14 +179,14 @@ def test_a_parent_of_another_thread_is_refused(site: records.Site) -> None:
         ordered_query.around(sample_threads.name_of(site), foreign.id, limit=5, secret=SECRET)
 
 
-def test_a_parent_goes_with_the_order_of_the_discussion_only(
+def test_a_parent_is_accepted_only_in_thread_order(
     site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     with pytest.raises(errors.BadInput, match="parent"):
         _page(site, parent=posted_rows["1"].id, order=Order.NEWEST)
 
 
-def test_what_is_not_listed_is_not_found(site: records.Site) -> None:
+def test_an_unlisted_comment_is_not_found(site: records.Site) -> None:
     row = sample_threads.post(site, "gone")
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
     for ask in (

@@ -1,4 +1,4 @@
-"""Claims about the shape of trees: numbers, hashes, levels, listing."""
+"""The shape of trees: numbers, hashes, levels and `listed`."""
 
 import dataclasses
 import uuid
@@ -23,15 +23,15 @@ ORDER = sample_threads.ORDER
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
-def test_one_ordered_query_gives_the_discussion_in_reading_order(site: records.Site) -> None:
+def test_one_ordered_query_returns_the_discussion_in_reading_order(site: records.Site) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     assert sample_threads.listed(site) == ORDER
 
 
-def test_late_replies_stand_under_what_they_answer(site: records.Site) -> None:
+def test_late_replies_are_listed_below_their_parent(site: records.Site) -> None:
     grown = sample_threads.grow(site, {"1": {}, "2": {}, "3": {}})
     first = sample_threads.post(site, "1.1", grown["1"].id)
     sample_threads.post(site, "2.1", grown["2"].id)
@@ -48,7 +48,7 @@ def test_roots_are_numbered_from_zero_and_replies_from_one(site: records.Site) -
     assert grown["1.1.2"].slug == "1-1-2"
 
 
-def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
+def test_parents_store_the_number_of_their_children(site: records.Site) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     rows = {row.body: row.child_count for row in ordered_query.thread(sample_threads.name_of(site))}
     assert rows == {"1": 2, "1.1": 2, "1.1.1": 0, "1.1.2": 0, "1.2": 0, "2": 1, "2.1": 0, "3": 0}
@@ -56,7 +56,9 @@ def test_parents_carry_how_many_children_they_have(site: records.Site) -> None:
     assert thread.child_count == 3
 
 
-def test_an_answer_on_the_deepest_level_stands_beside_what_it_answers(site: records.Site) -> None:
+def test_a_reply_on_the_deepest_level_is_a_sibling_of_the_comment_it_answers(
+    site: records.Site,
+) -> None:
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=3))
     grown = sample_threads.grow(site, {"a": {"b": {"c": {"d": {"e": {}}}}}}, settings=settings)
     assert [grown[text].level for text in "abcde"] == [0, 1, 2, 2, 2]
@@ -65,14 +67,14 @@ def test_an_answer_on_the_deepest_level_stands_beside_what_it_answers(site: reco
     assert sample_threads.listed(site) == ["a", "b", "c", "d", "e"]
 
 
-def test_with_one_level_every_answer_is_a_root(site: records.Site) -> None:
+def test_with_one_level_every_reply_is_a_root(site: records.Site) -> None:
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=1))
     grown = sample_threads.grow(site, {"a": {"b": {"c": {}}}}, settings=settings)
     assert [grown[text].parent for text in "abc"] == [None] * 3
     assert sample_threads.listed(site) == ["a", "b", "c"]
 
 
-def test_a_parent_that_is_full_takes_no_more(site: records.Site) -> None:
+def test_a_full_parent_refuses_replies(site: records.Site) -> None:
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme("01", 1))
     last = sorthash.last_number(settings.scheme)
     for number in range(last + 1):
@@ -92,7 +94,7 @@ def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str
     assert sample_threads.listed(site) == []
 
 
-def test_a_retracted_parent_takes_no_replies(site: records.Site) -> None:
+def test_a_retracted_parent_refuses_replies(site: records.Site) -> None:
     grown = sample_threads.grow(site, {"1": {"1.1": {}}})
     sample_threads.retract(grown["1"])
     with pytest.raises(errors.Conflict, match="was retracted"):
@@ -100,14 +102,14 @@ def test_a_retracted_parent_takes_no_replies(site: records.Site) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.SPAM, Status.REJECTED])
-def test_a_parent_readers_do_not_see_is_not_found(site: records.Site, status: Status) -> None:
+def test_a_parent_hidden_from_readers_is_not_found(site: records.Site, status: Status) -> None:
     row = sample_threads.post(site, "1")
     _set(row, status=status.value, listed=False)
     with pytest.raises(errors.NotFound, match="no such parent"):
         sample_threads.post(site, "1.1", row.id)
 
 
-def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
+def test_a_closed_thread_refuses_comments(site: records.Site) -> None:
     sample_threads.post(site, "1")
 
     def close() -> None:
@@ -120,7 +122,7 @@ def test_a_closed_thread_takes_no_comments(site: records.Site) -> None:
         sample_threads.post(site, "2")
 
 
-def test_a_retracted_comment_without_replies_is_gone_for_readers(site: records.Site) -> None:
+def test_a_retracted_comment_without_replies_disappears_for_readers(site: records.Site) -> None:
     grown = sample_threads.grow(site, sample_threads.TREE)
     sample_threads.retract(grown["1.2"])
     assert sample_threads.listed(site) == [text for text in ORDER if text != "1.2"]
@@ -142,7 +144,7 @@ def test_retracting_erases_content_and_author_from_the_row(site: records.Site) -
     assert (stored.sort_hash, stored.number) == (row.sort_hash, row.number)
 
 
-def test_with_its_last_listed_reply_a_tombstone_goes_too(site: records.Site) -> None:
+def test_a_tombstone_disappears_with_its_last_listed_reply(site: records.Site) -> None:
     grown = sample_threads.grow(site, sample_threads.TREE)
     sample_threads.retract(grown["1"])
     sample_threads.retract(grown["1.1"])
@@ -159,7 +161,7 @@ def test_the_number_of_a_retracted_comment_is_not_used_again(site: records.Site)
     assert sample_threads.post(site, "1.2", grown["1"].id).sort_hash == "AAAC"
 
 
-def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: records.Site) -> None:
+def test_every_change_raises_the_revision_and_marks_the_row_uncompacted(site: records.Site) -> None:
     row = sample_threads.post(site, "1")
     _set(row, unfolded=False)
     edited = own_comment.edit(
@@ -174,7 +176,7 @@ def test_every_change_raises_the_revision_and_marks_the_row_unfolded(site: recor
     assert reads.get(comment_rows.comment_key(row.id)).unfolded
 
 
-def test_a_reply_leaves_its_parents_revision_alone(site: records.Site) -> None:
+def test_a_reply_does_not_change_its_parents_revision(site: records.Site) -> None:
     row = sample_threads.post(site, "1")
     sample_threads.post(site, "1.1", row.id)
     assert reads.get(comment_rows.comment_key(row.id)).revision == row.revision
@@ -191,7 +193,7 @@ def test_a_tombstone_stays_while_another_branch_below_it_is_listed(site: records
     assert sample_threads.listed(site) == []
 
 
-def test_an_answer_beside_a_comment_whose_parent_is_lost_asks_for_repair(
+def test_a_reply_beside_a_comment_with_a_missing_parent_asks_for_repair(
     site: records.Site,
 ) -> None:
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
@@ -202,7 +204,7 @@ def test_an_answer_beside_a_comment_whose_parent_is_lost_asks_for_repair(
     assert refused.value.code == "thread-damaged"
 
 
-def test_what_is_not_there_is_neither_edited_nor_retracted(site: records.Site) -> None:
+def test_an_unknown_comment_is_neither_edited_nor_retracted(site: records.Site) -> None:
     for comment_id in ("", "a" * 26):
         with pytest.raises(errors.NotFound):
             _edit(comment_id, "new")
@@ -212,12 +214,12 @@ def test_what_is_not_there_is_neither_edited_nor_retracted(site: records.Site) -
             )
 
 
-def test_an_edit_that_changes_nothing_is_no_revision(site: records.Site) -> None:
+def test_an_edit_without_a_change_keeps_the_revision(site: records.Site) -> None:
     row = sample_threads.post(site, "1")
     assert _edit(row.id, "1") == row
 
 
-def test_an_imported_reply_lists_what_it_answers(site: records.Site) -> None:
+def test_an_imported_reply_lists_its_parent(site: records.Site) -> None:
     name = sample_threads.name_of(site)
     sample_threads.store_imported(name, _node("spam", status=Status.SPAM))
     assert sample_threads.listed(site) == []
@@ -229,7 +231,7 @@ def test_an_imported_reply_lists_what_it_answers(site: records.Site) -> None:
     assert repair.find_problems(sample_threads.SETTINGS.scheme, name) == []
 
 
-def test_an_import_that_lists_two_levels_above_counts_each_once(site: records.Site) -> None:
+def test_an_import_that_lists_two_ancestors_counts_each_once(site: records.Site) -> None:
     name = sample_threads.name_of(site)
     held = (
         _node("a", status=Status.PENDING),
@@ -243,7 +245,7 @@ def test_an_import_that_lists_two_levels_above_counts_each_once(site: records.Si
     assert repair.find_problems(sample_threads.SETTINGS.scheme, name) == []
 
 
-def test_a_later_import_lists_everything_above_its_reply(site: records.Site) -> None:
+def test_a_later_import_lists_all_ancestors_of_its_reply(site: records.Site) -> None:
     name = sample_threads.name_of(site)
     above = (_node("a", status=Status.PENDING), _node("b", "a", status=Status.RETRACTED))
     sample_threads.store_imported(name, *above)
@@ -252,7 +254,7 @@ def test_a_later_import_lists_everything_above_its_reply(site: records.Site) -> 
     assert sample_threads.listed(site) == ["-", "-", "c"]
 
 
-def test_an_imported_reply_to_nothing_or_to_another_thread_is_refused(site: records.Site) -> None:
+def test_an_imported_reply_with_an_unknown_or_foreign_parent_is_refused(site: records.Site) -> None:
     sample_threads.store_imported(sample_threads.name_of(site, "other"), _node("elsewhere"))
     for answered in ("nowhere", "elsewhere"):
         with pytest.raises(errors.NotFound):
@@ -260,7 +262,7 @@ def test_an_imported_reply_to_nothing_or_to_another_thread_is_refused(site: reco
     assert sample_threads.listed(site) == []
 
 
-def test_a_later_import_stands_behind_what_was_posted_here(site: records.Site) -> None:
+def test_later_imported_replies_follow_those_posted_here(site: records.Site) -> None:
     name = sample_threads.name_of(site)
     sample_threads.store_imported(name, _node("a"), _node("b", "a"))
     sample_threads.post(site, "here", _id("a"))
@@ -270,8 +272,8 @@ def test_a_later_import_stands_behind_what_was_posted_here(site: records.Site) -
 
 @hypothesis_settings(max_examples=25)
 @given(data=st.data())
-def test_whatever_is_posted_and_retracted_order_and_listing_hold(data: st.DataObject) -> None:
-    # One site per example: Hypothesis runs many of them in one store.
+def test_order_and_listing_are_right_after_any_posts_and_retractions(data: st.DataObject) -> None:
+    # One site per example, because Hypothesis runs many examples in one store.
     site = records.Site(uuid.uuid4().hex, (), sorthash.DEFAULT_DIGITS, 2)
     settings = dataclasses.replace(sample_threads.SETTINGS, scheme=sorthash.Scheme(levels=3))
     name = sample_threads.name_of(site)
@@ -324,7 +326,7 @@ def _node(
 
 
 def _set(row: records.Comment, **values: object) -> None:
-    """Change a stored comment as nothing in the product does."""
+    """Change a stored comment in a way the product never does."""
 
     def body() -> None:
         stored = reads.get(comment_rows.comment_key(row.id))

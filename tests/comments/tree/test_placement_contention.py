@@ -1,7 +1,7 @@
-"""Sixty-four people answer different comments of one thread at once, through the gRPC door.
+"""Sixty-four writers answer different comments of one thread concurrently, over gRPC.
 
-In pessimistic mode, where who meets others waits or is aborted: nobody may give up, and nothing may
-be counted wrong.
+In pessimistic mode, where conflicting transactions wait or are aborted, every post succeeds and
+every counter is exact.
 """
 
 import threading
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.slow
 
 WRITERS = 64
 EACH = 2
-DEADLINE = 120.0  # of one post, on a machine that does other things too
+DEADLINE = 120.0  # of one post; long, because the machine does other work too
 
 
 @pytest.fixture
 def open_store() -> Iterator[connection.Store]:
-    """A store behind a port."""
+    """A store that is served on a port."""
     with (
         inprocess.open_engine(
             None, indexes=ROOT / "index.yaml", concurrency="pessimistic"
@@ -42,7 +42,7 @@ def open_store() -> Iterator[connection.Store]:
 
 
 @pytest.mark.parametrize("spread", [WRITERS, 1], ids=["spread", "at rest"])
-def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
+def test_64_concurrent_replies_to_different_comments_all_succeed(
     store: connection.Store, spread: int
 ) -> None:
     site = site_settings.add(
@@ -61,7 +61,7 @@ def test_sixty_four_who_answer_different_comments_of_a_thread_are_all_through(
                 sample_threads.post(site, f"answer {number}.{each}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        list(pool.map(work, range(WRITERS)))  # raises what any of them met
+        list(pool.map(work, range(WRITERS)))  # raises any writer's error
     rows = {row.id: row for row in ordered_query.thread(name)}
     assert len(rows) == WRITERS * (1 + EACH)
     assert {rows[parent].child_count for parent in parents} == {EACH}

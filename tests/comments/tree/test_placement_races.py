@@ -1,4 +1,4 @@
-"""Claims under concurrency: threads and processes that post to one place at once."""
+"""Concurrent posts to one place, by threads and by processes."""
 
 import json
 import os
@@ -60,7 +60,7 @@ with ThreadPoolExecutor(count) as pool:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[inprocess.Engine]:
-    """An engine on a file, which other processes open too."""
+    """An engine on a file that other processes open too."""
     with inprocess.open_engine(
         tmp_path / "store.db", indexes=ROOT / "index.yaml", concurrency="pessimistic"
     ) as engine:
@@ -107,7 +107,7 @@ def test_64_threads_of_two_processes_post_to_one_parent(
 
 
 @pytest.mark.parametrize("below", ["a comment", "the thread"])
-def test_200_posts_at_once_are_200_comments(
+def test_200_concurrent_posts_are_200_comments(
     open_store: connection.Store, site: records.Site, below: str
 ) -> None:
     open_store.deadline = 300.0
@@ -131,7 +131,7 @@ def test_200_posts_at_once_are_200_comments(
         )
 
 
-def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
+def test_a_writer_killed_at_any_moment_leaves_an_intact_thread(
     open_store: connection.Store, site: records.Site, tmp_path: Path
 ) -> None:
     acknowledged: set[str] = set()
@@ -141,7 +141,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
         assert writer.stdout
         writer.stdin.write("go\n")
         writer.stdin.flush()
-        # Killed after some answers, while others are under way.
+        # Killed after some answers, while other posts are in progress.
         acknowledged.update(json.loads(writer.stdout.readline())[0] for _ in range(1 + round_))
         writer.send_signal(signal.SIGKILL)
         for line in writer.communicate(timeout=30)[0].splitlines(keepends=True):
@@ -153,7 +153,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_sound_thread(
         assert acknowledged <= {row.id for row in ordered_query.thread(name)}
 
 
-def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
+def test_concurrent_retractions_of_the_last_two_replies_unlist_the_tombstone(
     open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(8):
@@ -176,7 +176,7 @@ def test_retracting_the_last_two_replies_at_once_unlists_the_tombstone(
             assert repair.find_problems(sample_threads.SETTINGS.scheme, name) == []
 
 
-def test_a_reply_races_with_the_retraction_of_what_it_answers(
+def test_a_reply_races_with_the_retraction_of_its_parent(
     open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(8):
@@ -258,7 +258,7 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     assert [row.sort_hash for row in seen] == sorted(row.sort_hash for row in seen)
 
 
-def test_sites_added_twice_at_once_are_one_site(open_store: connection.Store) -> None:
+def test_concurrent_additions_of_one_site_create_it_once(open_store: connection.Store) -> None:
     barrier = threading.Barrier(4)
 
     def add(_: int) -> bool:

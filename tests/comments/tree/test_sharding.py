@@ -1,4 +1,4 @@
-"""Claims about replies in one thread whose counters are spread: they do not meet in the store."""
+"""Replies in a thread with spread counters do not conflict in the store."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Keys = frozenset[tuple[str, str]]
 
 
 class Taken(NamedTuple):
-    """A transaction that committed: from when to when, what it read and what it wrote."""
+    """A committed transaction: when it began and ended, its reads and its writes."""
 
     writer: int
     begun: int
@@ -29,7 +29,7 @@ class Taken(NamedTuple):
 
 
 class Watch:
-    """Notes each transaction of each thread, in the order of its calls."""
+    """Records the transactions of each thread, in the order of their calls."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -73,10 +73,10 @@ def watch(interceptor: InterceptorSlot) -> Watch:
     return interceptor.use(Watch())
 
 
-def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_or_writes(
+def test_concurrent_replies_to_different_parents_share_no_row(
     open_store: connection.Store, site: records.Site, watch: Watch
 ) -> None:
-    """The two sets by which transactions conflict, of every two that were under way at once."""
+    """Compares the reads and writes of every two transactions that ran at the same time."""
     with open_store.context():
         parents = [sample_threads.post(site, f"{n}").id for n in range(WRITERS)]
         sharding.spread(sample_threads.name_of(site), 4 * WRITERS)
@@ -86,7 +86,7 @@ def test_replies_to_different_parents_at_once_write_nothing_that_another_reads_o
     def write(number: int) -> None:
         with open_store.context():
             for reply in range(REPLIES):
-                gate.wait(60)  # so that they are under way together
+                gate.wait(60)  # so that all are in progress together
                 sample_threads.post(site, f"{number}.{reply}", parents[number])
 
     with ThreadPoolExecutor(WRITERS) as pool:

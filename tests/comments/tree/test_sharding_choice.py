@@ -1,4 +1,4 @@
-"""Claims about shards: writers of one process that do not meet stay apart, and nothing piles up."""
+"""The choice of shards: one process's writers avoid each other, and no state accumulates."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def known(clock: Clock) -> Shards:
     return Shards(clock)
 
 
-def test_at_rest_there_is_one_shard_and_nothing_is_kept(known: Shards) -> None:
+def test_an_idle_thread_has_one_shard_and_no_state(known: Shards) -> None:
     with known.turn(NAME) as turn:
         assert turn.take() == 0
         assert turn.end() == 0
     assert len(known) == 0
 
 
-def test_an_aborted_run_takes_another_shard_and_the_next_transaction_keeps_to_it(
+def test_an_aborted_attempt_takes_another_shard_which_the_next_transaction_keeps(
     known: Shards,
 ) -> None:
     known.learn(NAME, 8)
@@ -46,7 +46,7 @@ def test_an_aborted_run_takes_another_shard_and_the_next_transaction_keeps_to_it
         turn.end()
 
 
-def test_writers_at_once_take_different_shards(known: Shards) -> None:
+def test_concurrent_writers_take_different_shards(known: Shards) -> None:
     known.learn(NAME, 8)
     turns = [sharding.Turn(known, NAME) for _ in range(8)]
     assert len({turn.take() for turn in turns}) == 8
@@ -58,9 +58,7 @@ def test_more_writers_than_shards_share_them(known: Shards) -> None:
     assert {turn.take() for turn in turns} == {0, 1}
 
 
-def test_a_conflict_asks_for_four_shards_for_each_writer_and_no_more(
-    known: Shards, clock: Clock
-) -> None:
+def test_a_conflict_requests_four_shards_per_writer(known: Shards, clock: Clock) -> None:
     turns = [sharding.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
@@ -72,7 +70,7 @@ def test_a_conflict_asks_for_four_shards_for_each_writer_and_no_more(
     assert turns[1].end() == 0
 
 
-def test_a_process_tries_to_spread_a_thread_once_a_second(known: Shards, clock: Clock) -> None:
+def test_a_process_spreads_a_thread_at_most_once_a_second(known: Shards, clock: Clock) -> None:
     turns = [sharding.Turn(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
@@ -82,7 +80,7 @@ def test_a_process_tries_to_spread_a_thread_once_a_second(known: Shards, clock: 
     assert turns[2].end() > 0
 
 
-def test_there_are_never_more_than_the_most(known: Shards) -> None:
+def test_the_number_of_shards_is_limited(known: Shards) -> None:
     turns = [sharding.Turn(known, NAME) for _ in range(40)]
     for turn in turns:
         turn.take()
@@ -90,7 +88,7 @@ def test_there_are_never_more_than_the_most(known: Shards) -> None:
     assert turns[0].end() == sharding.MOST
 
 
-def test_a_shard_that_is_no_longer_there_is_not_taken(known: Shards) -> None:
+def test_a_removed_shard_is_not_taken(known: Shards) -> None:
     known.learn(NAME, 8)
     turns = [sharding.Turn(known, NAME) for _ in range(8)]
     for turn in turns:
@@ -101,13 +99,13 @@ def test_a_shard_that_is_no_longer_there_is_not_taken(known: Shards) -> None:
     assert again.take() == 0
 
 
-def test_a_thread_is_quiet_a_while_after_its_last_conflict(known: Shards, clock: Clock) -> None:
+def test_a_thread_is_quiet_some_time_after_its_last_conflict(known: Shards, clock: Clock) -> None:
     known.learn(NAME, 8)
     with known.turn(NAME) as turn:
         turn.take()
         turn.take()
         clock.now += sharding.QUIET
-        assert known.quiet() == []  # it is being written
+        assert known.quiet() == []  # a writer is at work
         turn.end()
     assert known.quiet() == []
     clock.now += sharding.QUIET
@@ -116,7 +114,7 @@ def test_a_thread_is_quiet_a_while_after_its_last_conflict(known: Shards, clock:
     assert len(known) == 0
 
 
-def test_what_goes_wrong_ends_a_turn(known: Shards) -> None:
+def test_an_exception_ends_a_turn(known: Shards) -> None:
     def fail() -> None:
         with known.turn(NAME) as turn:
             turn.take()

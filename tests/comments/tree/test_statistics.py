@@ -1,4 +1,4 @@
-"""Claims about reports: they say what was written, and a page of any is one bounded read."""
+"""Reports equal the stored comments, and a page of any report is one bounded read."""
 
 from collections.abc import Callable
 from datetime import date, timedelta
@@ -27,12 +27,12 @@ THREAD = records.ThreadName("demo", "a")
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """Three days of comments in three threads, and another site with a name that begins alike."""
+    """Three days of comments in three threads, and another site with the same name prefix."""
     return prepared_stores.grown(tmp_path_factory, _tell)
 
 
 @pytest.fixture
-def told(store: connection.Store, begun: prepared_stores.Beginning) -> records.Site:
+def reported_site(store: connection.Store, begun: prepared_stores.Beginning) -> records.Site:
     return begun.found
 
 
@@ -69,18 +69,18 @@ def _short(lines: Any) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def test_a_site_has_its_numbers(told: records.Site) -> None:
+def test_the_numbers_of_a_site(reported_site: records.Site) -> None:
     assert _short([statistics.site("demo")]) == [("", -1, 6, 3)]
     assert _short([statistics.site("nobody")]) == [("", -1, 0, 0)]
 
 
-def test_categories_have_theirs(told: records.Site) -> None:
+def test_the_numbers_of_categories(reported_site: records.Site) -> None:
     expected = [("news", -1, 4, 2), ("newsletter", -1, 1, 1), ("sport", -1, 4, 2)]
     assert _short(statistics.by_category("demo").lines) == expected
     assert statistics.by_category("nobody") == statistics.ReportPage((), None)
 
 
-def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
+def test_the_numbers_of_days_by_site_and_category(reported_site: records.Site) -> None:
     assert _short(statistics.by_day("demo").lines) == [("", 0, 3, 2), ("", 1, 2, 1), ("", 2, 1, 1)]
     assert _short(statistics.by_day("demo", " News ").lines) == [
         ("news", 0, 2, 2),
@@ -95,8 +95,8 @@ def test_days_of_a_site_of_a_category_and_of_all(told: records.Site) -> None:
 
 @pytest.mark.parametrize("since", [None, *range(-1, 4)])
 @pytest.mark.parametrize("until", [None, *range(-1, 4)])
-def test_a_range_holds_its_first_and_its_last_day(
-    told: records.Site, since: int | None, until: int | None
+def test_a_range_includes_its_first_and_last_day(
+    reported_site: records.Site, since: int | None, until: int | None
 ) -> None:
     first, last = (None if n is None else FIRST + timedelta(days=n) for n in (since, until))
     if since is not None and until is not None and since > until:
@@ -133,8 +133,8 @@ REPORTS: list[Callable[[str, int], statistics.ReportPage[Any]]] = [
 
 @pytest.mark.parametrize("report", range(len(REPORTS)))
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_pages_of_any_length_hold_each_line_once(
-    told: records.Site, report: int, limit: int
+def test_pages_of_any_length_contain_each_line_once(
+    reported_site: records.Site, report: int, limit: int
 ) -> None:
     read = REPORTS[report]
     pages = list(statistics.whole(lambda after: read(after, limit)))
@@ -143,10 +143,10 @@ def test_pages_of_any_length_hold_each_line_once(
 
 
 @pytest.mark.parametrize("report", range(len(REPORTS)))
-def test_a_page_is_one_bounded_read_and_writes_nothing(
-    told: records.Site, engine: inprocess.Engine, calls: Calls, report: int
+def test_a_page_is_one_bounded_read_without_writes(
+    reported_site: records.Site, engine: inprocess.Engine, calls: Calls, report: int
 ) -> None:
-    """The threads of an author are looked up besides."""
+    """The threads of an author take one more lookup."""
     is_of_threads = report == len(REPORTS) - 1
     calls.names.clear()
     with testing.meter(engine) as cost:
@@ -156,15 +156,19 @@ def test_a_page_is_one_bounded_read_and_writes_nothing(
     assert (cost.writes, cost.deletes) == (0, 0)
 
 
-def test_lines_that_come_and_go_between_pages_move_no_other(told: records.Site) -> None:
+def test_lines_that_appear_or_vanish_between_pages_move_no_other(
+    reported_site: records.Site,
+) -> None:
     page = statistics.by_day("demo", limit=2)
     for row in _rows("plain"):
         own_comment.retract(row.id, author_id=row.author.id, revision=None, now=NOW)
     early = sample_threads.START - timedelta(days=1)
     sample_threads.post(
-        told, "early", author=sample_threads.author("ann"), thread="plain", now=early
+        reported_site, "early", author=sample_threads.author("ann"), thread="plain", now=early
     )
-    sample_threads.post(told, "late", author=sample_threads.author("ann"), thread="plain", now=NOW)
+    sample_threads.post(
+        reported_site, "late", author=sample_threads.author("ann"), thread="plain", now=NOW
+    )
     _deliver()
     rest = statistics.by_day("demo", limit=2, after=page.after or "")
     assert _short([*page.lines, *rest.lines]) == [
@@ -178,7 +182,7 @@ def _rows(thread: str) -> list[records.Comment]:
     return [row for row in rows if row.thread == thread]
 
 
-def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records.Site) -> None:
+def test_the_authors_of_a_thread_and_the_threads_of_an_author(reported_site: records.Site) -> None:
     people = statistics.commenters(THREAD).lines
     assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
     assert statistics.threads_of("demo", "g:ann").lines == (
@@ -188,19 +192,21 @@ def test_who_wrote_in_a_thread_and_in_which_threads_somebody_wrote(told: records
     assert statistics.threads_of("demo", "g:nobody").lines == ()
 
 
-def test_a_thread_with_a_long_id_is_found_by_who_wrote_there(told: records.Site) -> None:
+def test_a_thread_with_a_long_id_is_found_by_its_author(reported_site: records.Site) -> None:
     name = "x" * 600
     sample_threads.post(
-        told, "text", author=sample_threads.author("dan"), thread=name, title="Long"
+        reported_site, "text", author=sample_threads.author("dan"), thread=name, title="Long"
     )
-    sample_threads.post(told, "text", author=sample_threads.author("dan"), thread="short")
+    sample_threads.post(reported_site, "text", author=sample_threads.author("dan"), thread="short")
     pages = list(
         statistics.whole(lambda after: statistics.threads_of("demo", "g:dan", after=after, limit=1))
     )
     assert sorted(place.thread for place in pages) == ["short", name]
 
 
-def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site) -> None:
+def test_the_authors_of_a_category_and_the_categories_of_an_author(
+    reported_site: records.Site,
+) -> None:
     people = statistics.commenters_of_category("demo", "News").lines
     assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
     assert statistics.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
@@ -211,7 +217,7 @@ def test_who_wrote_in_a_category_and_in_which_somebody_wrote(told: records.Site)
     assert statistics.commenters_of_category("demo", "news").lines == ()
 
 
-def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
+def test_an_author_who_retracted_everything_is_in_no_list(reported_site: records.Site) -> None:
     (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
     own_comment.retract(row.id, author_id="g:bob", revision=None, now=NOW)
     _deliver()
@@ -222,7 +228,7 @@ def test_who_took_everything_back_stands_in_no_list(told: records.Site) -> None:
     assert statistics.threads_of("demo", "g:bob").lines == ()
 
 
-def test_who_is_held_wrote_nowhere_yet(store: connection.Store) -> None:
+def test_an_author_with_only_held_comments_is_in_no_list(store: connection.Store) -> None:
     site = records.Site("new", (), "", 2)
     name = sample_threads.name_of(site)
     node = records.ImportedComment(
@@ -241,14 +247,14 @@ def test_who_is_held_wrote_nowhere_yet(store: connection.Store) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, statistics.MOST + 1])
-def test_a_page_that_is_no_page_is_refused(store: connection.Store, limit: int) -> None:
+def test_an_invalid_page_is_refused(store: connection.Store, limit: int) -> None:
     for report in REPORTS:
         with pytest.raises(errors.BadInput) as refused:
             report("", limit)
         assert refused.value.field == "limit"
 
 
-def test_a_category_that_is_none_is_refused(store: connection.Store) -> None:
+def test_an_invalid_category_is_refused(store: connection.Store) -> None:
     for read in (statistics.by_day, statistics.commenters_of_category):
         with pytest.raises(errors.BadInput) as refused:
             read("demo", "a/b")

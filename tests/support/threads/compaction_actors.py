@@ -80,7 +80,7 @@ class KilledError(Exception):
 
 
 @dataclasses.dataclass
-class Folder:
+class Compaction:
     """A process's compaction that may continue at any time, or never."""
 
     process: Process
