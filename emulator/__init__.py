@@ -1,15 +1,15 @@
 """A Datastore on one machine: the google.datastore.v1 API over SQLite.
 
-Applications use `inprocess`, tests `testing` and `pytest_plugin`, everybody else
-`python -m emulator`. All of them hand requests to `engine`, which calls the rooms:
+Applications use `inprocess`, tests `testing` and `pytest_plugin`, other programs `python -m
+emulator`. All of them hand requests to `engine`, which calls the rooms:
 
     cli > server > admin_api > engine > import_export > transactions > execution
         > queries > storage > fault_injection > encoding
 
-A room imports only those on its right. `old_names` keeps renamed modules importable.
+A room imports only rooms to its right. `old_names` keeps renamed modules importable.
 
-Values up to `transactions` are NamedTuples, for requests make them by the thousand; values of the
-other rooms, and those that compute a field, are frozen dataclasses.
+Values in the rooms up to `transactions` are NamedTuples, because requests create thousands of them.
+Values in other rooms, and those that compute a field, are frozen dataclasses.
 """
 
 from emulator import old_names

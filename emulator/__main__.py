@@ -1,6 +1,6 @@
-"""`python -m emulator`: a Datastore for clients in any language.
+"""`python -m emulator`: start the emulator quickly.
 
-Owns how fast it starts. The command line itself is `command_line`.
+The command line itself is `command_line`.
 """
 
 import importlib.util
@@ -11,10 +11,10 @@ import types
 _CLIENTS = ("google.cloud.datastore_v1", "google.cloud.datastore_admin_v1")
 
 if __name__ == "__main__":
-    os.umask(0o077)  # data files, copies of them and exports are their owner's alone
-    # The message definitions lie inside the client library, and importing that takes longer than
-    # everything else together. This process is no client: a bare package in its place, with the
-    # same files below it, halves the time to the first answer.
+    os.umask(0o077)  # data files, their copies and exports are for their owner only
+    # The message definitions are inside the client library, and importing that takes longer than
+    # everything else together. This process is not a client: an empty package with the same
+    # submodules halves the time to the first answer.
     for name in _CLIENTS:
         found = importlib.util.find_spec(name)
         if found is not None and found.submodule_search_locations is not None:

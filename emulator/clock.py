@@ -1,6 +1,6 @@
-"""A clock that tests move: expiry and the times of commits under their control.
+"""A clock that tests can move, to control expiry and commit times.
 
-Owns nothing else. Time never goes back: versions are times, and must rise.
+It never goes back: versions are commit times, and must rise.
 """
 
 import threading
@@ -11,7 +11,7 @@ class Clock:
     """Seconds since 1970, for `open_engine(..., clock=Clock())`.
 
     Args:
-        start: where it stands until it is moved. None lets it run: real time, and what was added.
+        start: The fixed time until the clock is moved. None runs on real time plus what was added.
     """
 
     def __init__(self, start: float | None = None) -> None:
@@ -24,13 +24,13 @@ class Clock:
         return (time.time() if self._start is None else self._start) + self._ahead
 
     def advance(self, seconds: float) -> float:
-        """Move on and return the new time.
+        """Move forward and return the new time.
 
         Raises:
-            ValueError: that would be back, or not a time.
+            ValueError: The number is negative, infinite or not a number.
         """
         if not 0 <= seconds < float("inf"):
-            raise ValueError(f"A clock does not move by {seconds} seconds.")
+            raise ValueError(f"A clock cannot move by {seconds} seconds.")
         with self._lock:
             self._ahead += seconds
         return self()

@@ -1,8 +1,9 @@
-"""The service: what each RPC does, whichever way it came.
+"""The engine: answers each RPC, whichever transport it came through.
 
-Owns the order of things inside a request: check, then read or lock, then answer. Requests are raw
-protobuf messages and are never changed; answers are serialised messages. Every refusal is a
-DatastoreError; anything else that escapes is a fault of the engine, logged and answered once.
+Owns the steps inside a request: check, then read or lock, then answer. Requests are raw protobuf
+messages and are never changed; responses are serialized messages. Every refusal is a
+DatastoreError; any other exception is a fault of the engine, which is logged and answered as
+EngineFault.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ os.register_at_fork(before=_let_go, after_in_child=_forget_parent)
 
 
 class Engine:
-    """An open data file that answers requests, from any thread.
+    """An open data file that answers requests from any thread.
 
     Args:
-        store: the data file.
-        clock: returns seconds since 1970.
-        stopwatch: returns seconds that rise, to tell how long a query took.
-        concurrency: how transactions are kept apart.
+        store: The data file.
+        clock: Returns seconds since 1970.
+        stopwatch: Returns seconds on a monotonic clock, to measure queries.
+        concurrency: How transactions handle conflicts.
     """
 
     def __init__(
@@ -65,14 +66,16 @@ class Engine:
     ) -> None:
         self._storage = store
         self.clock = clock
-        # Strict without: index.yaml alone says which queries are served.
+        # None is strict: only queries that existing indexes serve are answered.
         self.auto_indexes: automatic_indexes.AutomaticIndexes | None = None
         self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: fault_plans.Plan | None = None
         self.meter = cost_meter.Meter()
         self._runs = query_runner.QueryRunner(self._reading, self.meter, stopwatch)
         self._commits = commits.Commits(self._transactions, self._begin, self.meter)
-        self._repeated = threading.local()  # name: that a request done again has begun
+        self._repeated = (
+            threading.local()
+        )  # name: the transaction that a repeated request has begun
         self._methods: dict[str, Callable[..., bytes]] = {
             "Lookup": self._lookup,
             "RunQuery": self._run_query,
@@ -99,7 +102,7 @@ class Engine:
 
     @property
     def storage(self) -> file_store.FileStore:
-        """The data file, for what looks at it or changes it besides the API."""
+        """The data file, for code that reads or changes it outside the API."""
         return self._storage
 
     def reset(
@@ -111,7 +114,7 @@ class Engine:
     ) -> None:
         """Remove all entities, or those of the named parts, and end all transactions.
 
-        Composite indexes stay defined, and ids that were given out are not given out again.
+        Composite indexes stay defined, and ids that were handed out are not handed out again.
         """
         self._transactions.end_all()
         with self._storage.write() as writer:
@@ -128,11 +131,11 @@ class Engine:
 
     @property
     def fault_plan(self) -> fault_plans.Plan | None:
-        """The fault plan that is installed."""
+        """The installed fault plan, None without one."""
         return self._faults
 
     def install_faults(self, plan: fault_plans.Plan | None) -> None:
-        """Strike calls as a plan says, in place of an earlier plan; None ends it."""
+        """Install a fault plan in place of an earlier one; None removes it."""
         before, self._faults = self._faults, plan
         if before is not None:
             before.remove()
@@ -140,16 +143,16 @@ class Engine:
             plan.install()
 
     def load(self, given: Iterable[protobufs.Entity], project: str, database: str = "") -> int:
-        """Put many entities quickly, in batches; returns how many. See `bulk_load.load`."""
+        """Put many entities quickly, in batches; return how many. See `bulk_load.load`."""
         return bulk_load.load(self._storage, given, entities.request_partition(project, database))
 
     def call(
         self, method: str, request: protobufs.Request, caller: fault_plans.Caller | None = None
     ) -> bytes:
-        """Answer one request with a serialised response message.
+        """Answer one request with a serialized response message.
 
         Raises:
-            errors.DatastoreError: the request is answered with another status than OK.
+            errors.DatastoreError: The answer has a status other than OK.
         """
         plan = self._faults
         if plan is None:
@@ -200,7 +203,7 @@ class Engine:
         mask = property_masks.of(request)
         if len(request.keys) > MAX_LOOKUP_KEYS:
             raise errors.InvalidArgument(f"A lookup may name at most {MAX_LOOKUP_KEYS} keys.")
-        # Clients match answers to keys by bytes: two spellings of one key are two keys.
+        # Clients match results to keys by bytes, so two encodings of one key are two keys.
         asked = {
             key.SerializeToString(deterministic=True): (
                 key,
@@ -230,7 +233,7 @@ class Engine:
     def _reading(
         self, request: protobufs.ReadRequest, default: keys.Partition
     ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]]:
-        """Hold the snapshot that the read options ask for, what notes reads, and a new id."""
+        """Yield the snapshot that the read options ask for, a read set, and a new id if it began one."""
         options = request.read_options
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):
@@ -255,19 +258,19 @@ class Engine:
             ):
                 yield snapshot, reads, began
         except open_transactions.SnapshotMoved:
-            # It keeps its age and its locks, which are its turn.
+            # The repeated request keeps the transaction's age and locks, and so its turn.
             self._repeated.name = began
             raise
         except BaseException:
             if began:
-                # Nobody has learnt the id of a transaction whose first read failed.
+                # No client has received the id of a transaction whose first read failed.
                 self._transactions.roll_back(began, scope)
             raise
 
     def _begin_by_read(
         self, options: protobufs.TransactionOptions, scope: tuple[str, str]
     ) -> bytes:
-        """Return the transaction of a request that begins one; the same if it is done again."""
+        """Return the transaction that a read begins; the same one if the read is repeated."""
         name: bytes = getattr(self._repeated, "name", b"")
         self._repeated.name = b""
         if not name:
@@ -349,11 +352,11 @@ def _partition(request: protobufs.Request) -> keys.Partition:
 
 
 def _query_partition(request: protobufs.QueryRequest) -> keys.Partition:
-    """Return the partition a query is about; what it leaves unset is the request's."""
+    """Return the partition of a query; unset parts come from the request."""
     default = _partition(request)
     given = request.partition_id
     project = given.project_id or default.project
     database = given.database_id or default.database
     if (project, database) != (default.project, default.database):
-        raise errors.InvalidArgument("The query's partition is not of the request's database.")
+        raise errors.InvalidArgument("The query's partition is not in the request's database.")
     return entities.checked_partition(project, database, given.namespace_id)

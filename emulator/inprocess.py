@@ -1,8 +1,8 @@
 """The API without sockets: a gRPC channel that calls the engine in the caller's thread.
 
-Owns what a client library expects of a channel. A call is over before its future is returned, so
-callbacks run at once and nothing waits. Credentials and metadata are accepted and mean nothing
-here; a time-out ends only what a fault plan holds up.
+Owns what a client library expects of a channel. A call is finished before its future is returned,
+so callbacks run at once and nothing waits. Credentials and metadata are accepted and ignored; a
+timeout ends only a call that a fault plan delays.
 
     engine = open_engine("data/datastore")
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
@@ -32,7 +32,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 Interceptor = Callable[[str, Any, Callable[[], bytes]], bytes]
 
 
-def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
+def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
     path: str | os.PathLike[str] | None,
     *,
     indexes: str | os.PathLike[str] | None = None,
@@ -42,25 +42,25 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
     history: int = history.MAX_AGE,
     concurrency: Literal["optimistic", "pessimistic"] = "optimistic",
 ) -> Engine:
-    """Open a data file, creating it if need be. No path: in memory, gone at the end.
+    """Open a data file, creating it if it is missing. Without a path, keep the data in memory.
 
     Args:
-        path: the data file; SQLite keeps two more beside it. Several processes may share it.
-        indexes: an index.yaml. Its composite indexes replace those of the file. None leaves them.
-        auto_indexes: defines what queries lack, and its file stands in for `indexes`. None is
-            strict: such queries are refused.
-        clock: returns seconds since 1970.
-        durability: "fast" does not wait for the disk: a commit survives a crash of the process,
-            but a loss of power may lose the file. For tests.
-        history: for how many seconds a `read_time` can look back; 0 keeps nothing and refuses it.
-        concurrency: "pessimistic" as production's default: transactions lock what they read. All
-            processes that share a file are to use the same; nothing goes wrong if not, but who
-            does not know of locks does not wait for them.
+        path: The data file; SQLite keeps two more beside it. Several processes may share it.
+        indexes: An index.yaml. Its composite indexes replace those of the file. None keeps those.
+        auto_indexes: Defines the indexes that queries lack; its file is used instead of `indexes`.
+            None is strict: such queries are refused.
+        clock: Returns seconds since 1970.
+        durability: "fast" does not wait for the disk: a commit survives a crash of the process, but
+            a power loss can lose the file. For tests.
+        history: For how many seconds `read_time` can read back; 0 keeps no history and refuses it.
+        concurrency: "pessimistic" is the default of Google's service: transactions lock what they
+            read. All processes that share a file should use the same mode. Mixing them is correct,
+            but an optimistic process does not wait for locks.
 
     Raises:
-        errors.FailedPrecondition: the file cannot be opened or is not of this engine's format.
-        errors.Damaged: it is not as an engine left it.
-        errors.InvalidArgument: the index.yaml cannot be read.
+        errors.FailedPrecondition: The file cannot be opened or does not have this engine's format.
+        errors.Damaged: The file is damaged.
+        errors.InvalidArgument: The index.yaml cannot be read.
     """
     composites = None if indexes is None else automatic_indexes.read_file(indexes)
     if auto_indexes is not None:
@@ -83,7 +83,7 @@ def open_engine(  # noqa: PLR0913 - each is a choice of its own, by keyword
 
 
 class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in stubs only
-    """What a call and a future have in common once the call is over."""
+    """The common parts of a call and a future, once the call is over."""
 
     def initial_metadata(self) -> tuple[()]:
         return ()
@@ -98,7 +98,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
         return None
 
     def add_callback(self, callback: Callable[[], object]) -> bool:
-        """Refuse: the call is over."""
+        """Refuse the callback: the call is over."""
         return False
 
     def cancel(self) -> bool:
@@ -118,7 +118,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
 
 
 class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itself combines them
-    """A refusal, as gRPC raises it: an error that is also the finished call."""
+    """A refusal as gRPC raises it: an error that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
         super().__init__(error.message)
@@ -182,28 +182,28 @@ class _Method(grpc.UnaryUnaryMultiCallable):  # type: ignore[type-arg]  # generi
     def __call__(
         self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
     ) -> Any:
-        """Call and return the response."""
+        """Make the call and return the response."""
         response = self._channel.run(self._name, self._message(request), timeout)
         return response if self._deserialize is None else self._deserialize(response)
 
     def with_call(
         self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
     ) -> tuple[Any, Any]:
-        """Call and return the response and the finished call."""
+        """Make the call and return the response and the finished call."""
         answer = _Answer(self(request, timeout))
         return answer.result(), answer
 
     def future(
         self, request: Any, timeout: float | None = None, *_arguments: object, **_options: object
     ) -> Any:
-        """Call and return the finished call, whatever came of it."""
+        """Make the call and return the finished call, whether it succeeded or failed."""
         try:
             return _Answer(self(request, timeout))
         except CallError as refusal:
             return refusal
 
     def _message(self, request: Any) -> Any:
-        """Return the raw request message; most callers hold one already."""
+        """Return the raw request message; most callers pass one already."""
         if not self._is_known:
             raise CallError(errors.Unimplemented(f"The method {self._name}"))
         wanted = protobufs.REQUESTS[self._name]
@@ -217,12 +217,12 @@ class Channel(grpc.Channel):
     """A gRPC channel to an engine in this process. Closing it leaves the engine open.
 
     Args:
-        engine: answers the calls.
-        interceptor: called as `interceptor(method, request, proceed)` around every call, with the
+        engine: Answers the calls.
+        interceptor: Called as `interceptor(method, request, proceed)` around every call, with the
             RPC's name ("Commit"), the raw request message, which it must not change, and a function
-            that runs the call and returns the serialised response. It returns such a response. It
+            that runs the call and returns the serialized response. It returns such a response. It
             may raise an `errors.DatastoreError` instead: before `proceed()` the request was not
-            applied, after it the request was applied and the answer is lost.
+            applied; after it, the request was applied and the answer is lost.
     """
 
     def __init__(self, engine: Engine, interceptor: Interceptor | None = None) -> None:
@@ -230,7 +230,6 @@ class Channel(grpc.Channel):
         self._interceptor = interceptor
 
     def run(self, method: str, request: Any, timeout: float | None = None) -> bytes:
-        """Answer one call."""
         caller = None if timeout is None else fault_plans.Caller(timeout)
         try:
             if self._interceptor is None:
@@ -252,21 +251,21 @@ class Channel(grpc.Channel):
         return _Method(self, method, request_serializer, response_deserializer)
 
     def unary_stream(self, method: str, *_arguments: object, **_options: object) -> Any:
-        """Refuse: the service has no streams."""
+        """Refuse: the service has no streaming RPCs."""
         raise NotImplementedError(method)
 
     stream_unary = unary_stream
     stream_stream = unary_stream
 
     def subscribe(self, callback: Callable[[Any], object], try_to_connect: bool = False) -> None:  # noqa: FBT001, FBT002 - grpc's own signature
-        """Tell at once that the channel is ready."""
+        """Report at once that the channel is ready."""
         callback(grpc.ChannelConnectivity.READY)
 
     def unsubscribe(self, callback: Callable[[Any], object]) -> None:
-        """Forget nothing: nothing will be told."""
+        """Do nothing: the state never changes."""
 
     def close(self) -> None:
-        """Do nothing: the engine belongs to whoever opened it."""
+        """Do nothing: the code that opened the engine closes it."""
 
     def __enter__(self) -> Self:
         return self

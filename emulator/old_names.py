@@ -1,7 +1,7 @@
-"""Renamed modules: their old names go on working through 0.x.
+"""Renamed modules: their old names keep working through 0.x.
 
-An old name imports the module that is now in its place, with one DeprecationWarning. These are the
-names that the guide told users to import.
+Importing an old name imports the module that replaced it, with one DeprecationWarning. The list has
+the names that the guide told users to import.
 """
 
 import importlib
@@ -20,7 +20,7 @@ MOVED = {
 }
 
 
-class _Finder:  # not importlib.abc.Loader: importing that takes 10 ms of every start
+class _Finder:  # not importlib.abc.Loader: importing that adds 10 ms to every start
     """Imports a moved module under its old name."""
 
     def find_spec(
@@ -34,7 +34,7 @@ class _Finder:  # not importlib.abc.Loader: importing that takes 10 ms of every 
         return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
 
     def create_module(self, _spec: importlib.machinery.ModuleSpec) -> None:
-        """Let Python make the module that `exec_module` replaces."""
+        """Let Python create the module that `exec_module` replaces."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         moved = MOVED[module.__name__]
@@ -43,5 +43,5 @@ class _Finder:  # not importlib.abc.Loader: importing that takes 10 ms of every 
 
 
 def install() -> None:
-    """Let the old names be imported."""
+    """Make the old names importable."""
     sys.meta_path.append(_Finder())

@@ -1,16 +1,20 @@
-"""The protobuf classes of google.datastore.v1, and the few bytes that are written by hand.
+"""The protobuf classes of google.datastore.v1, and hand-written encoding of a few fields.
 
-Owns the one import of the message definitions and the protobuf wire format. Engine code uses the
-raw classes: the proto-plus wrappers around them cost more than a whole query.
+Owns the one import of the message definitions, and the protobuf wire format. Engine code uses the
+raw classes, because the proto-plus wrappers around them cost more than a whole query.
 
-Query results are spliced, not parsed: an EntityResult is the stored Entity bytes behind a tag and
-a length. What is written here must parse as the message that it claims to be.
+Query results are spliced, not parsed: an EntityResult is the stored Entity bytes after a tag and a
+length.
+
+Invariants:
+
+1. Bytes written here parse as the message that they claim to be.
 """
 
 from google.cloud.datastore_v1.types import datastore as _definitions
 from google.protobuf import descriptor_pool, message_factory
 
-_MORE = 0x80  # set in every byte of a varint but the last
+_MORE = 0x80  # set in every byte of a varint except the last
 _PACKAGE = _definitions.__protobuf__.package
 
 
@@ -65,7 +69,7 @@ RESPONSES = {name: _message_class(f"{name}Response") for name in REQUESTS}
 
 
 def varint(number):
-    """Encode a non-negative number as protobuf does."""
+    """Encode a non-negative number as a protobuf varint."""
     if number < _MORE:
         return _ONE_BYTE[number]
     parts = bytearray()
@@ -85,7 +89,7 @@ _NUMBER_TAGS = tuple(varint(number << 3) for number in range(64))
 def field(number, content):
     """Encode a length-delimited field: a message, string or bytes."""
     size = len(content)
-    # Written out: a query's result is four fields, nearly all of them of one or two bytes' size.
+    # Inlined for speed: a query result has four fields, and nearly all sizes take one or two bytes.
     if size < _MORE:
         return _TAGS[number] + _ONE_BYTE[size] + content
     if size < _MORE * _MORE:
@@ -94,7 +98,7 @@ def field(number, content):
 
 
 def opening(number, size):
-    """Encode what stands before a length-delimited field of so many bytes."""
+    """Encode the tag and the length of a length-delimited field of so many bytes."""
     return _TAGS[number] + varint(size)
 
 
@@ -112,7 +116,7 @@ def timestamp(micros):
 
 
 def end_of_key(stored):
-    """Return where the fields that follow the key begin in stored Entity bytes.
+    """Return the position after the key in stored Entity bytes.
 
     The engine writes the key as the first field, with tag 0x0a.
     """

@@ -1,8 +1,8 @@
 """Fixtures for pytest: `pytest_plugins = ["emulator.pytest_plugin"]` in the root conftest.py.
 
-Owns the life of the emulators of a test run. There is one engine in memory for each worker of the
-run; every test that asks for it finds it empty, whatever the last one left. Override
-`datastore_options` with a fixture of your own to say, for one:
+Owns the life of the emulators of a test run. Each worker of the run has one engine in memory; every
+test that uses it finds it empty, whatever the previous test left. Override the fixture
+`datastore_options` to pass arguments to `testing.emulator`, for example:
 
     @pytest.fixture(scope="session")
     def datastore_options():
@@ -54,7 +54,7 @@ def datastore_client(datastore_emulator: testing.Emulator) -> Any:
 
 @pytest.fixture
 def datastore_server(datastore_emulator: testing.Emulator, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Serve, and name the server in DATASTORE_EMULATOR_HOST for the length of the test."""
+    """Serve the emulator and set DATASTORE_EMULATOR_HOST to its address during the test."""
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", datastore_emulator.address)
     monkeypatch.setenv("DATASTORE_PROJECT_ID", "test")
     return datastore_emulator.address

@@ -5,7 +5,7 @@
         ...
         datastore.reset()
 
-Owns nothing that runs in production. `pytest_plugin` has the same for pytest.
+Nothing here runs in production. `pytest_plugin` offers the same as pytest fixtures.
 """
 
 import contextlib
@@ -28,11 +28,11 @@ _construction = threading.Lock()
 
 
 class Emulator:
-    """One emulator of a test, in this process; nothing of it is left at the end.
+    """One emulator for a test, in this process.
 
     Args:
-        engine: answers. Whoever opened it closes it.
-        clock: the engine's: `clock.advance(300)` lets transactions expire.
+        engine: Answers the requests. The code that opened it closes it.
+        clock: The engine's clock: `clock.advance(300)` lets transactions expire.
     """
 
     def __init__(self, engine: inprocess.Engine, clock: clock.Clock) -> None:
@@ -44,34 +44,32 @@ class Emulator:
 
     @property
     def address(self) -> str:
-        """Return "localhost:port", the value for DATASTORE_EMULATOR_HOST; serves from then on."""
+        """The value for DATASTORE_EMULATOR_HOST, "localhost:port". Starts the server on first use."""
         if not self._address:
             self._address = self._running.enter_context(running_server(self.engine))
         return self._address
 
     def stop(self) -> None:
-        """Stop the server, if there is one."""
+        """Stop the server, if it is running."""
         self._running.close()
         self._address = ""
 
     def reset(self) -> None:
-        """Remove all data, end all transactions and faults, and set the meter to nothing."""
+        """Remove all data, end all transactions and faults, and reset the meter."""
         self.engine.install_faults(None)
         self.engine.reset()
         self.engine.meter.reset()
 
     def ndb_client(self, project: str = "test", **options: Any) -> Any:
-        """Return a google.cloud.ndb.Client."""
         return ndb_client(self.channel, project, **options)
 
     def datastore_client(self, project: str = "test", **options: Any) -> Any:
-        """Return a google.cloud.datastore.Client."""
         return datastore_client(self.channel, project, **options)
 
     def meter(
         self, pricing: cost_meter.Pricing | None = None
     ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
-        """Meter what requests cost: `with datastore.meter() as cost`."""
+        """Meter the cost of requests: `with datastore.meter() as cost`."""
         return meter(self.engine, pricing)
 
 
@@ -101,10 +99,10 @@ def running_server(
     indexes: str | os.PathLike[str] | None = None,
     exports: str | os.PathLike[str] | None = None,
 ) -> Iterator[str]:
-    """Serve an engine on a free local port; yields "localhost:port".
+    """Serve an engine on a free local port; yield "localhost:port".
 
-    Without an engine one is opened from `path` and `indexes` and closed at the end. Clients may
-    export to the folder `export_folder` and import from it; without one both are refused.
+    Without an engine, one is opened from `path` and `indexes` and closed at the end. Clients may
+    export to the folder `exports` and import from it; without one, both are refused.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
@@ -120,14 +118,14 @@ def running_server(
 def meter(
     engine: inprocess.Engine, pricing: cost_meter.Pricing | None = None
 ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
-    """Meter what requests cost, whichever way they come, in this process.
+    """Meter the cost of all requests in this process, whichever way they come.
 
-    By the engine's own pricing, unless another one is given (`cost_meter.Pricing`).
+    It uses the engine's own pricing unless `pricing` is given (`cost_meter.Pricing`).
 
-    with testing.meter(engine) as cost:
-        handler()
-    assert cost.reads <= 2
-    assert cost.keys_written == {("Comment", "a1")}
+        with testing.meter(engine) as cost:
+            handler()
+        assert cost.reads <= 2
+        assert cost.keys_written == {("Comment", "a1")}
     """
     return engine.meter.listen(pricing)
 
@@ -139,12 +137,12 @@ def ndb_client(
     namespace: str | None = None,
     database: str | None = None,
 ) -> Any:
-    """Return a google.cloud.ndb.Client that talks through a channel.
+    """Return a google.cloud.ndb.Client that uses a channel.
 
-    NDB opens a channel of its own when it is constructed; here it is handed the given one instead,
-    so nothing connects and no credentials are looked up.
+    NDB opens its own channel when it is constructed; here it gets the given one instead, so nothing
+    connects and no credentials are looked up.
     """
-    from google.auth import credentials  # noqa: PLC0415 - only tests pay for NDB
+    from google.auth import credentials  # noqa: PLC0415 - loaded on first use
     from google.cloud import ndb  # noqa: PLC0415
     from google.cloud.datastore_v1.services.datastore.transports import (  # noqa: PLC0415
         DatastoreGrpcTransport,
@@ -168,15 +166,15 @@ def datastore_client(
     namespace: str | None = None,
     database: str | None = None,
 ) -> Any:
-    """Return a google.cloud.datastore.Client that talks through a channel."""
-    from google.auth import credentials  # noqa: PLC0415 - only tests pay for the client
+    """Return a google.cloud.datastore.Client that uses a channel."""
+    from google.auth import credentials  # noqa: PLC0415 - loaded on first use
     from google.cloud import datastore  # noqa: PLC0415
     from google.cloud.datastore_v1.services.datastore import DatastoreClient  # noqa: PLC0415
     from google.cloud.datastore_v1.services.datastore.transports import (  # noqa: PLC0415
         DatastoreGrpcTransport,
     )
 
-    # With an emulator in the environment the client makes its own credentials, and takes none.
+    # With an emulator in the environment the client creates its own credentials and accepts none.
     has_own = "DATASTORE_EMULATOR_HOST" in os.environ
     client = datastore.Client(
         project=project,
@@ -185,7 +183,7 @@ def datastore_client(
         credentials=None if has_own else credentials.AnonymousCredentials(),
         _use_grpc=True,
     )
-    client._datastore_api_internal = DatastoreClient(  # noqa: SLF001 - it has no public place
+    client._datastore_api_internal = DatastoreClient(  # noqa: SLF001 - there is no public way
         transport=DatastoreGrpcTransport(channel=channel)
     )
     return client

@@ -1,8 +1,8 @@
-"""The threads of a server.
+"""The thread pool of a server.
 
 Owns how many requests run at once. A request that waits for another request's end is not counted:
-while it waits another thread takes its place, so waiting requests never use up the threads that the
-one they wait for needs.
+another thread takes its place, so waiting requests never use up the threads that the awaited
+request needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _here = threading.local()
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Say that this thread waits for another request. On a thread of no pool this is nothing."""
+    """Mark this thread as waiting for another request. No effect outside of a pool."""
     pool: ThreadPool | None = getattr(_here, "pool", None)
     if pool is None:
         yield
@@ -32,9 +32,10 @@ def waiting() -> Iterator[None]:
 
 
 class ThreadPool(futures.Executor):
-    """An executor of `size` threads, and one more for each that waits.
+    """An executor of `size` threads, plus one for each that waits.
 
-    Threads start when there is work and nobody is idle; those above the size end with their task.
+    A thread starts when there is work and no thread is idle; threads above the size end with their
+    task.
     """
 
     def __init__(self, size: int) -> None:
@@ -59,7 +60,7 @@ class ThreadPool(futures.Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of Executor
-        """Take no more tasks; the threads end when there are none left."""
+        """Refuse new tasks; the threads end when the queue is empty."""
         with self._changed:
             self._is_down = True
             while cancel_futures and self._tasks:
@@ -78,17 +79,17 @@ class ThreadPool(futures.Executor):
                 self._serve()
 
     def take_back(self) -> None:
-        """Count a thread again that has waited."""
+        """Count a thread again after it has waited."""
         with self._changed:
             self._waiting -= 1
 
     def _serve(self) -> None:
-        """See to it that somebody takes the next task."""
+        """Make sure that a thread takes the next task."""
         if self._idle >= len(self._tasks):
             self._changed.notify()
             return
         if len(self._threads) - self._waiting < self._size:
-            # Daemons: a program that ends without stopping its server is not to hang.
+            # Daemon threads: a program that ends without stopping its server must not hang.
             thread = threading.Thread(target=self._work, name="datastore", daemon=True)
             self._threads.add(thread)
             thread.start()
@@ -101,9 +102,9 @@ class ThreadPool(futures.Executor):
                 continue
             try:
                 future.set_result(run())
-            except BaseException as error:  # noqa: BLE001 - it is the caller's, through the future
+            except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
                 future.set_exception(error)
-            del task, future, run  # an idle thread keeps no request alive
+            del task, future, run  # an idle thread must keep no request alive
 
     def _next(self) -> tuple[futures.Future[Any], Callable[[], Any]] | None:
         with self._changed:

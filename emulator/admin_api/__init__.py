@@ -1,8 +1,10 @@
 """The Datastore Admin API: indexes, exports, imports and long-running operations.
 
-Callers use `admin_service`, which loads the other modules with the first call: an engine that
-nobody administers does not pay for their protobuf classes. `admin_methods` sends each call to
+Callers use `admin_service`, which loads the other modules on the first call: an engine without
+admin calls does not pay for their protobuf classes. `admin_methods` passes each call to
 `index_methods`, `transfer_methods` or `operations`.
 
-Invariant: operations live in the process; a restart forgets them, and never half of an import.
+Invariants:
+
+1. Operations belong to the process: a restart forgets them, but never leaves half an import.
 """

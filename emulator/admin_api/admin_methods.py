@@ -1,4 +1,4 @@
-"""The Datastore Admin API: which method is whose, and the methods about operations.
+"""The methods of the Datastore Admin API: dispatch, and the methods about operations.
 
 Owns the size of requests. Callers go through `admin_service`.
 """
@@ -28,22 +28,22 @@ class AdminMethods:
     """Answers the methods of the admin API for one engine.
 
     Args:
-        engine: whose data and indexes.
-        folder: where exports are; None for none.
+        engine: The engine whose data and indexes are managed.
+        folder: The folder of exports; None disables them.
     """
 
     def __init__(self, engine: engines.Engine, folder: Path | None) -> None:
         running = operations.Operations(engine.clock)
-        ours = index_methods.IndexMethods(engine, running)
-        moves = transfer_methods.TransferMethods(engine, folder, running)
+        for_indexes = index_methods.IndexMethods(engine, running)
+        for_transfers = transfer_methods.TransferMethods(engine, folder, running)
         self._operations = running
         self._methods: dict[str, Callable[[Message], Message]] = {
-            "ListIndexes": ours.list_all,
-            "GetIndex": ours.get,
-            "CreateIndex": ours.create,
-            "DeleteIndex": ours.delete,
-            "ExportEntities": moves.export,
-            "ImportEntities": moves.load,
+            "ListIndexes": for_indexes.list_all,
+            "GetIndex": for_indexes.get,
+            "CreateIndex": for_indexes.create,
+            "DeleteIndex": for_indexes.delete,
+            "ExportEntities": for_transfers.export,
+            "ImportEntities": for_transfers.load,
             "ListOperations": self._list_operations,
             "GetOperation": lambda request: running.get(request.name),
             "CancelOperation": self._cancel,
@@ -55,20 +55,21 @@ class AdminMethods:
         """Answer one request.
 
         Raises:
-            errors.DatastoreError: the request is answered with another status than OK.
+            errors.DatastoreError: The answer has a status other than OK.
         """
         if request.ByteSize() > MAX_REQUEST_BYTES:
             raise errors.InvalidArgument(f"The request is larger than {MAX_REQUEST_BYTES} bytes.")
         return self._methods[method](request)
 
     def close(self) -> None:
-        """End all operations."""
         self._operations.close()
 
     def _list_operations(self, request: Message) -> Message:
         project = request.name.removeprefix("projects/").removesuffix("/operations")
         if not request.name.startswith("projects/"):
-            raise errors.InvalidArgument(f'name: "{request.name[:100]}" is not like projects/NAME.')
+            raise errors.InvalidArgument(
+                f'name: "{request.name[:100]}" must have the form projects/NAME.'
+            )
         entities.request_partition(project, "")
         wanted = list_filters.parse(request.filter, operations.FIELDS)
         found = [

@@ -1,8 +1,8 @@
 """The protobuf classes of the Datastore Admin API and of long-running operations.
 
-Owns their one import. Only the first call of the admin API loads them: an embedded engine, and a
-server without such calls, start without. As in `messages`, these are the raw classes and not the
-proto-plus wrappers around them.
+Owns their one import. Only the first call of the admin API loads them; an embedded engine, and a
+server without such calls, start without them. As in `protobufs`, these are the raw classes and not
+their proto-plus wrappers.
 """
 
 from typing import Any
@@ -14,7 +14,7 @@ from google.rpc import code_pb2, status_pb2  # type: ignore[import-untyped]  # s
 
 _PACKAGE = _definitions.__protobuf__.package
 
-# Generated classes have no types that say more.
+# Generated classes have no more precise types.
 Message = Any
 MessageClass = Any
 

@@ -1,6 +1,6 @@
-"""The Datastore Admin API, over gRPC and HTTP, loaded when somebody calls it.
+"""The Datastore Admin API, over gRPC and HTTP, loaded on the first call.
 
-Owns the names of its methods, and that a process that never calls one loads none of its messages.
+Owns the names of its methods. A process that never calls one loads none of its messages.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class AdminService:
     """The admin API of one engine.
 
     Args:
-        engine: whose data and indexes.
-        folder: where exports are written to and imported from; None refuses both.
+        engine: The engine whose data and indexes are managed.
+        folder: The folder that exports are written to and imported from; None refuses both.
     """
 
     def __init__(self, engine: engines.Engine, folder: Path | None = None) -> None:
@@ -55,7 +55,7 @@ class AdminService:
         """Answer a request message of a method with its response.
 
         Raises:
-            errors.DatastoreError: the request is answered with another status than OK.
+            errors.DatastoreError: The answer has a status other than OK.
         """
         try:
             return self._loaded().call(method, request)
@@ -69,14 +69,16 @@ class AdminService:
         """Parse the request message of a method.
 
         Raises:
-            errors.InvalidArgument: it is no such message.
+            errors.InvalidArgument: It is not such a message.
         """
         from google.protobuf import message  # noqa: PLC0415 - only who calls pays
 
         try:
             return self.request(method).FromString(content)
         except message.DecodeError as error:
-            raise errors.InvalidArgument(f"The request is no {method}Request: {error}") from error
+            raise errors.InvalidArgument(
+                f"The request is not a {method}Request: {error}"
+            ) from error
 
     def request(self, method: str) -> Any:
         """Return the class of a method's requests."""
@@ -93,6 +95,6 @@ class AdminService:
             return self._service
 
     def close(self) -> None:
-        """End what runs."""
+        """End all running operations."""
         if self._service is not None:
             self._service.close()

@@ -1,9 +1,9 @@
-"""Composite indexes in the admin API: listed, read, created and deleted.
+"""The admin methods for composite indexes: list, get, create and delete.
 
-Owns their ids and messages, and when clients may change them. The indexes belong to the data file,
-so they are the same for every project and database. An index is READY or not there: it is filled
-in the commit that defines it. Where an index.yaml says which indexes there are, it stays the one
-place to remove them.
+Owns the ids and messages of indexes, and when clients may change them. The indexes belong to the
+data file, so they are the same for every project and database. An index is READY or does not exist:
+it is filled in the commit that defines it. If an index.yaml defines the indexes, they can be
+removed only there.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class IndexMethods:
     """The methods about indexes.
 
     Args:
-        engine: whose indexes.
-        running: where indexes are built.
+        engine: The engine whose indexes are managed.
+        running: The operations in which indexes are built.
     """
 
     def __init__(self, engine: engines.Engine, running: operations.Operations) -> None:
@@ -37,7 +37,6 @@ class IndexMethods:
         self._operations = running
 
     def list_all(self, request: Message) -> Message:
-        """Answer ListIndexes."""
         entities.request_partition(request.project_id, "")
         wanted = list_filters.parse(request.filter, _FIELDS)
         found = [
@@ -58,7 +57,6 @@ class IndexMethods:
         return response
 
     def get(self, request: Message) -> Message:
-        """Answer GetIndex."""
         entities.request_partition(request.project_id, "")
         return _message_of(request.project_id, self._find(request.index_id))
 
@@ -70,19 +68,19 @@ class IndexMethods:
         for index in self._composites():
             if _id_of(index) == index_id:
                 return index
-        raise errors.NotFound(f"There is no index {index_id[:100]!r}.")
+        raise errors.NotFound(f"The index {index_id[:100]!r} does not exist.")
 
     def create(self, request: Message) -> Message:
         """Answer CreateIndex with the operation that fills the index."""
         entities.request_partition(request.project_id, "")
         index = _index_of(request.index)
         if index in self._composites():
-            raise errors.AlreadyExists(f"The index exists: {_id_of(index)}")
+            raise errors.AlreadyExists(f"The index already exists: {_id_of(index)}")
         defines = self._engine.auto_indexes
         if defines is None:
             raise errors.FailedPrecondition(
-                "With --strict-indexes index.yaml alone says which indexes there are. Add this "
-                f"entry to it and start the emulator again:\n{index_yaml.entry(index)}"
+                "With --strict-indexes, only index.yaml defines indexes. Add this entry to it and "
+                f"restart the emulator:\n{index_yaml.entry(index)}"
             )
 
         def work(_job: operations.Job) -> Message:
@@ -98,8 +96,8 @@ class IndexMethods:
         defines = self._engine.auto_indexes
         if defines is None or defines.has_file:
             raise errors.FailedPrecondition(
-                "index.yaml says which indexes there are. Remove this entry from it and start the "
-                f"emulator again:\n{index_yaml.entry(index)}"
+                "index.yaml defines the indexes. Remove this entry from it and restart the "
+                f"emulator:\n{index_yaml.entry(index)}"
             )
 
         def work(_job: operations.Job) -> Message:
@@ -118,7 +116,7 @@ class IndexMethods:
 
 
 def _id_of(index: indexes.Index) -> str:
-    """Return the id of an index: the same for the same definition, in every file."""
+    """Return the id of an index, which depends only on its definition."""
     return base64.urlsafe_b64encode(hashlib.blake2b(index.code, digest_size=12).digest()).decode()
 
 
@@ -137,7 +135,7 @@ def _message_of(project: str, index: indexes.Index) -> Message:
 
 
 def _fields_of(made: Message) -> Callable[[str], str]:
-    """Return what gives the value of one of _FIELDS."""
+    """Return a function from the names in _FIELDS to their values."""
 
     def field(name: str) -> str:
         kind = made.DESCRIPTOR.fields_by_name[name].enum_type
@@ -148,7 +146,7 @@ def _fields_of(made: Message) -> Callable[[str], str]:
 
 
 def _index_of(given: Message) -> indexes.Index:
-    """Return the composite index that a message asks for."""
+    """Return the composite index that a message describes."""
     entities.check_kind(given.kind, "index.kind")
     if given.ancestor not in (_NO_ANCESTORS, _ALL_ANCESTORS):
         raise errors.InvalidArgument("index.ancestor must be NONE or ALL_ANCESTORS.")
@@ -166,7 +164,7 @@ def _index_of(given: Message) -> indexes.Index:
     names = [name for name, _ in properties]
     if len(set(names)) < len(names) or indexes.KEY in names[:-1]:
         raise errors.InvalidArgument(
-            "index.properties may name a property once, and __key__ only as the last."
+            "index.properties may name each property once, and __key__ only last."
         )
     is_key_descending = properties[-1] == (indexes.KEY, True)
     index = indexes.Index(

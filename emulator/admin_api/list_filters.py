@@ -1,9 +1,9 @@
 """Filters and pages of the admin API's lists. Pure.
 
-Owns the syntax of filters, `FIELD = VALUE AND FIELD = VALUE`, a small part of the one that Google's
-APIs share, and what a page token holds. `:` may stand for `=`, and a
-value may be in double quotes. Values are compared without regard to case. A filter that says more
-is refused: passing over a condition would list what the caller excluded.
+Owns what a page token holds, and the syntax of filters: `FIELD = VALUE AND FIELD = VALUE`, a small
+part of the syntax that Google's APIs share. `:` may replace `=`, and a value may be in double
+quotes. Values are compared case-insensitively. Any other syntax is refused: ignoring a condition
+would list results that the caller excluded.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def parse(text: str, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return the fields and values that a filter asks for.
 
     Args:
-        text: the filter.
-        known: the names of fields; one that ends with a dot is the beginning of names.
+        text: The filter.
+        known: The names of fields; one that ends with a dot is a prefix of names.
 
     Raises:
-        errors.InvalidArgument: the text is no such filter, or names another field.
+        errors.InvalidArgument: The text is not such a filter, or names an unknown field.
     """
     return tuple(_condition(each, tuple(known)) for each in _AND.split(text) if text.strip())
 
@@ -44,35 +44,35 @@ def _condition(text: str, known: tuple[str, ...]) -> tuple[str, str]:
     name = found[1]
     if not any(name == each or (each.endswith(".") and name.startswith(each)) for each in known):
         raise errors.InvalidArgument(
-            f'filter: there is no field "{name}". There are: {", ".join(known)}.'
+            f'filter: the field "{name}" does not exist. Use one of {", ".join(known)}.'
         )
     return name, found[2].strip('"').lower()
 
 
 def meets(conditions: tuple[tuple[str, str], ...], field: Callable[[str], str]) -> bool:
-    """Tell whether all conditions hold for the values of a result's fields."""
+    """Tell whether all conditions hold for a result, whose fields `field` returns."""
     return all(field(name).lower() == wanted for name, wanted in conditions)
 
 
 def page(
     found: list[_Item], name: Callable[[_Item], str], *, size: int, token: str
 ) -> tuple[list[_Item], str]:
-    """Return the page of a list that a request asks for, and the token of the next one.
+    """Return the requested page of a list, and the token of the next one.
 
-    A token holds the name that the page before ends with, so results that come or go between two
-    requests make no other result appear twice or not at all.
+    A token holds the last name on the previous page. So results that are added or removed between
+    two requests make no other result appear twice or go missing.
 
     Args:
-        found: all results.
-        name: returns what a result is sorted by.
-        size: how many results there are on a page; 0 is all.
-        token: of the page before, or empty.
+        found: All results.
+        name: Returns the name by which a result is sorted.
+        size: The number of results on a page; 0 returns all.
+        token: The previous page's token, or empty.
 
     Raises:
-        errors.InvalidArgument: the size is negative, or the token is not valid.
+        errors.InvalidArgument: The size is negative, or the token is not valid.
     """
     if size < 0:
-        raise errors.InvalidArgument("page_size is negative.")
+        raise errors.InvalidArgument("page_size must not be negative.")
     rest = sorted(found, key=name)
     if token:
         after = _last_name(token)

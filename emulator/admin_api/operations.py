@@ -1,13 +1,13 @@
-"""Long-running operations: work that goes on in the background, and what is known of it.
+"""Long-running operations: background work and its state.
 
-Owns the threads of exports, imports and index builds, and their states. An operation is known to
-the process that runs it, by its name; the last `MAX_KEPT` that have ended are remembered. After a
-restart none is known: an export is there if its metadata file is, an import is stored whole or not
-at all.
+Owns the threads of exports, imports and index builds, and their states. Only the process that runs
+an operation knows it, by its name; the last `MAX_KEPT` ended operations are remembered. After a
+restart no operation is known: an export exists if its metadata file does, and an import is stored
+completely or not at all.
 
     INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
 
-An operation that has finished its work when it is cancelled ends as if nobody had.
+An operation whose work is already done when it is canceled still ends as SUCCESSFUL or FAILED.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from emulator import errors, thread_pool
 from emulator.admin_api import admin_protobufs
 from emulator.storage import data_file
 
-MAX_RUNNING = 8  # at once
-MAX_KEPT = 1000  # that have ended
-WAIT_SECONDS = 60.0  # that WaitOperation takes at most
-_END_SECONDS = 10.0  # for running operations when the server stops
+MAX_RUNNING = 8  # operations at once
+MAX_KEPT = 1000  # ended operations
+WAIT_SECONDS = 60.0  # longest wait of WaitOperation
+_END_SECONDS = 10.0  # that each running operation gets when the server stops
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
@@ -38,7 +38,7 @@ Message = admin_protobufs.Message
 
 
 class Job:
-    """What the work of an operation tells and asks: how far it is, and whether to go on."""
+    """The progress of an operation's work, and whether to continue it."""
 
     def __init__(self, metadata: Message, lock: threading.Lock) -> None:
         self._metadata = metadata
@@ -46,21 +46,21 @@ class Job:
         self._is_cancelled = False
 
     def estimate(self, *, entities: int, size: int = 0) -> None:
-        """Say how many entities and bytes there are to be done; 0 if that is not known."""
+        """Set how many entities and bytes the work has in all; 0 if unknown."""
         with self._lock:
             self._metadata.progress_entities.work_estimated = entities
             if size:
                 self._metadata.progress_bytes.work_estimated = size
 
     def advance(self, *, entities: int, size: int = 0) -> None:
-        """Say that more has been done.
+        """Add to the work that is done.
 
         Raises:
-            errors.Cancelled: the work is to end.
+            errors.Cancelled: The operation was canceled.
         """
         with self._lock:
             if self._is_cancelled:
-                raise errors.Cancelled("The operation was cancelled.")
+                raise errors.Cancelled("The operation was canceled.")
             self._metadata.progress_entities.work_completed += entities
             if size:
                 self._metadata.progress_bytes.work_completed += size
@@ -76,7 +76,7 @@ Work = Callable[[Job], Message]
 
 
 class _Operation:
-    """One operation; its registry's lock guards what changes."""
+    """One operation. The registry's lock guards its mutable state."""
 
     def __init__(self, name: str, metadata: Message, lock: threading.Lock) -> None:
         self.name = name
@@ -112,7 +112,7 @@ class Operations:
     """The operations of one process.
 
     Args:
-        clock: returns seconds since 1970.
+        clock: Returns seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -122,19 +122,19 @@ class Operations:
         self._is_closed = False
 
     def start(self, project: str, metadata: Message, work: Work) -> Message:
-        """Begin work in the background.
+        """Start work in the background.
 
         Args:
-            project: whose operation it is.
-            metadata: the operation's; its common part is filled in here.
-            work: returns the response; what it raises is the operation's error.
+            project: The project that owns the operation.
+            metadata: The operation's metadata; its common part is filled in here.
+            work: Returns the response; an exception becomes the operation's error.
 
         Raises:
-            errors.ResourceExhausted: too many operations run.
-            errors.Unavailable: the server stops.
+            errors.ResourceExhausted: Too many operations are running.
+            errors.Unavailable: The server is stopping.
         """
         now = self._now()
-        # Names sort by the time of their start.
+        # Names sort by start time.
         name = f"projects/{project}/operations/{now:014x}-{secrets.token_hex(8)}"
         metadata.common.start_time.FromMicroseconds(now)
         metadata.common.state = _INITIALIZING
@@ -148,10 +148,10 @@ class Operations:
             running = [each for each in self._operations.values() if not each.ended.is_set()]
             if len(running) >= MAX_RUNNING:
                 raise errors.ResourceExhausted(
-                    f"{MAX_RUNNING} operations are running. Wait until one has ended."
+                    f"{MAX_RUNNING} operations are running. Wait until one ends."
                 )
             try:
-                thread.start()  # it waits for the lock
+                thread.start()  # the thread waits for the lock
             except RuntimeError as error:
                 raise errors.ResourceExhausted(f"No thread can be started: {error}") from error
             self._operations[name] = operation
@@ -201,8 +201,8 @@ class Operations:
         """Return an operation.
 
         Raises:
-            errors.InvalidArgument: the name is not one of an operation.
-            errors.NotFound: there is no such operation.
+            errors.InvalidArgument: The name is not the name of an operation.
+            errors.NotFound: The operation does not exist.
         """
         with self._lock:
             return self._find(name).message()
@@ -210,12 +210,12 @@ class Operations:
     def _find(self, name: str) -> _Operation:
         if _NAME.fullmatch(name) is None:
             raise errors.InvalidArgument(
-                f'name: "{name[:100]}" is not like projects/PROJECT/operations/ID.'
+                f'name: "{name[:100]}" must have the form projects/PROJECT/operations/ID.'
             )
         found = self._operations.get(name)
         if found is None:
             raise errors.NotFound(
-                f"There is no operation {name}. Operations are forgotten when the emulator ends."
+                f"The operation {name} does not exist. Operations end with the emulator's process."
             )
         return found
 
@@ -240,7 +240,7 @@ class Operations:
         """Forget an operation that has ended.
 
         Raises:
-            errors.FailedPrecondition: it is running.
+            errors.FailedPrecondition: It is running.
         """
         with self._lock:
             if not self._find(name).ended.is_set():
@@ -248,7 +248,7 @@ class Operations:
             del self._operations[name]
 
     def wait(self, name: str, seconds: float | None) -> Message:
-        """Wait until an operation has ended or the time is over; returns its latest state."""
+        """Wait until an operation has ended or the time is up; return its latest state."""
         with self._lock:
             operation = self._find(name)
         most = WAIT_SECONDS if seconds is None else min(max(seconds, 0.0), WAIT_SECONDS)
@@ -258,7 +258,7 @@ class Operations:
             return operation.message()
 
     def close(self) -> None:
-        """Cancel what runs, and wait for it a while."""
+        """Cancel all running operations, and wait a while for them."""
         with self._lock:
             self._is_closed = True
             running = [each for each in self._operations.values() if not each.ended.is_set()]

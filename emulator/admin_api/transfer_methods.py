@@ -1,13 +1,13 @@
 """Exports and imports of entities as long-running operations.
 
-Owns what is exported and imported; where it lies is `export_folder`', the form of a line
-`json_lines`'.
+Owns what is exported and imported. `export_folder` owns the place of the files, `json_lines` the
+form of a line.
 
 Invariants:
 
-1. An export holds one moment: that of its call.
-2. An import is one commit: a fault, a cancellation or a damaged file stores nothing.
-3. Both are of a project's default database, for the API names no other.
+1. An export holds the state at one moment: that of its call.
+2. An import is one commit: after a fault, a cancellation or a damaged file nothing is stored.
+3. Both use the project's default database, because the API cannot name another one.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Message = admin_protobufs.Message
 
 _MAX_LABELS = 64
 _MAX_LABEL = 63  # characters of a name or a value
-_STEP = 500  # imported entities between two looks whether the import was cancelled
+_STEP = 500  # imported entities between two checks whether the import was canceled
 
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Which entities of a project's default database; empty means all."""
+    """Which entities of a project's default database to transfer; empty means all."""
 
     project: str
     kinds: frozenset[str]
@@ -55,9 +55,9 @@ class TransferMethods:
     """The methods about exports and imports.
 
     Args:
-        engine: whose entities.
-        folder: where exports are; None for none.
-        running: where they are written and read.
+        engine: The engine whose entities are exported and imported.
+        folder: The folder of exports; None disables them.
+        running: The operations in which exports and imports run.
     """
 
     def __init__(
@@ -68,7 +68,6 @@ class TransferMethods:
         self._operations = running
 
     def export(self, request: Message) -> Message:
-        """Answer ExportEntities."""
         chosen = _filter_of(request.project_id, request.entity_filter)
         field = "output_url_prefix"
         parent = self._folder.place(request.output_url_prefix, field)
@@ -79,8 +78,8 @@ class TransferMethods:
         stamp = dt.datetime.fromtimestamp(self._engine.clock(), dt.UTC).strftime("%Y-%m-%dT%H%M%S")
         name = f"{stamp}_{secrets.token_hex(4)}"
         url = f"{request.output_url_prefix.removesuffix('/')}/{name}/{name}{export_files.SUFFIX}"
-        self._folder.place(url, field)  # the names that we add may make it too long
-        lent = self._engine.storage.read()  # of this moment, not of when the thread starts
+        self._folder.place(url, field)  # the added names may make it too long
+        lent = self._engine.storage.read()  # now, not when the thread starts
 
         def work(job: operations.Job) -> Message:
             with lent as snapshot:
@@ -122,7 +121,6 @@ class TransferMethods:
         self._engine.meter.count(reads=digest.entities)
 
     def load(self, request: Message) -> Message:
-        """Answer ImportEntities."""
         chosen = _filter_of(request.project_id, request.entity_filter)
         export = self._folder.find(request.input_url, "input_url")
         _check_subset("kinds", chosen.kinds, export.contents.kinds)
@@ -148,7 +146,7 @@ class TransferMethods:
 
 
 def _filter_of(project: str, given: Message) -> _Filter:
-    """Return which entities an export or import is about."""
+    """Return which entities an export or import selects."""
     entities.request_partition(project, "")
     for kind in given.kinds:
         entities.check_kind(kind, "entity_filter.kinds")
@@ -157,7 +155,7 @@ def _filter_of(project: str, given: Message) -> _Filter:
     for field in ("kinds", "namespace_ids"):
         listed = list(getattr(given, field))
         if len(set(listed)) < len(listed):
-            raise errors.InvalidArgument(f"entity_filter.{field} names one twice.")
+            raise errors.InvalidArgument(f"entity_filter.{field} contains a duplicate.")
     return _Filter(project, frozenset(given.kinds), frozenset(given.namespace_ids))
 
 
@@ -165,7 +163,7 @@ def _check_subset(field: str, wanted: frozenset[str], exported: tuple[str, ...])
     missing = sorted(wanted - set(exported)) if exported else []
     if missing:
         raise errors.FailedPrecondition(
-            f"entity_filter.{field}: the export was made without {missing[0]!r}."
+            f"entity_filter.{field}: the export does not contain {missing[0]!r}."
         )
 
 
@@ -174,7 +172,8 @@ def _describe(metadata: Message, kind: str, labels: dict[str, str]) -> None:
         len(text) > _MAX_LABEL for pair in labels.items() for text in pair
     ):
         raise errors.InvalidArgument(
-            f"There may be {_MAX_LABELS} labels, with {_MAX_LABEL} characters in a name or value."
+            f"labels: at most {_MAX_LABELS} are allowed, with up to {_MAX_LABEL} characters in a "
+            "name or value."
         )
     metadata.common.operation_type = admin_protobufs.operation_type(kind)
     for name, text in labels.items():
@@ -182,7 +181,7 @@ def _describe(metadata: Message, kind: str, labels: dict[str, str]) -> None:
 
 
 def _count(snapshot: row_reader.Reader, chosen: _Filter) -> int:
-    """Count the entities of a filter, without reading them."""
+    """Count the entities that a filter selects, without reading them."""
     total = 0
     for partition in filter(chosen.holds, snapshot.partitions()):
         low = partition.encoded
@@ -208,7 +207,7 @@ def _opened(export: export_folder.Export, url: str) -> Iterator[json_lines.Lines
 def _checked_lines(
     lines: Iterator[bytes], contents: export_files.Contents, job: operations.Job
 ) -> Iterator[bytes]:
-    """Yield the lines of an export; at the end raise if they are not those it was written with."""
+    """Yield the lines of an export; raise at the end if they do not match its metadata."""
     digest = export_files.Digest()
     told = 0
     for line in lines:
@@ -221,15 +220,14 @@ def _checked_lines(
     found = (digest.entities, digest.bytes, digest.sha256)
     if found != (contents.entities, contents.bytes, contents.sha256):
         raise errors.FailedPrecondition(
-            "The export is damaged: its entities are not those that it was written with. Nothing "
-            "was imported."
+            "The export is damaged: its entities do not match its metadata. Nothing was imported."
         )
 
 
 class _Adapter:
-    """Leaves out what is not wanted, and moves keys of the exported project to the importing one.
+    """Filters entities, and moves keys of the exported project to the importing one.
 
-    Keys in properties move too: they would lead to another project's entities.
+    Keys in properties move too; otherwise they would lead to another project's entities.
     """
 
     def __init__(self, chosen: _Filter, exported: str) -> None:
@@ -237,10 +235,10 @@ class _Adapter:
         self._exported = exported
 
     def adapt(self, entity: protobufs.Entity) -> bool:
-        """Change an entity; tell whether it is wanted."""
+        """Change an entity; return whether it is selected."""
         named = entity.key.partition_id
         if named.project_id != self._exported:
-            raise errors.InvalidArgument("The entity is not of the exported project.")
+            raise errors.InvalidArgument("The entity does not belong to the exported project.")
         if self._exported != self._chosen.project:
             self._move(entity)
         partition = keys.Partition(named.project_id, named.database_id, named.namespace_id)

@@ -1,8 +1,8 @@
-"""The command line: `python -m emulator` serves, with a COMMAND it does one thing and ends.
+"""The command line: `python -m emulator` serves; with a COMMAND it runs one task.
 
-Owns the flags. What the user got wrong is one line on stderr that names the flag or the file: exit
-status 2 for a flag, 1 for what the machine or a file says. A command imports only what it needs:
-the time to a server's first answer counts.
+Owns the flags. An error is one line on stderr that names the flag or the file. The exit status is 2
+for a wrong flag, 1 for an error of the machine or a file. A command imports only what it needs,
+because the time to a server's first answer matters.
 """
 
 import argparse
@@ -25,19 +25,19 @@ from emulator.storage import file_permissions
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _MAX_PORT = 65_535
 _WARNING = (
-    "python -m emulator: warning: --host {host} lets other machines connect, and there is no "
-    "password: anyone who reaches port {port} can read, change and delete all data. "
+    "python -m emulator: warning: --host {host} lets other machines connect without a password: "
+    "anyone who can reach port {port} can read, change and delete all data. "
     "Use --host localhost unless you trust the whole network."
 )
 
 _READABLE = (
-    "python -m emulator: warning: the permissions of {path} cannot be restricted: other users of "
+    "python -m emulator: warning: cannot restrict the permissions of {path}: other users of "
     "this machine may be able to read it."
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the arguments say; returns the exit status."""
+    """Run the emulator with the given arguments; return the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     is_command = bool(given) and not given[0].startswith("-")
     options = (command_parser() if is_command else server_parser()).parse_args(given)
@@ -52,15 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _do(options: argparse.Namespace) -> int:
-    from emulator.cli import commands  # noqa: PLC0415 - a server needs none
+    from emulator.cli import commands  # noqa: PLC0415 - a server does not need it
 
     return commands.COMMANDS[options.command](options)
 
 
 def _serve(options: argparse.Namespace) -> int:
-    # Before any thread starts, so that all inherit it: the two signals wait for `sigwait` instead
-    # of interrupting. A handler that sets an event can meet the main thread inside that event's
-    # lock and hang for ever.
+    # Block the two signals before any thread starts, so all threads inherit it and `sigwait`
+    # receives them. A signal handler that sets an event could run while the main thread holds that
+    # event's lock, and hang forever.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOP)
     try:
         return _run(options)
@@ -124,7 +124,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
 
 
 def _exports_folder(options: argparse.Namespace) -> Path | None:
-    """Return where clients may export to: beside the data unless somewhere else was asked for."""
+    """Return the folder for exports: the given one, else one beside the data file."""
     given: Path | None = options.exports
     if given is not None or options.in_memory:
         return given
@@ -134,13 +134,13 @@ def _exports_folder(options: argparse.Namespace) -> Path | None:
 def _start_admin_port(
     options: argparse.Namespace, port: int, answers: admin_port.AdminPort
 ) -> http_server.HttpServer | None:
-    """Open the admin port where it was asked for, or else beside the API's port."""
+    """Open the admin port that was requested, else the port after the API's."""
     if options.no_admin:
         return None
     if options.admin_port is not None:
         with _named("--admin-port"):
             return http_server.start(answers.answer, options.admin_port)
-    # Nobody asked for the next port; what is printed says which one it is.
+    # The next port was not requested, so if it is taken use any; the output shows which.
     with contextlib.suppress(OSError):
         return http_server.start(answers.answer, port + 1 if options.port else 0)
     return http_server.start(answers.answer, 0)
@@ -148,78 +148,80 @@ def _start_admin_port(
 
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= _MAX_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port number")
     return int(text)
 
 
 def server_parser() -> argparse.ArgumentParser:
-    """Return the flags of the server."""
+    """Return the parser of the server's flags."""
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
-        description="A Datastore on one machine.",
-        epilog="With COMMAND --help: export, import, backup, restore, compact, check.",
+        description="Serve a Datastore on one machine.",
+        epilog="Commands (see COMMAND --help): export, import, backup, restore, compact, check.",
         allow_abbrev=False,
     )
-    parser.add_argument("--port", type=_port, required=True, help="of gRPC; 0 picks a free one")
+    parser.add_argument(
+        "--port", type=_port, required=True, help="the gRPC port; 0 picks a free one"
+    )
     parser.add_argument(
         "--host",
         default="localhost",
-        help="the address to listen on; anyone who can connect to it owns the data",
+        help="the address to listen on; anyone who can connect can change all data",
     )
     admin = parser.add_mutually_exclusive_group()
     admin.add_argument(
-        "--admin-port", type=_port, help="the admin port; the next one if it is free"
+        "--admin-port", type=_port, help="the admin port (default: the next port if free)"
     )
-    admin.add_argument("--no-admin", action="store_true", help="no admin port")
+    admin.add_argument("--no-admin", action="store_true", help="open no admin port")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--data", type=Path, default=Path("datastore.sqlite"), help="the data file")
-    where.add_argument("--in-memory", action="store_true", help="keep nothing")
+    where.add_argument("--in-memory", action="store_true", help="keep the data in memory only")
     parser.add_argument(
         "--exports",
         type=Path,
         metavar="FOLDER",
-        help="the one folder that clients may export to and import from; without: beside the data",
+        help="the folder that clients may export to and import from (default: beside the data)",
     )
     parser.add_argument(
         "--history",
         type=int,
         default=3600,
         metavar="SECONDS",
-        help="how far back a read_time may look; 0 keeps nothing",
+        help="how far back read_time can read; 0 keeps no history",
     )
     parser.add_argument(
         "--fast",
         action="store_true",
-        help="do not wait for the disk: a power cut may lose data, a crash of the process not",
+        help="do not wait for the disk: a power loss can lose data, a crash of the process cannot",
     )
     parser.add_argument("--indexes", type=Path, help="an index.yaml")
     parser.add_argument("--faults", type=Path, help="a fault plan (JSON) to start with")
     parser.add_argument(
         "--strict-indexes",
         action="store_true",
-        help="refuse queries that index.yaml does not serve; without, it gets what they lack",
+        help="refuse queries that index.yaml does not serve (default: add missing indexes to it)",
     )
     parser.add_argument(
         "--concurrency",
         choices=("pessimistic", "optimistic"),
         default="pessimistic",
-        help="whether transactions lock what they read, as production's do by default",
+        help="whether transactions lock what they read, as in Google's service by default",
     )
     parser.add_argument(
         "--clock",
         choices=("real", "manual"),
         default="real",
-        help="manual: it stands still until POST /clock moves it",
+        help="manual: the clock moves only by POST /clock",
     )
-    parser.add_argument("--project", default="test", help="only for the printed variables")
+    parser.add_argument("--project", default="test", help="the project id in the printed variables")
     return parser
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """Return the commands and their flags."""
+    """Return the parser of the commands and their flags."""
     parser = argparse.ArgumentParser(
         prog="python -m emulator",
-        description="Does one thing to a data file. Without a command: serves (--help).",
+        description="Run one task on a data file. Without a command, serve (see --help).",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -230,22 +232,26 @@ def command_parser() -> argparse.ArgumentParser:
 
     command = add("export", "Write entities as lines of JSON, as of one moment.")
     for part in ("project", "database", "namespace", "kind"):
-        command.add_argument(f"--{part}", help=f"only of this {part}")
+        command.add_argument(f"--{part}", help=f"export only this {part}")
     command.add_argument("target", nargs="?", default="-", help="a new file; - is standard output")
-    command = add("import", "Write the entities of lines of JSON, all of them or on an error none.")
-    command.add_argument("--batch", type=_count, help="commit after this many: for huge files")
+    command = add(
+        "import", "Import entities from lines of JSON: all of them, or none after an error."
+    )
+    command.add_argument(
+        "--batch", type=_count, help="commit after this many entities, for huge files"
+    )
     command.add_argument("source", nargs="?", default="-", help="- is standard input")
-    command = add("backup", "Copy a data file as of one moment, also while it is used.")
+    command = add("backup", "Copy a data file as of one moment, even while it is in use.")
     command.add_argument("target", type=Path, help="a new file")
-    command = add("restore", "Put a copy of a backup at a data file's place.")
+    command = add("restore", "Restore a data file from a backup.")
     command.add_argument("source", type=Path, help="the backup")
-    command.add_argument("--replace", action="store_true", help="also if there is a data file")
-    add("compact", "Give back the room of what was deleted.")
-    add("check", "Check a data file. The status is 1 if anything is wrong with it.")
+    command.add_argument("--replace", action="store_true", help="replace an existing data file")
+    add("compact", "Return the space of deleted data to the disk.")
+    add("check", "Check a data file. The exit status is 1 if it has problems.")
     return parser
 
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive integer")
     return int(text)

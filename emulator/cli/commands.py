@@ -1,10 +1,10 @@
-"""What `python -m emulator COMMAND` does: one thing to a data file, and then it ends.
+"""The commands of `python -m emulator COMMAND`: single tasks on a data file.
 
-Owns how the commands report. A file that a server has open may be exported, imported to, backed up,
-compacted and checked. Each command imports what only it needs.
+Owns how the commands report. Export, import, backup, compact and check also work on a file that a
+server has open. Each command imports only what it needs.
 """
 
-# ruff: noqa: PLC0415 - a command imports what only it needs
+# ruff: noqa: PLC0415 - a command imports only what it needs
 
 import argparse
 import contextlib
@@ -19,7 +19,6 @@ from emulator import errors, inprocess
 
 
 def export(options: argparse.Namespace) -> int:
-    """Write entities as lines of JSON."""
     from emulator.import_export import json_lines
 
     selection = json_lines.Selection(
@@ -32,7 +31,7 @@ def export(options: argparse.Namespace) -> int:
 
 
 def load(options: argparse.Namespace) -> int:
-    """Write the entities of lines of JSON over those that are there."""
+    """Import entities from lines of JSON, over existing ones."""
     from emulator.import_export import json_lines
 
     with _input(options.source) as file, inprocess.open_engine(options.data) as engine:
@@ -55,7 +54,7 @@ def backup(options: argparse.Namespace) -> int:
 
 
 def restore(options: argparse.Namespace) -> int:
-    """Put a backup at a data file's place."""
+    """Restore a data file from a backup."""
     from emulator.storage import maintenance
 
     print(maintenance.restore(options.source, options.data, now=_micros(), replace=options.replace))
@@ -63,7 +62,7 @@ def restore(options: argparse.Namespace) -> int:
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Give back the room of what was deleted."""
+    """Return the space of deleted data to the disk."""
     from emulator.storage import maintenance
 
     print(maintenance.compact(options.data, now=_micros()))
@@ -71,7 +70,7 @@ def compact(options: argparse.Namespace) -> int:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Check a data file; the status is 1 if anything is wrong with it."""
+    """Check a data file; the exit status is 1 if it has problems."""
     from emulator.storage import inspection
 
     report = inspection.check(options.data)
@@ -94,7 +93,7 @@ def _micros() -> int:
 
 
 def _existing(path: Path) -> inprocess.Engine:
-    """Open a data file, and do not make one."""
+    """Open an existing data file; do not create one."""
     if not path.is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
     return inprocess.open_engine(path)
@@ -102,7 +101,7 @@ def _existing(path: Path) -> inprocess.Engine:
 
 @contextlib.contextmanager
 def _output(path: str) -> Iterator[Any]:
-    """Open a new file that gets its name when it is whole, or standard output."""
+    """Open standard output, or a new file that gets its name when it is complete."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

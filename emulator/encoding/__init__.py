@@ -1,8 +1,8 @@
-"""Keys, values, entities and indexes as the bytes that are stored. No I/O.
+"""The stored bytes of keys, values, entities and indexes. No I/O.
 
 Use `keys` and `values` to encode and decode, `entities` to check what may be stored, `indexes` for
-index definitions and the entries that an entity has in them, `index_yaml` for the text of an
-index.yaml, `property_paths` and `property_masks` for parts of an entity.
+index definitions and the entries of an entity, `index_yaml` for the text of an index.yaml,
+`property_paths` and `property_masks` for parts of an entity.
 
 Invariants:
 

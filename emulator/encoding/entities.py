@@ -1,7 +1,7 @@
-"""What may be stored: keys and entities, checked and brought into their stored form.
+"""Keys and entities: check them and convert them to their stored form.
 
-Owns the limits of keys and entities. Pure. Sizes are counted by Datastore's storage-size rules:
-text is its bytes + 1, a number 8, a key 16 + its path, an entity 32 + its key and properties.
+Owns the limits of keys and entities. Pure. Sizes follow Datastore's storage-size rules: a text is
+its bytes + 1, a number 8, a key 16 + its path, an entity 32 + its key and properties.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
 _ID_BYTES = 8  # of an element without a name
-_SURELY_PARSED = 15  # entities in each other; with an array around each, 75 messages deep
+_SURELY_PARSED = 15  # nested entities; with an array around each, 75 nested messages
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
-_PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # "example.com:name" is of a domain
+_PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # domain-scoped ids look like "example.com:name"
 _RESERVED = re.compile(r"__.*__", re.DOTALL)
 
 
@@ -38,14 +38,14 @@ def request_partition(project: str, database: str) -> keys.Partition:
 
 @functools.lru_cache(maxsize=64)
 def checked_partition(project: str, database: str, namespace: str) -> keys.Partition:
-    """Return a partition whose parts are names. Every request has one, most the same."""
+    """Return a partition after checking its parts. Cached: most requests name the same one."""
     partition = keys.Partition(project, database, namespace)
     check_partition(partition)
     return partition
 
 
 def check_partition(partition: keys.Partition) -> None:
-    """Refuse a partition whose parts are not names."""
+    """Refuse a partition whose parts are not valid ids."""
     if partition.database == "(default)":
         raise errors.InvalidArgument('"(default)" is not allowed; leave database_id empty.')
     if not _PROJECT.fullmatch(partition.project):
@@ -76,7 +76,7 @@ def check_key(
 def _checked_size(
     key: protobufs.Key, element: protobufs.PathElement, *, may_be_incomplete: bool
 ) -> int:
-    """Check an element of a key's path and return its bytes."""
+    """Check an element of a key's path and return its size in bytes."""
     size = _checked_length("kind", element.kind) + 1
     which = element.WhichOneof("id_type")
     if which == "name":
@@ -85,7 +85,7 @@ def _checked_size(
         if not may_be_incomplete:
             raise errors.InvalidArgument(f"Key path is incomplete: {key_text(key)}")
     elif element.id == 0:
-        raise errors.InvalidArgument("The id of a key path element is 0.")
+        raise errors.InvalidArgument("The id of a key path element must not be 0.")
     return size + _ID_BYTES
 
 
@@ -99,7 +99,7 @@ def _checked_length(what: str, text: str) -> int:
 
 
 def key_text(key: protobufs.Key) -> str:
-    """Write a key as error messages show it."""
+    """Format a key for error messages."""
     parts = []
     for element in key.path:
         which = element.WhichOneof("id_type")
@@ -109,7 +109,7 @@ def key_text(key: protobufs.Key) -> str:
 
 
 def entity_text(key: protobufs.Key, partition: keys.Partition) -> str:
-    """Write an entity's key as Datastore's own messages about entities do."""
+    """Format an entity's key as Datastore does in its error messages."""
     elements = []
     for element in key.path:
         which = element.WhichOneof("id_type")
@@ -135,7 +135,7 @@ def check_written_key(
 def normalized(
     entity: protobufs.Entity, partition: keys.Partition, default: keys.Partition
 ) -> protobufs.Entity:
-    """Return a checked copy of an entity as it is stored."""
+    """Return a checked copy of an entity in its stored form."""
     stored = protobufs.Entity()
     stored.CopyFrom(entity)
     fill_partition(stored.key, partition)
@@ -155,34 +155,32 @@ def normalized(
 
 
 def _check_can_be_answered(entity: protobufs.Entity) -> None:
-    """Refuse what protobuf would not parse again: it takes 100 messages in each other."""
+    """Refuse an entity that protobuf could not parse again: its limit is 100 nested messages."""
     result = protobufs.field(2, protobufs.field(1, entity.SerializeToString()))
     try:
         protobufs.RunQueryResponse.FromString(protobufs.field(1, result))
     except message.DecodeError:
-        raise errors.InvalidArgument(
-            "The entity nests arrays and entities deeper than a message may be."
-        ) from None
+        raise errors.InvalidArgument("The entity nests arrays and entities too deeply.") from None
 
 
 def normalize_value(name: str, value: protobufs.Value, default: keys.Partition) -> None:
-    """Bring a value that is to become part of an entity into its stored form, checked alone."""
+    """Check a value on its own and convert it to the stored form."""
     _Check(default).value(name, value, depth=1, is_indexed=False)
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a kind, name, namespace or property name is Datastore's own."""
+    """Tell whether a kind, name, namespace or property name is reserved by Datastore."""
     return name.startswith("__") and _RESERVED.fullmatch(name) is not None
 
 
 def check_kind(kind: str, field: str) -> None:
-    """Refuse a text that cannot be a kind of stored entities; `field` is for the error."""
+    """Refuse a text that is not a valid kind; `field` names the request's field in the error."""
     if not 1 <= len(kind.encode()) <= MAX_NAME_BYTES or is_reserved(kind):
         raise errors.InvalidArgument(f'{field}: "{kind[:100]}" is not the name of a kind.')
 
 
 def check_property_name(name: str) -> int:
-    """Check the name of a property, or one that an aggregation makes up. Return its bytes."""
+    """Check the name of a property or of an aggregation; return its size in bytes."""
     raw = len(name.encode())
     if not 1 <= raw <= MAX_NAME_BYTES:
         raise errors.InvalidArgument(f"A property name must be 1 to {MAX_NAME_BYTES} bytes long.")
@@ -192,14 +190,14 @@ def check_property_name(name: str) -> int:
 
 
 def fill_partition(key: protobufs.Key, partition: keys.Partition) -> None:
-    """Write a key's whole partition into it."""
+    """Set all parts of a key's partition."""
     key.partition_id.project_id = partition.project
     key.partition_id.database_id = partition.database
     key.partition_id.namespace_id = partition.namespace
 
 
 class _Check:
-    """Checks the values of one entity and cuts its timestamps to microseconds."""
+    """Checks the values of one entity and truncates its timestamps to microseconds."""
 
     def __init__(self, default: keys.Partition) -> None:
         self._default = default
@@ -245,12 +243,12 @@ class _Check:
     def _array(self, name: str, value: protobufs.Value, *, depth: int, is_indexed: bool) -> int:
         if value.exclude_from_indexes:
             raise errors.InvalidArgument(
-                f"The array {name} must not set exclude_from_indexes: its elements may."
+                f"The array {name} must not set exclude_from_indexes; set it on its elements."
             )
         size = 0
         for element in value.array_value.values:
             if element.WhichOneof("value_type") == "array_value":
-                raise errors.InvalidArgument(f"The array {name} holds an array.")
+                raise errors.InvalidArgument(f"The array {name} must not hold an array.")
             size += self.value(name, element, depth=depth, is_indexed=is_indexed)
         return size
 
@@ -304,7 +302,7 @@ def _check_point(name: str, point: protobufs.LatLng) -> None:
 
 
 def path_size(key: protobufs.Key) -> int:
-    """Return the bytes of a key's path."""
+    """Return the size of a key's path in bytes."""
     return sum(
         (len(element.name.encode()) + 1 if element.name else _ID_BYTES)
         + (len(element.kind.encode()) + 1)
@@ -313,6 +311,6 @@ def path_size(key: protobufs.Key) -> int:
 
 
 def key_size(key: protobufs.Key) -> int:
-    """Return the bytes a key counts in an entity or a value."""
+    """Return the size of a key as part of an entity or a value, in bytes."""
     namespace = key.partition_id.namespace_id
     return 16 + path_size(key) + (len(namespace.encode()) + 1 if namespace else 0)

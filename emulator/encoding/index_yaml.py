@@ -1,7 +1,6 @@
-"""index.yaml: the text that names composite indexes.
+"""The text of index.yaml: reading and writing composite indexes.
 
-Owns how the text is read and how an entry of it is written. Pure: `automatic_indexes` reads the
-file.
+Owns how the text is parsed and how an entry is written. Pure: `automatic_indexes` reads the file.
 """
 
 import functools
@@ -12,12 +11,14 @@ from emulator import errors
 from emulator.encoding import indexes
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-_WORDS = frozenset({"yes", "no", "true", "false", "on", "off", "null"})  # YAML: no texts
+_WORDS = frozenset(
+    {"yes", "no", "true", "false", "on", "off", "null"}
+)  # YAML reads these as other types
 
 
 def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
-    """Return the composite indexes that an index.yaml's text names; `path` is for the errors."""
-    import yaml  # noqa: PLC0415 - a quarter of the start-up time, and most engines need it not
+    """Return the composite indexes in the text of an index.yaml; `path` names it in errors."""
+    import yaml  # noqa: PLC0415 - a quarter of the start time; most engines don't need it
 
     try:
         return _named(text)
@@ -28,12 +29,12 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
         raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
 
 
-@functools.lru_cache(maxsize=16)  # many engines of one process are opened with one file
+@functools.lru_cache(maxsize=16)  # a process often opens many engines with one index.yaml
 def _named(text: str) -> tuple[indexes.Index, ...]:
-    """The composite indexes that a text names, each once."""
+    """Return the composite indexes in a text, each once."""
     import yaml  # noqa: PLC0415 - see `parse`
 
-    # Eight times as fast, and not in every build of PyYAML.
+    # Eight times as fast, but not in every build of PyYAML.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
     listed = [_index(each) for each in (document or {}).get("indexes") or ()]
@@ -50,7 +51,8 @@ def _index(entry: dict[str, object]) -> indexes.Index:
         if direction not in ("asc", "desc"):
             raise ValueError(f"direction: {direction}")
         properties.append((str(each["name"]), direction == "desc"))
-    # Nothing sorts below a key, and an ascending key ends every index anyway.
+    # Properties after the key cannot affect the order, and every index ends with an ascending key
+    # anyway.
     names = [name for name, _ in properties]
     is_key_descending = False
     if indexes.KEY in names:
@@ -75,7 +77,7 @@ def entry(index: indexes.Index) -> str:
 
 
 def _scalar(text: str) -> str:
-    """Write a text as YAML reads it back: most names need no quotes."""
+    """Quote a text for YAML if needed; most names need no quotes."""
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     parts = (

@@ -1,6 +1,7 @@
-"""Indexes: their definitions, and the entries an entity has in them.
+"""Indexes: their definitions, and the entries of an entity in them.
 
-Owns what is an index, and the entry's stored form. How index.yaml names one is in `index_yaml`.
+Owns the definition of an index and the stored form of an entry. `index_yaml` owns their names in
+index.yaml.
 
     code   text(kind) (N | A) { text(property) (+ | -) }       A: with ancestors
     entry  [path of one ancestor] value... path
@@ -8,7 +9,7 @@ Owns what is an index, and the entry's stored form. How index.yaml names one is 
 
 `text` and `path` are those of `keys`, values those of `values`. An entity is in an index once for
 each combination of distinct values (and each ancestor, itself included), and not at all if one of
-the properties is missing or unindexed. A change here makes every data file wrong.
+the properties is missing or unindexed. Changing this module's encoding makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from emulator import errors, protobufs
 from emulator.encoding import keys, values
 
 KEY = "__key__"
-MAX_ENTRIES = 20_000  # of one entity: its indexed values and composite entries
-MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of one entity's composite entries together
+MAX_ENTRIES = 20_000  # per entity: its indexed values and composite entries
+MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of all composite entries of one entity
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index of one kind. No properties: the kind's keys."""
+    """One index of one kind. Without properties: the kind's keys."""
 
     kind: str
     properties: tuple[tuple[str, bool], ...] = ()
@@ -47,7 +48,7 @@ class Index:
 
     @property
     def is_builtin(self) -> bool:
-        """Tell whether every kind has this index without index.yaml."""
+        """Whether every kind has this index without an index.yaml."""
         return len(self.properties) < 2 and not (self.has_ancestor or self.is_key_descending)  # noqa: PLR2004
 
 
@@ -59,7 +60,7 @@ def builtin(kind: str, name: str | None = None, *, is_descending: bool = False) 
 
 @functools.lru_cache(maxsize=4096)
 def decode(code: bytes) -> Index:
-    """Return the index that a code names."""
+    """Return the index with a code."""
     kind, position = keys.decode_text(code, 0)
     has_ancestor = code[position : position + 1] == b"A"
     position += 1
@@ -124,9 +125,9 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
 
 
 def are_several(code: bytes, listed: list[bytes]) -> bool:
-    """Tell whether a walk along an index can meet an entity, whose entries these are, repeatedly.
+    """Tell whether one scan of an index can meet an entity with these entries more than once.
 
-    A walk stays below one ancestor. Entries below the same one are listed one after the other.
+    A scan stays below one ancestor. Entries below the same ancestor are adjacent in the list.
     """
     if len(listed) < 2:  # noqa: PLR2004
         return False
@@ -142,9 +143,9 @@ def _has_ancestor(code: bytes) -> bool:
 
 
 def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
-    """Refuse more entries of one entity, by the codes of their indexes, than Datastore takes.
+    """Refuse an entity with more index entries than Datastore allows; keyed by index code.
 
-    A value counts once, though it stands in an ascending and a descending index.
+    A value counts once, though it is in an ascending and a descending index.
     """
     count = size = 0
     for code, listed in found.items():
@@ -186,11 +187,11 @@ def membership(
 def differing(
     kind: str, path: bytes, before: Values, after: Values, composites: Iterable[Index]
 ) -> tuple[Entries, Entries]:
-    """Return what an entity had and has in the indexes in which a change of it may show.
+    """Return an entity's entries before and after a change, in the indexes that it may affect.
 
-    In all others, that of its kind's keys among them, its entries are the same before and after.
+    In all other indexes, including that of its kind's keys, its entries stay the same.
     """
-    # In an order of their own, not a set's: the same history gives the same file.
+    # In the order of the properties, not of a set: the same history gives the same file.
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return {}, {}
@@ -204,7 +205,7 @@ def differing(
 def _in_some(
     kind: str, indexed: Values, path: bytes, names: Iterable[str], composites: Iterable[Index]
 ) -> Entries:
-    """Return an entity's entries in the indexes of some properties, and in some composite ones."""
+    """Return an entity's entries in the indexes of some properties and in composite ones."""
     found: Entries = {}
     for name in names:
         column = indexed.get(name)
@@ -221,7 +222,7 @@ def _in_some(
 
 
 def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
-    """Tell quickly that an entity is far within the limits; one that is not may be, too."""
+    """Tell quickly whether an entity is certainly within the limits; False decides nothing."""
     longest = 0
     for column in indexed.values():
         if len(column) > 1:

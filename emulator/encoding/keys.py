@@ -1,4 +1,4 @@
-"""Keys as bytes that sort as Datastore sorts keys.
+"""Keys as bytes that sort in Datastore's order of keys.
 
 Owns partitions, key paths and their stored form. Pure.
 
@@ -9,9 +9,8 @@ Owns partitions, key paths and their stored form. Pure.
     key       partition path
 
 The byte order of paths is the order of keys: element by element, kinds by bytes, ids before names,
-a parent before its children. The form is prefix-free, so a path may stand in front of something
-else, and complemented bytes sort the other way round. A change here makes every data file
-unreadable.
+a parent before its children. The encoding is prefix-free, so a path may be followed by other bytes,
+and complemented bytes sort in reverse. Changing this encoding makes every data file unreadable.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from emulator import errors, protobufs
 
 ELEMENT = b"\x10"
 PATH_END = b"\x00"
-ABOVE = b"\xff"  # behind every path
+ABOVE = b"\xff"  # sorts after every path
 _ID = b"\x20"
 _NAME = b"\x30"
 _TEXT_END = b"\x00\x01"
@@ -34,7 +33,7 @@ _int64 = struct.Struct(">Q")
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One project's, database's and namespace's entities, apart from all others."""
+    """The entities of one project, database and namespace, separate from all others."""
 
     project: str
     database: str = ""
@@ -47,13 +46,13 @@ class Partition:
 
 
 def encode_text(text: str | bytes) -> bytes:
-    """Encode text (or raw bytes) so that it sorts by bytes and no text starts another one."""
+    """Encode text (or raw bytes) so that it sorts by bytes and no text is a prefix of another."""
     raw = text.encode() if isinstance(text, str) else text
     return raw.replace(b"\x00", b"\x00\xff") + _TEXT_END
 
 
 def decode_text(encoded: bytes, position: int) -> tuple[bytes, int]:
-    """Return the raw bytes at `position` and the position behind them."""
+    """Return the raw bytes at `position` and the position after them."""
     end = encoded.index(_TEXT_END, position)
     return encoded[position:end].replace(b"\x00\xff", b"\x00"), end + 2
 
@@ -83,12 +82,11 @@ def encode_path(key: protobufs.Key) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def named(kind: str) -> bytes:
-    """Return what stands before the name in an encoded element."""
+    """Return the bytes before the name in an encoded element."""
     return ELEMENT + encode_text(kind) + _NAME
 
 
 def element(kind: str, name: str | int) -> bytes:
-    """Encode one element of a path."""
     if isinstance(name, str):
         return named(kind) + encode_text(name)
     return ELEMENT + encode_text(kind) + _ID + encode_int64(name)
@@ -113,7 +111,7 @@ def path_ends(path: bytes, position: int = 0) -> list[int]:
 
 
 def kind_of(path: bytes) -> str:
-    """Return the kind of an encoded path: that of its last element."""
+    """Return the kind of an encoded path, which is that of its last element."""
     ends = path_ends(path)
     start = ends[-2] if len(ends) > 1 else 0
     return decode_text(path, start + 1)[0].decode()
@@ -135,7 +133,7 @@ def descendants(path: bytes) -> tuple[bytes, bytes]:
 
 
 def key_bytes(partition: Partition, path: bytes) -> bytes:
-    """Write the serialised Key message of an encoded path."""
+    """Serialize the Key message of an encoded path."""
     parts = [protobufs.field(1, partition_bytes(partition))]
     position = 0
     while path[position : position + 1] == ELEMENT:
@@ -153,13 +151,13 @@ def key_bytes(partition: Partition, path: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def partition_bytes(partition: Partition) -> bytes:
-    """Write the serialised PartitionId message."""
+    """Serialize a PartitionId message."""
     texts = ((2, partition.project), (3, partition.database), (4, partition.namespace))
     return b"".join(protobufs.field(number, text.encode()) for number, text in texts if text)
 
 
 def decode(encoded: bytes) -> tuple[Partition, bytes]:
-    """Cut an encoded key into its partition and its path."""
+    """Split an encoded key into its partition and its path."""
     project, position = decode_text(encoded, 0)
     database, position = decode_text(encoded, position)
     namespace, position = decode_text(encoded, position)
@@ -172,10 +170,10 @@ def is_complete(key: protobufs.Key) -> bool:
 
 
 def partition_of(key: protobufs.Key, default: Partition) -> Partition:
-    """Return a key's partition, taking what is unset from the request's.
+    """Return a key's partition; unset parts come from the request.
 
     Raises:
-        errors.InvalidArgument: the key is of another project or database.
+        errors.InvalidArgument: The key is of another project or database.
     """
     given = key.partition_id
     project = given.project_id or default.project

@@ -2,9 +2,9 @@
 
 Owns what a mask covers. Pure.
 
-A mask is a tree of property names: None covers a property whatever it holds, a subtree only what it
-names of an embedded entity. A path that another one covers adds nothing. Values inside of arrays
-have no path.
+A mask is a tree of property names. None covers a whole property; a subtree covers only the named
+parts of an embedded entity. A path that another path already covers adds nothing. Values inside
+arrays have no path.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Mask: TypeAlias = dict[str, "Mask | None"]
 
 
 def parse(given: Iterable[str]) -> Mask:
-    """Return the mask of some paths. The key is always covered, whether it is named or not.
+    """Return the mask for some paths. The key is always covered, named or not.
 
     Raises:
-        errors.InvalidArgument: a path is none, or names something reserved.
+        errors.InvalidArgument: A path is invalid or names something reserved.
     """
     mask: Mask = {}
     for text in given:
@@ -48,9 +48,9 @@ def _add(mask: Mask, path: property_paths.Path) -> None:
 
 
 def narrowed(entity: protobufs.Entity, mask: Mask) -> protobufs.Entity:
-    """Return an entity's key and those properties that a mask covers.
+    """Return an entity's key and the properties that a mask covers.
 
-    An embedded entity that holds nothing of what the mask names in it is left out.
+    An embedded entity is left out if it has none of the properties that the mask names in it.
     """
     found = protobufs.Entity()
     if entity.HasField("key"):
@@ -67,7 +67,7 @@ def narrowed(entity: protobufs.Entity, mask: Mask) -> protobufs.Entity:
 
 
 def narrowed_bytes(stored: bytes, mask: Mask) -> bytes:
-    """Return what a mask covers of a serialised entity, serialised, its key first."""
+    """Apply a mask to a serialized entity and serialize the result, key first."""
     found = narrowed(protobufs.Entity.FromString(stored), mask)
     return found.SerializeToString(deterministic=True)
 
@@ -75,13 +75,13 @@ def narrowed_bytes(stored: bytes, mask: Mask) -> bytes:
 def merged(
     stored: protobufs.Entity | None, given: protobufs.Entity, mask: Mask
 ) -> protobufs.Entity:
-    """Return what becomes of a stored entity when the covered part of another one is written.
+    """Return a stored entity after writing the covered part of another entity into it.
 
-    What is covered but not given is removed. Where a path leads through a stored value that is no
-    entity, an entity takes that value's place.
+    A property that is covered but not given is removed. If a path leads through a stored value that
+    is not an entity, an entity replaces that value.
 
     Raises:
-        errors.InvalidArgument: a path leads into a given array.
+        errors.InvalidArgument: A path leads into a given array.
     """
     result = protobufs.Entity()
     if stored is not None:
@@ -120,7 +120,7 @@ def _merge_inner(
 def _embed(
     target: protobufs.Entity, name: str, like: protobufs.Value, part: protobufs.Entity
 ) -> None:
-    """Put an embedded entity with the settings of another value in place, unless it is empty."""
+    """Store an embedded entity with the settings of another value, unless it is empty."""
     if not part.properties:
         return
     value = protobufs.Value(

@@ -1,11 +1,11 @@
-r"""Property paths: how a mask or a transform names a property inside of embedded entities.
+r"""Property paths: how a mask or a transform names a property inside embedded entities.
 
 Owns their syntax. Pure.
 
-    path     name { "." name }      a dot or a backslash in a name has a backslash before it
+    path     name { "." name }      a dot or a backslash in a name is escaped by a backslash
 
-`a.b` is the property b of the embedded entity a, `a\.b` the property of the name "a.b". A backquote
-is a character like any other, unlike in Firestore's own field paths.
+`a.b` is the property b of the embedded entity a; `a\.b` is the property named "a.b". A backquote is
+an ordinary character, unlike in Firestore's own field paths.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def parse(text: str) -> Path:
-    """Return the names on a path.
+    """Return the names in a path.
 
     Raises:
-        errors.InvalidArgument: it is no path, or names a property that cannot be.
+        errors.InvalidArgument: It is not a path, or names an invalid property.
     """
     names: list[str] = []
     position = 0
@@ -41,11 +41,11 @@ def parse(text: str) -> Path:
             raise errors.InvalidArgument(f'"{_shown(text)}" has a backslash that escapes nothing.')
         position += 1
         if len(names) > entities.MAX_NESTING:
-            raise errors.InvalidArgument(f'"{_shown(text)}" is deeper than entities may nest.')
+            raise errors.InvalidArgument(f'"{_shown(text)}" has too many levels.')
     for name in names:
         entities.check_property_name(name)
     return tuple(names)
 
 
 def _shown(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to tell it by
+    return text if len(text) <= 100 else f"{text[:100]}..."  # noqa: PLR2004 - enough to recognize it

@@ -1,6 +1,6 @@
-"""Property values as bytes that sort as Datastore sorts values.
+"""Property values as bytes that sort in Datastore's order of values.
 
-Owns the order of values and its stored form. Pure.
+Owns the order of values and their stored form. Pure.
 
     08                          null
     20 int64                    integer, and a timestamp as its microseconds: one scale
@@ -11,9 +11,10 @@ Owns the order of values and its stored form. Pure.
     60 double double            geo point: latitude, longitude
     70 partition path           key
 
-text, int64, partition and path are those of `keys`. The form is prefix-free and holds no first
-byte above 70, so ff is above every entry, and a complemented value (descending indexes; first byte
-8f and up) can never be taken for a plain one. A change here makes every data file wrong.
+text, int64, partition and path are those of `keys`. The encoding is prefix-free and uses no first
+byte above 70. So ff sorts after every entry, and a complemented value (descending indexes; first
+byte 8f and up) cannot be confused with a plain one. Changing this encoding makes every data file
+wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _GEO = b"\x60"
 _KEY = b"\x70"
 ABOVE = b"\xff"
 
-# The meaning that marks a projected value: clients turn an integer back into a timestamp by it.
+# The meaning of a projected value, by which clients convert an integer back to a timestamp.
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
@@ -46,7 +47,7 @@ _COMPLEMENT = bytes(255 - byte for byte in range(256))
 
 
 def complement(encoded: bytes) -> bytes:
-    """Return bytes that sort the other way round."""
+    """Return bytes that sort in reverse order."""
     return encoded.translate(_COMPLEMENT)
 
 
@@ -54,7 +55,7 @@ def encode(value: protobufs.Value, default: keys.Partition) -> bytes:
     """Encode one value; `default` is the partition of keys that name none.
 
     Raises:
-        TypeError: the value is an array, an entity or nothing, which have no place in the order.
+        TypeError: The value is an array, an entity or unset; these have no place in the order.
     """
     kind = value.WhichOneof("value_type")
     if kind == "string_value":
@@ -86,7 +87,7 @@ def _encode_rarer(kind: str | None, value: protobufs.Value, default: keys.Partit
 
 
 def timestamp_micros(timestamp: protobufs.Timestamp) -> int:
-    """Return whole microseconds since 1970; parts of one are cut off."""
+    """Return whole microseconds since 1970; fractions are cut off."""
     return timestamp.seconds * 1_000_000 + timestamp.nanos // 1000
 
 
@@ -99,7 +100,6 @@ def encode_double(number: float) -> bytes:
 
 
 def decode_double(encoded: bytes, position: int) -> float:
-    """Return the double at `position`."""
     bits = _unsigned.unpack_from(encoded, position)[0]
     if bits == _ALL:
         return math.nan
@@ -119,7 +119,7 @@ def _encode_reference(key: protobufs.Key, default: keys.Partition) -> bytes:
 
 
 def split(encoded: bytes, descending: tuple[bool, ...]) -> list[bytes]:
-    """Cut the encoded values of an index entry apart, one for each direction, plus the rest."""
+    """Split the encoded values of an index entry, one for each direction, plus the rest."""
     parts = []
     position = 0
     flipped = complement(encoded) if any(descending) else encoded
@@ -147,7 +147,7 @@ def _end_of(encoded: bytes, position: int) -> int:
 
 
 def number(encoded: bytes) -> int | float | None:
-    """Return the number that an encoded value is; a timestamp is its microseconds."""
+    """Return the number in an encoded value, else None; a timestamp is its microseconds."""
     if encoded[:1] == _INTEGER:
         return keys.decode_int64(encoded, 1)
     return decode_double(encoded, 1) if encoded[:1] == _DOUBLE else None
@@ -163,9 +163,9 @@ def from_number(number: float | None) -> protobufs.Value:
 
 
 def projected(encoded: bytes) -> protobufs.Value:
-    """Turn one encoded value into what a projection query answers.
+    """Convert an encoded value to the value that a projection query returns.
 
-    An index knows no timestamps: they come back as integer microseconds.
+    An index does not distinguish timestamps: they come back as integer microseconds.
     """
     value = protobufs.Value(meaning=PROJECTED)
     tag = encoded[:1]

@@ -1,8 +1,10 @@
-"""Faults on purpose: plans that refuse, delay, drop or kill calls.
+"""Fault injection: plans that refuse, delay, drop or kill calls.
 
-Other rooms call `fault_plans.point` where a plan may strike; callers install a
-`fault_plans.Plan`. `fault_rules` reads the JSON document of a plan.
+Other rooms call `fault_plans.point` where a plan may strike; callers install a `fault_plans.Plan`.
+`fault_rules` reads the JSON document of a plan.
 
-Invariant: the same seed and the same calls give the same faults, in any process and with any number
-of threads.
+Invariants:
+
+1. The same seed and the same calls give the same faults, in any process and with any number of
+   threads.
 """

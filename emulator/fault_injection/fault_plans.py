@@ -1,17 +1,22 @@
-"""Faults on purpose: a seeded plan that refuses, delays, drops, hangs or kills.
+"""Fault plans: a seeded plan that refuses, delays, drops, hangs or kills calls.
 
-Owns the plan while it runs: the counts of calls, who waits inside it, and the log of what it did.
-The rules and the form of the document are `fault_rules`.
+Owns the plan while it runs: the counts of calls, the calls that it delays, and the log of injected
+faults. `fault_rules` owns the rules and the form of the document.
 
     engine.install_faults(faults.Plan.parse('{"rules": [{"rpc": "Commit", "drop": true}]}'))
 
-What must stay true: a call is numbered, decided and logged in one step, so the n-th call meets the
-same fault however the threads run. Every rule counts the calls it is about, whether or not another
-rule struck them; the first rule that strikes is injected. A plan counts from its installation.
-Nothing that waits outlives the plan, the client's patience or the process.
+Invariants:
 
-`point` marks the places inside the engine where a plan may strike. It finds the plan of the call
-in hand: other engines of the process are left alone.
+1. A call is numbered, decided and logged in one step, so the n-th call meets the same fault in
+   whatever order the threads run.
+2. Every rule counts the calls that it matches, whether or not another rule strikes them. The first
+   rule that strikes a call is injected.
+3. A plan counts from its installation.
+4. A delayed call waits no longer than until the plan is removed, the client gives up or the process
+   ends.
+
+`point` marks a place inside the engine where a plan may strike. It uses the plan of the current
+call, so other engines in the process are not affected.
 """
 
 from __future__ import annotations
@@ -28,8 +33,8 @@ from typing import NamedTuple, Self
 from emulator import errors
 from emulator.fault_injection import fault_rules
 
-MAX_LOGGED = 100_000  # of the last injections
-_TICK = 1.0  # seconds after which a waiting thread looks whether the process is ending
+MAX_LOGGED = 100_000  # injections kept in the log, the latest ones
+_TICK = 1.0  # seconds after which a waiting thread checks whether the process is ending
 
 _logger = logging.getLogger(__name__)
 _in_hand = threading.local()
@@ -37,7 +42,7 @@ _installed = 0
 
 
 class Injection(NamedTuple):
-    """One fault that was injected: where, at which call of the rule's count, by which rule."""
+    """One injected fault: the place, the rule's number of the call, the rule and its action."""
 
     place: str
     call: int
@@ -46,10 +51,10 @@ class Injection(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who waits for an answer.
+    """The client that waits for an answer.
 
-    `timeout` is for how many seconds. `on_gone` takes what to call when nobody waits any more, and
-    returns False if that is so already.
+    `timeout` is its deadline in seconds from now. `on_gone` registers a callback for when the
+    client gives up, and returns False if it already has.
     """
 
     timeout: float | None = None
@@ -57,7 +62,7 @@ class Caller(NamedTuple):
 
 
 class Plan:
-    """Rules, and what has come of them. Safe in any thread."""
+    """Fault rules and their counters. Safe for use from any thread."""
 
     def __init__(self, rules: tuple[fault_rules.Rule, ...], seed: int = 0) -> None:
         self.rules = rules
@@ -68,41 +73,41 @@ class Plan:
 
     @classmethod
     def parse(cls, document: object) -> Self:
-        """Make a plan of a JSON text or of what it decodes to (see `fault_rules`).
+        """Make a plan from a JSON text or its decoded object (see `fault_rules`).
 
         Raises:
-            errors.InvalidArgument: it is no plan; the message names the field.
+            errors.InvalidArgument: It is not a plan; the message names the field.
         """
         if isinstance(document, str | bytes):
             try:
                 document = json.loads(document)
             except ValueError as error:
-                raise errors.InvalidArgument(f"Fault plan: not JSON: {error}") from error
+                raise errors.InvalidArgument(f"Fault plan: invalid JSON: {error}") from error
         seed, rules = fault_rules.parse(document)
         return cls(rules, seed)
 
     @property
     def log(self) -> list[Injection]:
-        """What was injected since the installation, oldest first."""
+        """The faults injected since the installation, oldest first."""
         with self._lock:
             return list(self._log)
 
     @property
     def held(self) -> int:
-        """How many calls have been struck and are not let go yet."""
+        """The number of calls that a rule struck and has not released yet."""
         with self._lock:
             return self._held
 
     def install(self) -> None:
-        """Begin to strike, with all counts at zero. For the engine."""
-        global _installed  # noqa: PLW0603 - the one check of a point that no plan waits for
+        """Start to strike, with all counts at zero. Called by the engine."""
+        global _installed  # noqa: PLW0603 - keeps points cheap while no plan is installed
         with self._lock:
             _installed += not self._is_installed
             self._is_installed = True
             self._start()
 
     def remove(self) -> None:
-        """Strike no more and let go of all that hangs. For the engine."""
+        """Stop striking and release all delayed calls. Called by the engine."""
         global _installed  # noqa: PLW0603 - as above
         with self._lock:
             _installed -= self._is_installed
@@ -111,13 +116,13 @@ class Plan:
                 woken.set()
 
     def forget_parent(self) -> None:
-        """Start afresh in a forked child, where another thread's lock would stay locked."""
+        """Start afresh in a forked child, where a lock held by another thread would stay locked."""
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
         self._held = 0
 
     def run(self, method: str, proceed: Callable[[], bytes], caller: Caller) -> bytes:
-        """Answer one call, with the fault that the plan has for it."""
+        """Answer one call with the fault that the plan has for it, if any."""
         _in_hand.plan, _in_hand.caller = self, caller
         try:
             struck = self._next(method, is_point=False)
@@ -132,13 +137,13 @@ class Plan:
             try:
                 return proceed()
             finally:
-                # A refusal is an answer too, and lost like any other.
+                # An error is an answer too, and is lost in the same way.
                 self._inject(rule)
         finally:
             _in_hand.plan = _in_hand.batch = None
 
     def pass_point(self, name: str) -> None:
-        """Inject what the plan has for this pass of a point."""
+        """Inject the fault that the plan has for this pass of a point, if any."""
         struck = self._next(name, is_point=True)
         if struck is not None:
             self._inject(self.rules[struck.rule])
@@ -149,7 +154,7 @@ class Plan:
         self._log: deque[Injection] = deque(maxlen=MAX_LOGGED)
 
     def _next(self, place: str, *, is_point: bool) -> Injection | None:
-        """Count a call or a pass and return what is to be injected."""
+        """Count a call or a pass of a point, and return the fault to inject."""
         found = None
         with self._lock:
             if not self._is_installed:
@@ -200,11 +205,11 @@ class Plan:
                 return
 
     def _wait(self, seconds: float) -> None:
-        """Wait, but no longer than the plan is installed and the caller waits.
+        """Wait, but only while the plan is installed and the client waits.
 
         Raises:
-            errors.DeadlineExceeded: the caller has given up.
-            errors.Unavailable: the process ends.
+            errors.DeadlineExceeded: The client has given up.
+            errors.Unavailable: The process is ending.
         """
         caller: Caller = _in_hand.caller
         woken = threading.Event()
@@ -229,18 +234,18 @@ class Plan:
 
 
 def _sleep(seconds: float, woken: threading.Event) -> bool:
-    """Wait for an event, tell whether it came; refuse when the process ends."""
+    """Wait for an event and return whether it came; raise if the process is ending."""
     while seconds > 0:
         if woken.wait(min(seconds, _TICK)):
             return True
         seconds -= _TICK
         if not threading.main_thread().is_alive():
-            raise errors.Unavailable("The process ends.")
+            raise errors.Unavailable("The process is ending.")
     return False
 
 
 def point(name: str) -> None:
-    """Mark a place of the engine by its name: here the plan of the call in hand may strike."""
+    """Mark a named place in the engine where the plan of the current call may strike."""
     if not _installed:
         return
     plan = getattr(_in_hand, "plan", None)
@@ -249,7 +254,7 @@ def point(name: str) -> None:
 
 
 def batch_size(most: int) -> int:
-    """Return how many results a batch may hold: fewer than `most` if a rule cuts the call."""
+    """Return how many results a batch may hold: fewer than `most` if a rule cuts this call."""
     if not _installed:
         return most
     cut: int | None = getattr(_in_hand, "batch", None)

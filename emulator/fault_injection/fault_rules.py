@@ -1,6 +1,6 @@
-"""The rules of a fault plan: what a JSON document may say, and when a rule strikes.
+"""The rules of a fault plan: the JSON document, and when a rule strikes.
 
-Owns the document's form. A plan is an object with a seed and a list of rules:
+Owns the form of the document. A plan is an object with a seed and a list of rules:
 
     {"seed": 7, "rules": [
       {"rpc": "Commit", "call": 3, "when": "after", "status": "UNAVAILABLE", "message": "gone"},
@@ -10,23 +10,25 @@ Owns the document's form. A plan is an object with a seed and a list of rules:
       {"rpc": "RunQuery", "batch": 20},
       {"point": "commit.before", "call": 2, "kill": true}]}
 
-    rpc | point         which calls: of one RPC, or passes of a named point of the engine; all calls
-                        without either
-    call | every |      which of them: the n-th (from 1; one or a list), each n-th, or each with a
-    probability         probability; all without any
-    times               no more often than this
-    when                "before" the call is applied (as without it) or "after", when the answer is
-                        lost; not with a point, which is where it is
-    delay               seconds, before what follows; alone it is only slow
-    status, message     the name of a gRPC status
-    drop                the connection is cut without an answer
-    hang                no answer, until the plan is removed or the client gives up
-    kill                the process dies by SIGKILL
-    batch               the answer is cut after a random number of results, from none to this many,
-                        and says NOT_FINISHED if there are more; with the rpc RunQuery only
+    rpc | point         which calls the rule matches: those of one RPC, or passes of a named point
+                        in the engine; without either, all calls
+    call | every |      which of these it strikes: the n-th (from 1; one or a list), each n-th, or
+    probability         each with a probability; without any, all
+    times               the maximum number of strikes
+    when                "before" the call is applied (the default) or "after", when the answer is
+                        lost; not allowed with a point
+    delay               seconds to wait before the fault; on its own it only slows the call down
+    status, message     the name of a gRPC status, and its message
+    drop                cut the connection without an answer
+    hang                do not answer until the plan is removed or the client gives up
+    kill                kill the process with SIGKILL
+    batch               end the batch after a random number of results, from 0 to this many, with
+                        NOT_FINISHED if there are more; only with the rpc RunQuery
 
-What must stay true: whether a rule strikes at its n-th call depends on the seed, the rule's place
-in the list and n, and on nothing else, in any process and with any number of threads.
+Invariants:
+
+1. Whether a rule strikes at its n-th call depends only on the seed, the rule's position in the list
+   and n, in any process and with any number of threads.
 """
 
 from __future__ import annotations
@@ -41,12 +43,12 @@ from emulator import errors
 
 POINTS = frozenset(
     {
-        # Commits that share a COMMIT (`group_commit`) pass each point one by one.
+        # Commits that share a COMMIT (`group_commit`) pass each point one after the other.
         "commit.begin",  # before the write transaction, or its part of one
         "commit.mutation",  # before each mutation
         "commit.indexes",  # between an entity's row and its index rows
-        "commit.before",  # all of it is written, nothing is committed
-        "commit.after",  # committed, with all that share the COMMIT; not answered
+        "commit.before",  # everything is written, nothing is committed
+        "commit.after",  # committed, with all that share the COMMIT; not answered yet
     }
 )
 RPCS = frozenset(
@@ -74,7 +76,7 @@ _T = TypeVar("_T")
 
 
 class Action(enum.Enum):
-    """What happens to a call that a rule strikes, after its delay."""
+    """What happens to a call that a rule strikes, after the delay."""
 
     SLOW = "delay"
     STATUS = "status"
@@ -85,9 +87,9 @@ class Action(enum.Enum):
 
 
 class Rule(NamedTuple):
-    """One rule. `place` is an RPC or a point, empty for every call.
+    """One rule. `place` is an RPC or a point, or empty for every call.
 
-    `batch` is the largest number of results that a struck RunQuery answers with.
+    `batch` is the largest number of results in the answer to a struck RunQuery.
     """
 
     place: str
@@ -103,7 +105,7 @@ class Rule(NamedTuple):
     batch: int = 0
 
     def strikes(self, number: int, *, seed: int, position: int) -> bool:
-        """Tell whether the n-th call is struck, as far as `times` allows."""
+        """Tell whether the rule strikes the n-th call, ignoring `times`."""
         if self.calls:
             return number in self.calls
         if self.probability is not None:
@@ -111,7 +113,7 @@ class Rule(NamedTuple):
         return number % self.every == 0
 
     def batch_size(self, number: int, *, seed: int, position: int) -> int:
-        """Return after how many results the n-th call is cut: 0 to `batch`, each as likely."""
+        """Return after how many results the n-th call is cut: 0 to `batch`, uniformly random."""
         return int(_chance(f"{seed}/{position}/{number}/batch") * (self.batch + 1))
 
 
@@ -124,7 +126,7 @@ def parse(document: object) -> tuple[int, tuple[Rule, ...]]:
     """Return the seed and the rules of a decoded JSON document.
 
     Raises:
-        errors.InvalidArgument: it is no plan; the message names the field.
+        errors.InvalidArgument: It is not a plan; the message names the field.
     """
     if not isinstance(document, Mapping):
         raise _wrong("the plan", "is not an object")
@@ -142,13 +144,13 @@ def _rule(given: object, where: str) -> Rule:
     _at_most_one(given, ("call", "every", "probability"), where)
     _at_most_one(given, ("status", "drop", "hang", "kill", "batch"), where)
     if "point" in given and "when" in given:
-        raise _wrong(f"{where}.when", "does not go with a point")
+        raise _wrong(f"{where}.when", "cannot be combined with point")
     if "message" in given and "status" not in given:
-        raise _wrong(f"{where}.message", "does not go without a status")
+        raise _wrong(f"{where}.message", "requires a status")
     if "batch" in given and given.get("rpc") != "RunQuery":
-        raise _wrong(f"{where}.batch", "does not go without the rpc RunQuery")
+        raise _wrong(f"{where}.batch", "requires the rpc RunQuery")
     if "batch" in given and "when" in given:
-        raise _wrong(f"{where}.batch", "does not go with when")
+        raise _wrong(f"{where}.batch", "cannot be combined with when")
     status = _choice(given, "status", STATUSES, where)
     action = _action(given, where)
     return Rule(
@@ -177,7 +179,7 @@ def _action(given: Mapping[str, object], where: str) -> Action:
     if "batch" in given:
         return Action.BATCH
     if "delay" not in given:
-        raise _wrong(where, "has none of status, drop, hang, kill, batch and delay")
+        raise _wrong(where, "needs one of status, drop, hang, kill, batch and delay")
     return Action.SLOW
 
 

@@ -1,4 +1,4 @@
-"""Many entities at once: into the data file, and out of it.
+"""Bulk import and export of entities.
 
 `json_lines` writes and reads entities as lines of JSON, `bulk_load` stores many entities faster
 than commits do. `export_folder` maps the URLs of exports to files, `export_files` writes and reads
@@ -6,7 +6,7 @@ the two files of an export.
 
 Invariants:
 
-1. An import is stored whole or not at all, unless the caller asks for batches.
+1. An import is stored completely or not at all, unless the caller asks for batches.
 2. No URL leads out of the exports folder.
-3. An export gets its name when its files are on disk.
+3. An export gets its name only when its files are on disk.
 """

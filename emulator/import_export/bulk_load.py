@@ -1,10 +1,13 @@
-"""Bulk load: many entities put by a shorter way than commits.
+"""Bulk load: store many entities faster than commits do.
 
 Owns batches: entities are checked as in a commit, and a batch is one SQLite transaction, written
-table by table and in key order. What lies in the file afterwards is what upserts would have left.
+table by table and in key order. The file afterwards is the same as after upserts.
 
-What must stay true: a batch is stored whole or not at all, and batches in their order; an entity
-that is refused says its number, and the batches before it stay. Memory holds one batch.
+Invariants:
+
+1. A batch is stored completely or not at all, and batches are stored in order.
+2. The error for a refused entity gives its number; the batches before it stay stored.
+3. Memory holds one batch.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from emulator.encoding import entities, keys
 from emulator.storage import file_store, row_writer
 from emulator.transactions import mutations
 
-BATCH = 2000  # entities; more do not make it faster
+BATCH = 2000  # entities; larger batches are not faster
 BATCH_BYTES = 8 * 1024 * 1024
-# A partition and an entity of it, in its stored form.
+# A partition and one of its entities, in stored form.
 Checked = tuple[keys.Partition, protobufs.Entity]
 
 
@@ -29,12 +32,12 @@ def load(
     """Put entities and return how many; an incomplete key gets an id.
 
     Args:
-        store: where to.
-        given: entities; each may be of a project and database of its own.
-        default: the partition of keys that name no project.
+        store: The data file to write to.
+        given: The entities; each may have its own project and database.
+        default: The partition of keys that name no project.
 
     Raises:
-        errors.DatastoreError: one of them is refused. The batches before its own are stored.
+        errors.DatastoreError: One of them is refused. The batches before it are stored.
     """
     loaded = 0
     for batch in _batches(_checked(given, default)):
@@ -76,7 +79,7 @@ def _batches(checked: Iterator[Checked]) -> Iterator[list[Checked]]:
 
 
 def put(writer: row_writer.Writer, batch: list[Checked]) -> None:
-    """Put checked entities in a commit that is under way."""
+    """Put checked entities as part of an open commit."""
     named: dict[bytes, row_writer.New] = {}
     for partition, entity in batch:
         if not keys.is_complete(entity.key):

@@ -2,14 +2,14 @@
 
 Owns their form (README.md describes it for people):
 
-    <name>.overall_export_metadata    JSON: what the export holds
-    entities.jsonl                    its entities, one a line (`json_lines`)
+    <name>.overall_export_metadata    JSON: what the export contains
+    entities.jsonl                    its entities, one per line (`json_lines`)
 
 Invariants:
 
-1. An export gets its name when both files are on disk. Until then it is a hidden folder, which the
-   next export removes if its writer has died (the writer holds a lock on it).
-2. Files and folders are for their owner only.
+1. An export gets its name when both files are on disk. Until then it is a hidden folder on which
+   its writer holds a lock. If the writer dies, the next export removes the folder.
+2. Files and folders are accessible only to their owner.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PARTIAL = re.compile(r"\.[\w-]+\.partial")
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an export holds. Empty kinds or namespaces mean all of them."""
+    """What an export contains. Empty kinds or namespaces mean all of them."""
 
     project: str
     kinds: tuple[str, ...]
@@ -52,7 +52,7 @@ class Contents:
 
 
 class Digest:
-    """The size and SHA-256 of lines that pass by."""
+    """The size and SHA-256 of the lines added so far."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -60,7 +60,7 @@ class Digest:
         self.bytes = 0
 
     def add(self, lines: bytes) -> int:
-        """Add whole lines; returns how many they are."""
+        """Add whole lines; return how many there are."""
         found = lines.count(b"\n")
         self._hash.update(lines)
         self.entities += found
@@ -87,7 +87,6 @@ class Draft:
             yield file
 
     def describe(self, contents: Contents) -> None:
-        """Write the metadata file."""
         document = {"format": _FORMAT, "version": _VERSION, **asdict(contents)}
         with _writing(self.path / f"{self.name}{SUFFIX}") as file:
             file.write(json.dumps(document, indent=2).encode() + b"\n")
@@ -95,12 +94,12 @@ class Draft:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file, and follow no link.
+    """Open a regular file without following a link.
 
     Raises:
-        OSError: it is not there, or not such a file.
+        OSError: The file does not exist, or is not a regular file.
     """
-    # Without O_NONBLOCK a pipe would hold the request up for ever.
+    # Without O_NONBLOCK a pipe would block the request forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -118,7 +117,7 @@ def _writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def begin(root: Path, name: str) -> tuple[Draft, int]:
-    """Make a hidden folder that is locked for as long as its writer lives."""
+    """Create a hidden folder that stays locked for as long as its writer lives."""
     path = root / f".{name}.partial"
     turn = os.open(root, os.O_RDONLY)
     try:
@@ -133,7 +132,7 @@ def begin(root: Path, name: str) -> tuple[Draft, int]:
 
 
 def _remove_abandoned(root: Path) -> None:
-    """Remove what writers that died have left."""
+    """Remove the folders of writers that have died."""
     for path in root.iterdir():
         if not _PARTIAL.fullmatch(path.name) or path.is_symlink():
             continue
@@ -148,7 +147,7 @@ def _remove_abandoned(root: Path) -> None:
 
 
 def make(folder: Path, root: Path) -> None:
-    """Make a folder below the root, and what is missing above it, on disk."""
+    """Create a folder below the root, with its missing parents, and sync it to disk."""
     path = root
     for part in folder.relative_to(root).parts:
         parent, path = path, path / part
@@ -157,7 +156,7 @@ def make(folder: Path, root: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
+    """Sync the names in a folder to disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -166,10 +165,10 @@ def sync(folder: Path) -> None:
 
 
 def described(content: BinaryIO, url: str) -> Contents:
-    """Read what an export holds from its metadata file.
+    """Read the contents of an export from its metadata file.
 
     Raises:
-        errors.InvalidArgument: it is not the metadata of an export.
+        errors.InvalidArgument: It is not the metadata of an export.
     """
     try:
         return _contents(json.loads(content.read(_MAX_METADATA)))
@@ -188,7 +187,7 @@ def _contents(document: object) -> Contents:
         raise ValueError(f"version {version!r} is not supported, only {_VERSION}")
     for name in ("kinds", "namespaces"):
         if not isinstance(fields[name], list) or not all(isinstance(x, str) for x in fields[name]):
-            raise TypeError(f"{name} is not a list of texts")
+            raise TypeError(f"{name} is not a list of strings")
         fields[name] = tuple(fields[name])
     wanted = {"project": str, "read_time": str, "entities": int, "bytes": int, "sha256": str}
     for name, kind in wanted.items():

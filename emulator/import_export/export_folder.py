@@ -1,9 +1,11 @@
-"""The folder that clients may export to and import from, and the URLs that lead into it.
+"""The folder for exports and imports, and the URLs of files in it.
 
-Owns what a URL stands for, and what faults of the disk are to a caller. `gs://BUCKET/PREFIX` is
+Owns the mapping of URLs to paths, and the errors for faults of the disk. `gs://BUCKET/PREFIX` is
 `<folder>/BUCKET/PREFIX`, so code that names a bucket needs no change.
 
-Invariant: no URL leads out of the folder: no `..`, no hidden name, no symbolic link.
+Invariants:
+
+1. No URL leads out of the folder: no `..`, no hidden name, no symbolic link.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from emulator import errors
 from emulator.import_export import export_files
 
 _MAX_URL = 1024  # characters
-_MAX_PART = 200  # bytes of a name in a path; file systems take 255
+_MAX_PART = 200  # bytes of a name in a path; file systems allow 255
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP})
 
@@ -38,23 +40,23 @@ class Folder:
     """The one folder that exports are written to and imported from.
 
     Args:
-        root: the folder; it is made when the first export needs it. None refuses every URL.
+        root: The folder; the first export creates it. None refuses every URL.
     """
 
     def __init__(self, root: Path | None) -> None:
         self._root = None if root is None else Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
 
     def place(self, url: str, field: str) -> Path:
-        """Return the path that a URL stands for.
+        """Return the path for a URL.
 
         Args:
-            url: `gs://BUCKET/PREFIX` stands for `<folder>/BUCKET/PREFIX`; a path and
-                `file:///PATH` lead to where they say, which must be in the folder.
-            field: the name of the request's field, for errors.
+            url: `gs://BUCKET/PREFIX` means `<folder>/BUCKET/PREFIX`; a path or a `file:///PATH` is
+                used as it is and must be in the folder.
+            field: The name of the request's field, for errors.
 
         Raises:
-            errors.FailedPrecondition: there is no folder.
-            errors.InvalidArgument: the URL is of another form, or leads elsewhere.
+            errors.FailedPrecondition: There is no folder.
+            errors.InvalidArgument: The URL has another form, or leads outside.
         """
         root = self._existing_root()
         if len(url) > _MAX_URL or not url.isprintable():
@@ -73,13 +75,13 @@ class Folder:
     def _existing_root(self) -> Path:
         if self._root is None:
             raise errors.FailedPrecondition(
-                "Exports are off: this emulator keeps its data in memory. Start it with "
-                "--exports FOLDER."
+                "Exports are disabled because this emulator keeps its data in memory. Start it "
+                "with --exports FOLDER."
             )
         return self._root
 
     def _parts(self, url: str, field: str, root: Path) -> tuple[str, ...]:
-        """Return the names below the folder."""
+        """Return the path's names below the folder."""
         if url.startswith("gs://"):
             return tuple(url.removeprefix("gs://").removesuffix("/").split("/"))
         path = _path_of(url) if url.startswith("file://") else url
@@ -88,17 +90,17 @@ class Folder:
                 with contextlib.suppress(ValueError):
                     return Path(path).relative_to(base).parts
         raise errors.InvalidArgument(
-            f"{field}: {url!r} is not allowed. Use gs://BUCKET/PREFIX, which stands for "
+            f"{field}: {url!r} is not allowed. Use gs://BUCKET/PREFIX, which means "
             f"{root}/BUCKET/PREFIX, or file://{root}/PREFIX."
         )
 
     @contextlib.contextmanager
     def writing(self, parent: Path, name: str) -> Iterator[export_files.Draft]:
-        """Write an export, which gets its place in `parent` if the block ends well.
+        """Write an export; it gets its place in `parent` if the block succeeds.
 
         Raises:
-            errors.ResourceExhausted: the disk is full.
-            errors.Unavailable: the disk cannot be written to.
+            errors.ResourceExhausted: The disk is full.
+            errors.Unavailable: The disk cannot be written.
         """
         root = self._existing_root()
         with _translated():
@@ -118,8 +120,8 @@ class Folder:
         """Find the export whose metadata file a URL names.
 
         Raises:
-            errors.InvalidArgument: the URL does not name a metadata file, or the file is not one.
-            errors.NotFound: there is no such file.
+            errors.InvalidArgument: The URL does not name a metadata file, or the file is not one.
+            errors.NotFound: The file does not exist.
         """
         if not url.endswith(export_files.SUFFIX):
             raise errors.InvalidArgument(
@@ -130,14 +132,14 @@ class Folder:
             with export_files.reading(path) as file:
                 contents = export_files.described(file, url)
         except FileNotFoundError:
-            raise errors.NotFound(f"{field}: there is no export at {url}.") from None
+            raise errors.NotFound(f"{field}: no export exists at {url}.") from None
         except OSError as error:
             raise _refusal(error) from error
         return Export(contents, path.with_name(export_files.ENTITIES))
 
 
 def _path_of(url: str) -> str:
-    """Return the path of a file URL, empty if it is not one of this machine."""
+    """Return the path of a file URL, empty if it is not a URL of this machine."""
     try:
         split = urllib.parse.urlsplit(url)
     except ValueError:
@@ -147,14 +149,16 @@ def _path_of(url: str) -> str:
 
 
 def _check_part(part: str, field: str) -> None:
-    """Refuse an empty name, and one that a file system or a person could read as another."""
+    """Refuse an empty name, and one that a file system or a person could misread."""
     if not part or part.startswith(".") or not part.isprintable() or "\\" in part:
         raise errors.InvalidArgument(
             f"{field}: {part!r} is not allowed in a path. Names may not be empty, begin with a "
             "dot, or hold a backslash or control characters."
         )
     if len(part.encode()) > _MAX_PART:
-        raise errors.InvalidArgument(f"{field}: a name has more than {_MAX_PART} bytes.")
+        raise errors.InvalidArgument(
+            f"{field}: a name in the path has more than {_MAX_PART} bytes."
+        )
 
 
 @contextlib.contextmanager
@@ -166,7 +170,7 @@ def _translated() -> Iterator[None]:
 
 
 def _refusal(error: OSError) -> errors.DatastoreError:
-    """Return what a fault of the disk is to a caller."""
+    """Return the error to raise for a fault of the disk."""
     text = f"The export folder: {error.filename or ''}: {error.strerror or error}"
     if error.errno in _FULL:
         return errors.ResourceExhausted(text)

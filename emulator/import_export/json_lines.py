@@ -1,19 +1,23 @@
-"""Entities as lines of JSON: out of one engine and into another, or under a person's eyes.
+"""Entities as lines of JSON, to move them between engines or to read them.
 
-Owns the form of a line: an EntityResult in proto3's JSON, so every type of value comes back as it
-was, and its key says project, database and namespace.
+Owns the form of a line: an EntityResult in proto3's JSON, so values of every type survive a round
+trip, and the key contains project, database and namespace.
 
     {"createTime": "...", "entity": {"key": {...}, "properties": {...}}, "updateTime": "...",
      "version": "1735786984000000"}
 
-A bare entity, {"key": ..., "properties": ...}, is a line too. The times and the version are there
-to be read: what is imported is written anew, by the rules of every write, and gets those of its
-commit. (A backup keeps them.)
+A bare entity, {"key": ..., "properties": ...}, is a line too. The times and the version are
+informative: an import is a new write under the same rules as every write, and entities get the
+times of its commit. (A backup keeps them.)
 
-What must stay true: an import is one commit, whole or not at all, unless batches are asked for. A
-line that is wrong is named by file and number. Neither way holds more than a page of entities.
+Invariants:
 
-Google's managed exports are not read: they are LevelDB logs of the retired service's entities.
+1. An import is one commit, complete or not at all, unless the caller asks for batches.
+2. The error for a wrong line names the file and the line number.
+3. Neither direction holds more than a page of entities in memory.
+
+Google's managed exports are not supported: they are LevelDB logs in the entity format of the
+retired Datastore service.
 """
 
 from __future__ import annotations
@@ -34,16 +38,16 @@ from emulator.encoding import entities, keys
 from emulator.import_export import bulk_load
 from emulator.storage import file_store, row_reader, row_writer
 
-MAX_LINE = 32 * 1024 * 1024  # bytes; an entity of 1 MiB of zero bytes is six times as long in JSON
-_PAGE = 2000  # entities that are held at a time, of not more than:
+MAX_LINE = 32 * 1024 * 1024  # bytes; 1 MiB of zero bytes is six times as long in JSON
+_PAGE = 2000  # entities in memory at a time, together at most:
 _PAGE_BYTES = 8 * 1024 * 1024
 _SPOOLED = 16 * 1024 * 1024  # bytes held in memory
-_PART = 64 * 1024  # bytes of a piece of an export
+_PART = 64 * 1024  # minimum bytes of a piece of an export
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which entities; None is all."""
+    """Which entities to export; None selects all."""
 
     project: str | None = None
     database: str | None = None
@@ -64,7 +68,7 @@ class Selection:
 
 
 class Selected(Protocol):
-    """What says which entities an export has."""
+    """Decides which entities an export contains."""
 
     def holds(self, partition: keys.Partition) -> bool:
         """Tell whether a partition is selected."""
@@ -73,10 +77,10 @@ class Selected(Protocol):
         """Tell whether a kind is selected."""
 
 
-# A binary file, as far as an import reads it.
+# A binary file that an import reads.
 Lines = Any
 
-# Returns whether an entity of a line is to be written, and may change it first.
+# May change a parsed entity; returns whether to write it.
 Adapt = Callable[[protobufs.Entity], bool]
 
 
@@ -114,7 +118,7 @@ def _lines(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
 
 def _line(proto: bytes, meta: bytes) -> bytes:
     result = protobufs.EntityResult.FromString(protobufs.field(1, proto) + meta)
-    shown = json_format.MessageToDict(result)  # type: ignore[arg-type]  # a message all the same
+    shown = json_format.MessageToDict(result)  # type: ignore[arg-type]  # it is a message
     text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
     return text.encode() + b"\n"
 
@@ -127,17 +131,18 @@ def load(
     batch: int | None = None,
     adapt: Adapt | None = None,
 ) -> int:
-    """Write the entities of lines over what is there, and return how many.
+    """Write the entities of lines over existing ones, and return how many.
 
     Args:
-        store: is written to; other writers wait.
-        lines: as `export` makes them.
-        source: what the lines are called in errors.
-        batch: entities to a commit. None is all in one, so that an error stores nothing.
-        adapt: called with each entity; those for which it returns False are left out.
+        store: The data file to write to; other writers wait.
+        lines: Lines in the form of `export`.
+        source: The name of the source in errors.
+        batch: Entities per commit. None writes all in one, so an error stores nothing.
+        adapt: Called with each entity; those for which it returns False are left out.
 
     Raises:
-        errors.InvalidArgument: a line is wrong. Earlier batches are stored, and it says so.
+        errors.InvalidArgument: A line is wrong. The message says how many entities of earlier
+            batches are stored.
     """
     numbered = enumerate(lines, start=1)
     stored = 0
@@ -208,30 +213,30 @@ def _parse(line: bytes) -> protobufs.Entity:
         result = protobufs.EntityResult()
         if isinstance(shown, dict) and "entity" not in shown:
             shown = {"entity": shown}
-        json_format.ParseDict(shown, result)  # type: ignore[type-var]  # a message all the same
+        json_format.ParseDict(shown, result)  # type: ignore[type-var]  # it is a message
     except (ValueError, TypeError, AttributeError, RecursionError, json_format.ParseError) as error:
-        raise errors.InvalidArgument(f"The line is no entity: {error}") from error
+        raise errors.InvalidArgument(f"The line is not an entity: {error}") from error
     return result.entity
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        raise ValueError("a name stands twice in an object")
+        raise ValueError("an object contains a name twice")
     return made
 
 
 def read_lines(source: Any) -> Iterator[bytes]:
-    """Yield the lines of a binary file; one that has no end is cut, and refused as too long."""
+    """Yield the lines of a binary file; an endless line is cut, and then refused as too long."""
     while line := source.readline(MAX_LINE + 1):
         yield line
 
 
 @contextlib.contextmanager
 def spooled(source: Any) -> Iterator[Any]:
-    """Hold all that a slow source brings, on disk if it is much, before anybody waits for it.
+    """Read all data of a slow source first, onto disk if it is large.
 
-    An import holds the writer; it must not hold it for as long as a client takes to send.
+    An import holds the write lock; it must not hold it for as long as a client takes to send.
     """
     with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
         shutil.copyfileobj(source, file)
@@ -240,5 +245,5 @@ def spooled(source: Any) -> Iterator[Any]:
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
-    """Return what a source is called in errors."""
+    """Return the name of a source in errors."""
     return "standard input" if os.fspath(path) == "-" else os.fspath(path)

@@ -1,11 +1,11 @@
-"""The ports of a running emulator: gRPC, HTTP and the pages for people.
+"""The ports of a running emulator: gRPC, HTTP and the data browser.
 
-`grpc_server` serves the API, `admin_port` everything over HTTP: `rest_api`, `admin_rest`, the
-commands of tests, and `browser_pages`, which show what `data_browser` finds. Programs start both
-through `cli`, tests through `emulator.testing`.
+`grpc_server` serves the API. `admin_port` serves everything over HTTP: `rest_api`, `admin_rest`,
+the commands for tests, and `browser_pages`, which display what `data_browser` reads. Programs start
+both through `cli`, tests through `emulator.testing`.
 
 Invariants:
 
-1. HTTP answers only this machine, and refuses requests that a foreign web page makes.
+1. HTTP answers only this machine, and refuses requests that come from another site's web page.
 2. A request that waits for a lock never keeps the request that it waits for from running.
 """

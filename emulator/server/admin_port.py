@@ -1,18 +1,18 @@
-"""The admin port: what tests and people ask of a running emulator, beside the API itself.
+"""The admin port: HTTP commands for tests and people, beside the API itself.
 
-Owns the paths of the second port and what each does. `http_server` keeps everyone out who is not a
-program or a page of ours on this machine, so nothing here asks for a password.
+Owns the paths of the second port and what each does. `http_server` admits only programs and the
+emulator's own pages on this machine, so nothing here asks for a password.
 
     GET    /                    "Ok", as Google's emulators answer
-    POST   /reset               all data are gone; ?project= &database= &namespace= a part of them
-    POST   /shutdown            the process ends as on SIGTERM
-    GET    /export              entities as `json_lines`; ?project= ... &kind= a part
-    POST   /import              writes such lines: all or nothing, or ?batch= to a commit
-    GET    /faults              the fault plan; PUT installs one, DELETE ends it
-    GET    /clock               the engine's time; POST moves it on by {"advance": seconds}
-    GET    /ui                  pages for people: kinds, entities, indexes (`browser_pages`)
+    POST   /reset               delete all data; ?project= &database= &namespace= delete a part
+    POST   /shutdown            end the process, as SIGTERM does
+    GET    /export              entities as `json_lines`; ?project= ... &kind= select a part
+    POST   /import              write such lines: all or nothing, or ?batch= per commit
+    GET    /faults              the fault plan; PUT installs one, DELETE removes it
+    GET    /clock               the engine's time; POST {"advance": seconds} moves it forward
+    GET    /ui                  the data browser: kinds, entities, indexes (`browser_pages`)
     GET    /indexes             the composite indexes as an index.yaml
-    GET    /meter               what production would bill for; POST or DELETE counts from zero
+    GET    /meter               what Google's service would bill; POST or DELETE resets it
     POST   /v1/projects/P:M     the API (`rest_api`)
            /v1/projects/P/...   the Datastore Admin API (`admin_rest`)
 """
@@ -39,13 +39,13 @@ _Answer = Callable[[http_server.Request], http_server.Response]
 
 
 class AdminPort:
-    """Answers for one engine.
+    """Answers requests for one engine.
 
     Args:
-        engine: what is looked at and changed.
-        shut_down: ends the process, soon.
-        clock: the engine's, if it can be moved.
-        api: the Datastore Admin API of the engine; None for one without exports.
+        engine: The engine to read and change.
+        shut_down: Ends the process soon.
+        clock: The engine's clock, if it can be moved.
+        api: The Datastore Admin API of the engine; None for one without exports.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class AdminPort:
         self._api = api or admin_service.AdminService(engine)
 
     def answer(self, request: http_server.Request) -> http_server.Response:
-        """Answer one request."""
         if admin_rest.is_path(request.path):
             return admin_rest.answer(self._api, request)
         if request.path.startswith(rest_api.PREFIX):
@@ -70,11 +69,14 @@ class AdminPort:
             return self._look(request)
         by_method = self._routes().get(request.path)
         if by_method is None:
-            raise http_server.BadRequest(f"There is no {request.path}.", HTTPStatus.NOT_FOUND)
+            raise http_server.BadRequest(
+                f"The path {request.path} does not exist.", HTTPStatus.NOT_FOUND
+            )
         answer = by_method.get(request.method)
         if answer is None:
             raise http_server.BadRequest(
-                f"{request.path} answers {' and '.join(by_method)}.", HTTPStatus.METHOD_NOT_ALLOWED
+                f"{request.path} accepts only {' and '.join(by_method)}.",
+                HTTPStatus.METHOD_NOT_ALLOWED,
             )
         try:
             return answer(request)
@@ -84,15 +86,15 @@ class AdminPort:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The paths that are answered, besides the API's and the pages'."""
+        """The paths that are answered, besides those of the API and the data browser."""
         return frozenset(self._routes())
 
     def _look(self, request: http_server.Request) -> http_server.Response:
-        from emulator.server import browser_pages  # noqa: PLC0415 - only who looks pays
+        from emulator.server import browser_pages  # noqa: PLC0415 - loaded on first use
 
         if request.method != "GET":
             raise http_server.BadRequest(
-                "The pages are for reading.", HTTPStatus.METHOD_NOT_ALLOWED
+                "The data browser accepts only GET.", HTTPStatus.METHOD_NOT_ALLOWED
             )
         return browser_pages.answer(self._engine, request)
 
@@ -126,7 +128,7 @@ class AdminPort:
         return http_server.Response(b"Shutting down...\n", after=self._shut_down)
 
     def _export(self, request: http_server.Request) -> http_server.Response:
-        from emulator.import_export import json_lines  # noqa: PLC0415 - only who moves data pays
+        from emulator.import_export import json_lines  # noqa: PLC0415 - loaded on first use
 
         selection = json_lines.Selection(
             **_part(request, "project", "database", "namespace", "kind")
@@ -140,7 +142,7 @@ class AdminPort:
 
         batch = _part(request, "batch").get("batch", "")
         if batch and not (batch.isascii() and batch.isdecimal() and int(batch)):
-            raise http_server.BadRequest("batch is not a positive number.")
+            raise http_server.BadRequest("batch must be a positive integer.")
         with json_lines.spooled(request.body) as body:
             stored = json_lines.load(
                 self._engine.storage,
@@ -169,7 +171,8 @@ class AdminPort:
     def _advance(self, request: http_server.Request) -> http_server.Response:
         if self._clock is None:
             raise http_server.BadRequest(
-                "The clock runs by itself: start with --clock manual.", HTTPStatus.CONFLICT
+                "The clock runs by itself. Start the emulator with --clock manual to move it.",
+                HTTPStatus.CONFLICT,
             )
         match _object(request):
             case {"advance": int() | float() as seconds, **rest} if not rest:
@@ -200,10 +203,10 @@ def _health(_request: http_server.Request) -> http_server.Response:
 
 
 def _part(request: http_server.Request, *names: str) -> dict[str, str]:
-    """Return the query's parameters; one that is not known must not be passed over."""
+    """Return the query's parameters; refuse unknown ones instead of ignoring them."""
     for name in request.query:
         if name not in names:
-            raise http_server.BadRequest(f"{request.path} knows no parameter {name}.")
+            raise http_server.BadRequest(f"{request.path} has no parameter {name}.")
     return dict(request.query)
 
 

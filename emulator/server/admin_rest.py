@@ -1,11 +1,11 @@
-"""The Datastore Admin API over HTTP, as Google's clients write it.
+"""The Datastore Admin API over HTTP, in the form that Google's clients use.
 
     GET, POST    /v1/projects/P/indexes          GET, DELETE  /v1/projects/P/indexes/ID
     POST         /v1/projects/P:export           POST         /v1/projects/P:import
     GET          /v1/projects/P/operations       GET, DELETE  /v1/projects/P/operations/ID
     POST         /v1/projects/P/operations/ID:cancel, :wait
 
-Owns which path and method is which RPC, and the query's parameters. Bodies are JSON.
+Owns which path and method is which RPC, and the query parameters. Bodies are JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emulator import errors
 from emulator.admin_api import admin_service
 from emulator.server import http_server, rest_api
 
-_MAX_BODY = 2 * 1024 * 1024  # more than the service takes: it says INVALID_ARGUMENT itself
+_MAX_BODY = 2 * 1024 * 1024  # above the service's limit, which it reports as INVALID_ARGUMENT
 _SEGMENT = "[^/]+"
 # Method, path, RPC, and the field that takes the body ("*" is the whole message).
 _RULES = tuple(
@@ -41,18 +41,17 @@ _RULES = tuple(
          "DeleteOperation", ""),
     )
 )  # fmt: skip
-# Parameters that say how to answer and nothing about what.
+# Parameters that affect only the form of the response.
 _SYSTEM = frozenset({"$alt", "alt", "$prettyPrint", "prettyPrint", "key", "quotaUser"})
 
 
 def is_path(path: str) -> bool:
-    """Tell whether a path is one of this API's."""
+    """Tell whether a path belongs to this API."""
     return any(rule.fullmatch(path) for _, rule, _, _ in _RULES)
 
 
 def answer(api: admin_service.AdminService, request: http_server.Request) -> http_server.Response:
-    """Answer one call."""
-    from google.protobuf import json_format  # noqa: PLC0415 - only who calls pays
+    from google.protobuf import json_format  # noqa: PLC0415 - loaded on first use
 
     try:
         method, message = _call(api, request)
@@ -87,7 +86,7 @@ def _read_body(request: http_server.Request, message: Any, body: str) -> None:
 
 
 def _read_query(request: http_server.Request, message: Any) -> None:
-    """Read the parameters, whose names are fields of the message in either spelling."""
+    """Read the parameters, which are named like the message's fields in either spelling."""
     by_name = {
         name: field
         for field in message.DESCRIPTOR.fields
@@ -98,9 +97,9 @@ def _read_query(request: http_server.Request, message: Any) -> None:
         if name in _SYSTEM:
             continue
         if name not in by_name:
-            raise errors.InvalidArgument(f"There is no parameter {name}.")
+            raise errors.InvalidArgument(f"The parameter {name} does not exist.")
         try:
             kind = type(getattr(message, by_name[name].name))
             setattr(message, by_name[name].name, kind(text))
         except ValueError as error:
-            raise errors.InvalidArgument(f"{name}: {text!r} is not a number.") from error
+            raise errors.InvalidArgument(f"{name} must be a number, not {text!r}.") from error

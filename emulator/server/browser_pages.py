@@ -1,10 +1,12 @@
 """The data browser's pages: kinds, entities with their index entries, and indexes.
 
-Owns the HTML. The pages only read, need no script and load nothing: `http_server`'s headers forbid
-it.
+Owns the HTML. The pages only read, need no script and load nothing: the headers of `http_server`
+forbid it.
 
-What must stay true: everything that is not ours goes through `_text`. It escapes, shows what
-does not print by its number, and keeps right-to-left text from reordering what stands around it.
+Invariants:
+
+1. All stored text passes through `_text`. It escapes the text, writes unprintable characters as
+   numbers, and keeps right-to-left text from reordering the text around it.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def _home(engine: engines.Engine, _request: http_server.Request) -> _Made:
         )
         for partition, listed in by_partition.items()
     ]
-    empty = '<p class="quiet">No entities yet. Point a client here and put one.</p>'
+    empty = '<p class="quiet">No entities yet. Connect a client and store one.</p>'
     return "Kinds", "".join(parts) or empty, HTTPStatus.OK
 
 
@@ -73,7 +75,7 @@ def _kind(engine: engines.Engine, request: http_server.Request) -> _Made:
     rows = ((_key_link(each), _summary(each), _time(each.updated)) for each in found)
     body = _table(("Key", "Properties", "Updated"), rows, look="stacked")
     if not found:
-        body = '<p class="quiet">No entities here.</p>'
+        body = '<p class="quiet">No entities.</p>'
     if after:
         link = _kind_url(partition, name, after=_encoded(after))
         body += f'<p><a class="next" href="{link}">Next {data_browser.PAGE}</a></p>'
@@ -87,12 +89,12 @@ def _entity(engine: engines.Engine, request: http_server.Request) -> _Made:
         partition, path = keys.decode(key)
         keys.path_ends(path)
     except (ValueError, IndexError) as error:
-        raise http_server.BadRequest("The key is not one of ours.") from error
+        raise http_server.BadRequest("The key in the URL is not valid.") from error
     with engine.storage.read() as snapshot:
         found = data_browser.entity(snapshot, key)
         listed = [] if found is None else data_browser.entries(snapshot, found)
     if found is None:
-        return "Missing", "<p>There is no such entity, or not any more.</p>", HTTPStatus.NOT_FOUND
+        return "Missing", "<p>This entity does not exist, or was deleted.</p>", HTTPStatus.NOT_FOUND
     kind = found.entity.key.path[-1].kind
     properties = _table(
         ("Property", "Type", "Value"),
@@ -219,7 +221,7 @@ def _decoded(given: str) -> bytes:
     try:
         return base64.b64decode(given.encode(), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeError) as error:
-        raise http_server.BadRequest("The place is not one of ours.") from error
+        raise http_server.BadRequest("The key or page position in the URL is not valid.") from error
 
 
 def _path(key: protobufs.Key) -> str:

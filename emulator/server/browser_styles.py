@@ -1,6 +1,6 @@
-"""How the pages look: one column, quiet lines, light and dark, as good on a phone.
+"""The style sheet of the data browser: one column, light and dark, for phones too.
 
-Owns the style sheet. Tables wider than the screen scroll by themselves and not the page.
+Tables that are wider than the screen scroll by themselves; the page does not.
 """
 
 CSS = """

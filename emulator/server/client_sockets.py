@@ -1,8 +1,8 @@
-"""Cutting a client's connection, for the fault plan.
+"""Cut a client's connection, for fault plans.
 
-Owns finding the socket behind a peer's name. gRPC can refuse a call, but not stop talking: what a
-client sees of a dead network has to be done below it. `shutdown` acts on the connection and leaves
-the descriptor to gRPC, which notices and closes it.
+Owns finding the socket behind a peer's name. gRPC can refuse a call but cannot stop talking, so
+what a client sees of a dead network has to be done below it. `shutdown` acts on the connection and
+leaves the descriptor to gRPC, which notices and closes it.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def cut(peer: str) -> None:
-    """Cut the connection of a peer as gRPC names it, e.g. `ipv6:%5B::1%5D:50000`."""
+    """Cut the connection of a peer, named as gRPC does, e.g. `ipv6:%5B::1%5D:50000`."""
     host, _, port = urllib.parse.unquote(peer.partition(":")[2]).rpartition(":")
     for descriptor in _descriptors():
         with contextlib.suppress(OSError), _copy(descriptor) as copy:
@@ -28,7 +28,8 @@ def _descriptors() -> list[int]:
 
 
 def _copy(descriptor: int) -> socket.socket:
-    # Only sockets are copied: closing a copy of the data file would drop SQLite's locks on it.
+    # Copy only sockets: closing a copy of the data file's descriptor would drop SQLite's locks on
+    # it.
     if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
         raise OSError(errno.ENOTSOCK, os.strerror(errno.ENOTSOCK))
     return socket.socket(fileno=os.dup(descriptor))

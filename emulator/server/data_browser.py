@@ -1,7 +1,7 @@
-"""The data browser: what is in a data file: kinds, entities and indexes, counted and in pages.
+"""The data browser's queries: kinds, entities and indexes of a data file, counted and in pages.
 
-Owns the looking. It reads one snapshot, changes nothing, and is no part of the API: it costs what a
-look may cost, a scan of the entries that it counts.
+It reads one snapshot, changes nothing, and is not part of the API. A page costs a scan of the
+entries that it counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_SHOWN = 20  # entries of one index
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of a partition and how many entities it has."""
+    """A kind in a partition, with the number of its entities."""
 
     partition: keys.Partition
     name: str
@@ -38,7 +38,7 @@ class StoredEntity:
 
 @dataclass(frozen=True, slots=True)
 class IndexSize:
-    """An index of a partition: how many entries it holds and how long they are."""
+    """An index of a partition, with the number and total bytes of its entries."""
 
     partition: keys.Partition
     index: indexes.Index
@@ -48,7 +48,7 @@ class IndexSize:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntries:
-    """An entity's entries in one index: how many, and the values of the first ones."""
+    """An entity's entries in one index: their number, and the values of the first ones."""
 
     index: indexes.Index
     entries: int
@@ -73,7 +73,7 @@ def page(
 ) -> tuple[list[StoredEntity], bytes]:
     """Return a kind's next entities after an encoded path, and where the next page begins.
 
-    The place is empty if this page is the last.
+    The second value is empty on the last page.
     """
     name = (partition.encoded, indexes.builtin(kind).code)
     low = after + b"\x00" if after else b""
@@ -86,7 +86,6 @@ def page(
 
 
 def entity(reader: row_reader.Reader, key: bytes) -> StoredEntity | None:
-    """Return the entity of an encoded key."""
     stored = reader.entity(key)
     return None if stored is None else _found(key, stored)
 
@@ -96,7 +95,7 @@ def _found(key: bytes, stored: row_reader.Stored) -> StoredEntity:
 
 
 def entries(reader: row_reader.Reader, found: StoredEntity) -> list[IndexEntries]:
-    """Return what an entity has in each index."""
+    """Return an entity's entries in each index."""
     partition, path = keys.decode(found.key)
     composites = reader.definitions.by_kind.get(found.entity.key.path[-1].kind, ())
     indexed = indexes.indexed_values(found.entity, partition)
@@ -111,7 +110,6 @@ def entries(reader: row_reader.Reader, found: StoredEntity) -> list[IndexEntries
 
 
 def sizes(reader: row_reader.Reader) -> list[IndexSize]:
-    """Return all indexes that hold entries."""
     return [
         IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()

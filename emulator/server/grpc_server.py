@@ -1,7 +1,7 @@
 """A plaintext gRPC server: the API for other programs.
 
-Owns the sockets. The threads behind them are a pool in which a request that waits for another
-transaction is not counted, so it never keeps the commit it waits for from running.
+Owns the sockets. Its thread pool does not count a request that waits for another transaction, so
+waiting requests never keep the commit they wait for from running.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from emulator.server import client_sockets
 
 SERVICE = "google.datastore.v1.Datastore"
 THREADS = 128  # requests that run at once
-_RECEIVE_BYTES = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
-_GRACE = 2.0  # seconds for the requests that run when the server stops
+_RECEIVE_BYTES = 64 * 1024 * 1024  # above the engine's limit, which it reports itself
+_GRACE = 2.0  # seconds that running requests get when the server stops
 
 
 @dataclass(frozen=True, slots=True)
 class GrpcServer:
-    """A server that answers."""
+    """A running server."""
 
     server: Any
     port: int
@@ -48,21 +48,21 @@ class GrpcServer:
 def start(
     engine: engines.Engine, host: str, port: int, api: admin_service.AdminService | None = None
 ) -> GrpcServer:
-    """Serve an engine; port 0 picks a free one.
+    """Serve an engine; port 0 picks a free port.
 
     Args:
-        engine: answers the calls.
-        host: the address to listen on.
-        port: of the server.
-        api: the Datastore Admin API of the engine; None for one without exports.
+        engine: Answers the calls.
+        host: The address to listen on.
+        port: The port to listen on.
+        api: The Datastore Admin API of the engine; None for one without exports.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: The address is not available.
     """
     _check_is_free(host, port)
     threads = thread_pool.ThreadPool(THREADS)
     server = grpc.server(
-        threads,  # type: ignore[arg-type]  # any executor will do
+        threads,  # type: ignore[arg-type]  # any executor works
         options=(
             ("grpc.max_receive_message_length", _RECEIVE_BYTES),
             ("grpc.max_send_message_length", -1),
@@ -79,13 +79,13 @@ def start(
     try:
         bound = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
-        raise OSError(f"{host}:{port} cannot be had: {error}") from error
+        raise OSError(f"cannot listen on {host}:{port}: {error}") from error
     server.start()
     return GrpcServer(server, bound, threads, api)
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach what listens at a host."""
+    """Tell whether a host's addresses can be reached only from this machine."""
     try:
         found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
     except OSError:
@@ -94,9 +94,10 @@ def is_loopback(host: str) -> bool:
 
 
 def _check_is_free(host: str, port: int) -> None:
-    """Refuse a port that another program has at any of the host's addresses.
+    """Refuse a port that another program uses at any of the host's addresses.
 
-    gRPC is content with one of them, and clients that ask for another would meet that program.
+    gRPC accepts getting just one of the addresses; clients that connect to another one would then
+    reach the other program.
     """
     if not port:
         return
@@ -111,7 +112,9 @@ def _check_is_free(host: str, port: int) -> None:
                 candidate.bind(address)
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
-                    raise OSError(f"{host}:{port} cannot be had: {address[0]} is taken") from error
+                    raise OSError(
+                        f"cannot listen on {host}:{port}: {address[0]} is in use"
+                    ) from error
 
 
 def _handler(engine: engines.Engine, method: str) -> Callable[[Any, Any], bytes]:
@@ -150,9 +153,9 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
 
 
 def _parsed(method: str, raw: bytes) -> protobufs.Request:
-    """Parse a request here: gRPC would say INTERNAL, which clients retry for seconds."""
+    """Parse a request here: gRPC would answer INTERNAL, which clients retry for seconds."""
     try:
         parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)
     except message.DecodeError as error:
-        raise errors.InvalidArgument(f"The request is no {method}Request: {error}") from error
+        raise errors.InvalidArgument(f"The request is not a {method}Request: {error}") from error
     return parsed

@@ -1,15 +1,15 @@
-"""HTTP on this machine: sockets, bodies and who may ask. What is answered is the handler's.
+"""An HTTP/1.1 server for this machine only: sockets, bodies and who may send requests.
 
-Owns a small HTTP/1.1 server on the standard library's: it is there, starts in milliseconds, has a
-thread for each connection, and its weakness, strangers, is kept out. Only loopback addresses are
-listened on; that leaves the browsers on this machine, through which any page on the web may knock:
+It builds on the standard library's server, which starts in milliseconds and has a thread for each
+connection; its weakness, untrusted clients, is kept out. It listens only on loopback addresses.
+That leaves the browsers on this machine, through which any web page could send requests:
 
-- a page whose own name resolves to 127.0.0.1 (DNS rebinding) gives itself away by the Host header,
-- a page that posts to us from elsewhere by Origin or Sec-Fetch-Site, which scripts cannot set;
-  programs such as curl send neither.
+- A page whose own name resolves to 127.0.0.1 (DNS rebinding) is recognized by the Host header.
+- A page of another origin that posts here is recognized by Origin or Sec-Fetch-Site, which scripts
+  cannot set; programs such as curl send neither.
 
-Answers carry no CORS header, so no other page reads them. A request whose body was not read to its
-end closes the connection: what is left of it must not be taken for a request.
+Responses carry no CORS header, so no other page can read them. A request whose body was not read to
+its end closes the connection, because the rest of the body must not be parsed as a request.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _logger = logging.getLogger(__name__)
 
 
 class BadRequest(Exception):
-    """The request's own fault, with the status that says so."""
+    """A fault of the request, with the HTTP status to answer."""
 
     def __init__(self, message: str, status: int = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(message)
@@ -59,12 +59,12 @@ class BadRequest(Exception):
 
 
 class ConnectionDropped(Exception):
-    """The connection is to end without an answer, as if the network had failed."""
+    """Close the connection without an answer, as if the network had failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; the body is read as it comes."""
+    """One request; the body is read as it arrives."""
 
     method: str
     path: str
@@ -76,7 +76,7 @@ class Request:
         """Return the whole body.
 
         Raises:
-            BadRequest: it has more bytes than `most`.
+            BadRequest: It has more bytes than `most`.
         """
         content = self.body.read(most + 1)
         if len(content) > most:
@@ -88,19 +88,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer: bytes, or parts that are sent as they are made."""
+    """A response: bytes, or parts that are sent as they are produced."""
 
     content: bytes | Iterator[bytes]
     status: int = HTTPStatus.OK
     content_type: str = TEXT
-    after: Callable[[], None] | None = None  # called when the answer is on its way
+    after: Callable[[], None] | None = None  # called after the response was sent
 
 
 Handler = Callable[[Request], Response]
 
 
 class Body(io.RawIOBase):
-    """A request's body: as long as announced, or in chunks."""
+    """A request's body: of the announced length, or in chunks."""
 
     def __init__(self, source: BinaryIO, length: int | None) -> None:
         self._source = source
@@ -109,18 +109,17 @@ class Body(io.RawIOBase):
         self.is_at_end = length == 0
 
     def readable(self) -> bool:
-        """Tell that this is a source."""
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # of all it may be
-        """Read what is there, at most a bufferful."""
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the base class accepts any buffer
+        """Read the bytes that are available, at most a buffer full."""
         if self._is_chunked and not self._left and not self.is_at_end:
             self._next_chunk()
         if self.is_at_end:
             return 0
         part = self._source.read(min(len(buffer), self._left))
         if not part:
-            raise BadRequest("The body is shorter than announced.")
+            raise BadRequest("The body is shorter than its Content-Length.")
         buffer[: len(part)] = part
         self._left -= len(part)
         if self._is_chunked and not self._left:
@@ -131,7 +130,7 @@ class Body(io.RawIOBase):
     def _next_chunk(self) -> None:
         size = _CHUNK_SIZE.fullmatch(self._line())
         if size is None:
-            raise BadRequest("The body is not in chunks as announced.")
+            raise BadRequest("The body is not in chunks, as Transfer-Encoding says.")
         self._left = int(size[1], 16)
         if self._left:
             return
@@ -180,7 +179,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         lengths = self.headers.get_all("Content-Length", [])
         encodings = self.headers.get_all("Transfer-Encoding", [])
         if encodings:
-            # Both at once is how requests are smuggled.
+            # A request with both headers is an attempt at request smuggling.
             if lengths or [each.lower() for each in encodings] != ["chunked"]:
                 raise BadRequest("The body's length is not clear.")
             return Body(self.rfile, None)  # type: ignore[arg-type]  # a reader of bytes in stubs
@@ -191,7 +190,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return Body(self.rfile, int(lengths[0]))  # type: ignore[arg-type]  # same
 
     def _drain(self, body: Body) -> None:
-        """Read what the handler left, within reason: a client that still sends hears no answer."""
+        """Read the rest of the body, up to a limit: a client that still sends sees no response."""
         left = _MAX_DRAINED
         with contextlib.suppress(BadRequest, OSError):
             while not body.is_at_end and left > 0:
@@ -203,13 +202,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         hosts = self.headers.get_all("Host", [])
         host = hosts[0].lower() if len(hosts) == 1 else ""
         if re.sub(r":[0-9]+$", "", host) not in HOSTS:
-            raise BadRequest("Ask for localhost or 127.0.0.1.", HTTPStatus.FORBIDDEN)
+            raise BadRequest("Use the host localhost or 127.0.0.1.", HTTPStatus.FORBIDDEN)
         if self.command in ("GET", "HEAD"):
             return
         origin = self.headers.get("Origin", f"http://{host}")
         site = self.headers.get("Sec-Fetch-Site", "none")
         if origin.lower() != f"http://{host}" or site not in ("none", "same-origin"):
-            raise BadRequest("Pages from elsewhere may not post here.", HTTPStatus.FORBIDDEN)
+            raise BadRequest("Pages of other origins cannot post here.", HTTPStatus.FORBIDDEN)
 
     def _request(self, body: Body) -> Request:
         parts = urllib.parse.urlsplit(self.path)
@@ -239,7 +238,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send_parts(response.content)
 
     def _send_parts(self, parts: Iterator[bytes]) -> None:
-        """Send chunks. An answer that fails half-way lacks the last one, so nobody takes it."""
+        """Send chunks. A failed response lacks the last chunk, so no client accepts it."""
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         if self.command == "HEAD":
@@ -253,13 +252,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             _logger.exception("%s %s failed", self.command, self.path)
             self.close_connection = True
 
-    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - its name there
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002 - the base class's name
         _logger.debug(format, *arguments)
 
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # a connection that is kept alive is no reason to wait
+    block_on_close = False  # do not wait for idle kept-alive connections
     request_queue_size = 128
 
     def __init__(self, family: socket.AddressFamily, port: int, handle: Handler) -> None:
@@ -269,13 +268,13 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__((address, port), handler)
 
     def server_bind(self) -> None:
-        """Bind without asking the name service who we are, which may take seconds."""
+        """Bind without looking up the host's own name, which can take seconds."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", int(self.server_address[1])
 
-    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - its own
-        """Say nothing of clients that went away."""
-        _logger.debug("a connection of %s failed: %r", client_address, sys.exception())
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's
+        """Log clients that disconnected only at debug level."""
+        _logger.debug("The connection from %s failed: %r", client_address, sys.exception())
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,24 +285,24 @@ class HttpServer:
     port: int
 
     def stop(self) -> None:
-        """Take no more requests."""
+        """Stop accepting requests."""
         for server in self.servers:
             server.shutdown()
             server.server_close()
 
 
 def start(handle: Handler, port: int) -> HttpServer:
-    """Answer on both loopback addresses; port 0 picks a free one.
+    """Listen on both loopback addresses; port 0 picks a free port.
 
     Raises:
-        OSError: the port cannot be had.
+        OSError: The port is not available.
     """
     try:
         first = _Server(socket.AF_INET, port, handle)
     except (OSError, OverflowError) as error:
-        raise OSError(f"127.0.0.1:{port} cannot be had: {error}") from error
+        raise OSError(f"cannot listen on 127.0.0.1:{port}: {error}") from error
     servers = [first]
-    # Machines without IPv6 do without; nobody else's ::1 is in the way of ours.
+    # Optional: the machine may lack IPv6, or another program may use this port on ::1.
     with contextlib.suppress(OSError):
         servers.append(_Server(socket.AF_INET6, first.server_port, handle))
     for server in servers:

@@ -1,8 +1,8 @@
-"""The API over HTTP: `POST /v1/projects/{project}:{method}`, JSON or protobuf.
+"""The API over HTTP: `POST /v1/projects/{project}:{method}`, as JSON or protobuf.
 
-Owns the codings of requests, answers and errors; what a request means is the engine's. JSON is
-proto3's mapping, refusals are a google.rpc.Status with the HTTP status that Datastore documents. A
-body in neither coding is refused by name, never guessed at.
+Owns the encoding of requests, responses and errors; the engine handles the requests. JSON is
+proto3's mapping; an error is a google.rpc.Status with the HTTP status that Datastore documents. A
+body with any other Content-Type is refused, never guessed at.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulator.server import http_server
 PREFIX = "/v1/projects/"
 JSON = "application/json"
 PROTOBUF = "application/x-protobuf"
-_MAX_BODY = 64 * 1024 * 1024  # more than the engine takes: it says INVALID_ARGUMENT itself
+_MAX_BODY = 64 * 1024 * 1024  # above the engine's limit, which it reports as INVALID_ARGUMENT
 _PATH = re.compile(r"/v1/projects/([^/:]+):([A-Za-z]+)")
 _METHODS = {name[0].lower() + name[1:]: name for name in protobufs.REQUESTS}
 
@@ -63,7 +63,7 @@ def answer(engine: engines.Engine, request: http_server.Request) -> http_server.
 
 
 def http_status(error: errors.DatastoreError) -> int:
-    """Return the HTTP status of a refusal."""
+    """Return the HTTP status of an error."""
     return _CODES[error.status][1]
 
 
@@ -99,12 +99,14 @@ def parse_json(body: bytes, message: Any) -> None:
     """Read a message from JSON.
 
     Raises:
-        errors.InvalidArgument: it is not the message's JSON.
+        errors.InvalidArgument: It is not the JSON of this message.
     """
     try:
         json_format.Parse(body or b"{}", message)
     except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.InvalidArgument(f"The body is not the method's JSON: {error}") from error
+        raise errors.InvalidArgument(
+            f"The body is not valid JSON for this method: {error}"
+        ) from error
 
 
 def _json(message: Any) -> bytes:
@@ -112,7 +114,7 @@ def _json(message: Any) -> bytes:
 
 
 def refusal(error: errors.DatastoreError, *, is_json: bool = True) -> http_server.Response:
-    """Answer with a google.rpc.Status."""
+    """Return an error as a google.rpc.Status."""
     code, status = _CODES[error.status]
     if not is_json:
         content = protobufs.number_field(1, code) + protobufs.field(2, error.message.encode())

@@ -89,7 +89,9 @@ def test_python_lists_and_gets_indexes(admin: Any) -> None:
     assert shown(index) == [("a", "ASCENDING"), ("b", "DESCENDING")]
     asked = {"project_id": "test", "index_id": index.index_id}
     assert admin.get_index(request=asked) == index
-    with pytest.raises(google.api_core.exceptions.NotFound, match="There is no index 'none'"):
+    with pytest.raises(
+        google.api_core.exceptions.NotFound, match="The index 'none' does not exist"
+    ):
         admin.get_index(request={**asked, "index_id": "none"})
 
 

@@ -250,7 +250,7 @@ def test_the_verbs_move_everything_from_one_file_to_another(
             "The folder of {}/none/copy does not exist.",
         ),
         (["import", "--data", "{}/data", "{}/none"], "{}/none: No such file or directory"),
-        (["import", "--data", "{}/data", "{}/lines"], "{}/lines:1: The line is no entity"),
+        (["import", "--data", "{}/data", "{}/lines"], "{}/lines:1: The line is not an entity"),
         (["backup", "--data", "{}/none", "{}/copy"], "no data file {}/none"),
         (["restore", "--data", "{}/data", "{}/data"], "{}/data already exists."),
         (["check", "--data", "{}/lines"], "{}/lines"),

@@ -125,7 +125,7 @@ def test_a_reset_that_names_an_unknown_part_removes_nothing(
     ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     service.put(service.key("T", 1), a=1)
-    assert ask("POST", "/reset?nmespace=n") == (400, "/reset knows no parameter nmespace.\n")
+    assert ask("POST", "/reset?nmespace=n") == (400, "/reset has no parameter nmespace.\n")
     assert service.names() == [1]
 
 
@@ -289,7 +289,7 @@ def test_a_body_that_is_too_large_is_refused_and_answered(ask: Callable[..., Any
 
 
 def test_a_taken_port_is_an_os_error(running: http_server.HttpServer) -> None:
-    with pytest.raises(OSError, match="cannot be had"):
+    with pytest.raises(OSError, match="cannot listen on"):
         http_server.start(lambda _: http_server.Response(b""), running.port)
 
 
@@ -333,7 +333,7 @@ def test_a_bad_import_is_named_and_stores_nothing(
     good = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
     status, content = ask("POST", "/import", f"{good}\n{{\n")
     assert status == 400
-    assert "the body:2: The line is no entity" in content
+    assert "the body:2: The line is not an entity" in content
     assert service.names() == []
     assert ask("POST", "/import?batch=0", good)[0] == 400
 

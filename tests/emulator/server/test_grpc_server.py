@@ -96,16 +96,16 @@ def test_a_taken_port_ends_the_program(
     engine: inprocess.Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
-        raise OSError("localhost:1 cannot be had")
+        raise OSError("cannot listen on localhost:1")
 
     monkeypatch.setattr(grpc_server, "start", refuse)
     assert command_line.main(["--port", "1", "--in-memory"]) == 1
-    assert "cannot be had" in capsys.readouterr().err
+    assert "cannot listen on" in capsys.readouterr().err
 
 
 def test_a_taken_address_is_an_os_error(engine: inprocess.Engine) -> None:
     running = grpc_server.start(engine, "localhost", 0)
-    with pytest.raises(OSError, match="cannot be had"):
+    with pytest.raises(OSError, match="cannot listen on"):
         grpc_server.start(engine, "localhost", running.port)
     running.stop()
 
