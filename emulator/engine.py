@@ -233,7 +233,7 @@ class Engine:
     def _reading(
         self, request: protobufs.ReadRequest, default: keys.Partition
     ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]]:
-        """Yield the snapshot that the read options ask for, a read set, and a new id if it began one."""
+        """Yield the snapshot that the read options ask for, a read set, and the new id if any."""
         options = request.read_options
         scope = (default.project, default.database)
         match options.WhichOneof("consistency_type"):

@@ -44,7 +44,7 @@ class Emulator:
 
     @property
     def address(self) -> str:
-        """The value for DATASTORE_EMULATOR_HOST, "localhost:port". Starts the server on first use."""
+        """The value for DATASTORE_EMULATOR_HOST, "localhost:port". First use starts a server."""
         if not self._address:
             self._address = self._running.enter_context(running_server(self.engine))
         return self._address

@@ -137,6 +137,6 @@ def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsRespons
     answer = response.SerializeToString()
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(
-            f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send less at once."
+            f"The response would be {MAX_RESPONSE_BYTES} bytes or more. Send fewer at once."
         )
     return answer

@@ -115,7 +115,9 @@ def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(
 
 @pytest.mark.parametrize("name", ["", "x", "projects/test", "projects/a/b/operations/c"])
 def test_a_name_of_no_operation_is_refused(running: operations.Operations, name: str) -> None:
-    with pytest.raises(errors.InvalidArgument, match="is not like projects/PROJECT/operations/ID"):
+    with pytest.raises(
+        errors.InvalidArgument, match="must have the form projects/PROJECT/operations/ID"
+    ):
         running.get(name)
 
 

@@ -210,7 +210,7 @@ def test_what_is_not_there_or_no_file_is_refused_at_once(
 ) -> None:
     with pytest.raises(errors.InvalidArgument, match="must be the output_url of an export"):
         admin.load("gs://bucket/x")
-    with pytest.raises(errors.NotFound, match="there is no export"):
+    with pytest.raises(errors.NotFound, match="no export exists"):
         admin.load(f"gs://bucket/x{export_files.SUFFIX}")
     folder.mkdir()
     os.mkfifo(folder / f"pipe{export_files.SUFFIX}")

@@ -19,8 +19,8 @@ def test_the_statuses_are_those_of_grpc() -> None:
 @pytest.mark.parametrize(
     ("document", "complaint"),
     [
-        ("{", "not JSON"),
-        (b"\xff", "not JSON"),
+        ("{", "invalid JSON"),
+        (b"\xff", "invalid JSON"),
         ([], "the plan is not an object"),
         ({"sed": 1}, "the plan has unknown fields: sed"),
         ({"seed": "1"}, "seed is not an integer"),

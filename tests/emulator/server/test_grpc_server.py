@@ -89,7 +89,7 @@ def test_a_bad_fault_plan_ends_the_program(
     bad = tmp_path / "plan.json"
     bad.write_text('{"rules": [{}]}')
     assert command_line.main(["--port", "0", "--in-memory", "--faults", str(bad)]) == 1
-    assert "rules[0] has none of" in capsys.readouterr().err
+    assert "rules[0] needs one of" in capsys.readouterr().err
 
 
 def test_a_taken_port_ends_the_program(
@@ -113,7 +113,7 @@ def test_a_taken_address_is_an_os_error(engine: inprocess.Engine) -> None:
 def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine: inprocess.Engine) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
-        pytest.raises(OSError, match=r"127\.0\.0\.1 is taken"),
+        pytest.raises(OSError, match=r"127\.0\.0\.1 is in use"),
     ):
         grpc_server.start(engine, "localhost", other.getsockname()[1])
 
