@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from werkzeug.test import TestResponse
 
+from comments.domain import records
 from comments.moderation import rulebook
 from comments.sites import site_settings
 from comments.store import connection
@@ -16,7 +17,7 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import prepared_stores, programs
 from tests.support.people import api_requests
-from tests.support.threads import cache_twins, compaction, sample_threads
+from tests.support.threads import cache_twins, compaction, sample_threads, sample_votes
 from tests.support.threads.cache_twins import PAGE, SITE
 
 DOCS = programs.ROOT / "docs" / "costs.md"
@@ -72,10 +73,11 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
     "first page": get(PAGE),
     "first page, answered 304": lambda priced: get(PAGE, **{"If-None-Match": priced.tag})(priced),
     "first page of another length": get(f"{PAGE}&limit=51"),
-    "first page, 5 comments not folded": get(f"{SITE}?thread=changed"),
+    "first page, 5 comments not compacted": get(f"{SITE}?thread=changed"),
     "next page": lambda priced: get(f"{PAGE}&cursor={priced.cursor}")(priced),
     "first page, `order=recent`": get(f"{PAGE}&order=recent"),
-    "first page, `order=best`": get(f"{PAGE}&order=best"),
+    "first page, `order=best`, without votes": get(f"{PAGE}&order=best"),
+    "first page, `order=best`, with votes": get(f"{SITE}?thread=voted&order=best"),
     "first page of 50, `order=newest`": get(f"{PAGE}&order=newest"),
     "page around a comment": lambda priced: get(f"{PAGE}&around={priced.ids[MIDDLE]}")(priced),
     "replies below a comment": lambda priced: get(f"{api_requests.ONE}{priced.ids[0]}/replies")(
@@ -87,11 +89,11 @@ READS: dict[str, Callable[[PricedThread], Call]] = {
         f"{PAGE}&limit=all", **{"If-None-Match": _tag(priced, f"{PAGE}&limit=all")}
     )(priced),
     "page without JavaScript": get("/embed/demo?thread=page"),
-    "thread of 10 comments, never folded": get(f"{SITE}?thread=new"),
+    "thread of 10 comments, never compacted": get(f"{SITE}?thread=new"),
     "thread without comments": get(f"{SITE}?thread=none"),
     "counts of 50 threads": _counts,
     "feed of a thread (30 of 150 comments)": get("/feeds/demo/thread?thread=page"),
-    "feed of a site": get("/feeds/demo"),
+    "feed of a site (30 comments of 2 threads)": get("/feeds/demo"),
 }
 
 
@@ -102,17 +104,19 @@ def _tag(priced: PricedThread, path: str) -> str:
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     def grow(site: Any) -> None:
-        def post(number: int, thread: str) -> None:
+        def post(number: int, thread: str) -> records.Comment:
             # Distinct times, so the site's newest comments do not depend on their ids.
             now = sample_threads.START + timedelta(minutes=number)
-            sample_threads.post(site, f"c{number}", thread=thread, now=now)
+            return sample_threads.post(site, f"c{number}", thread=thread, now=now)
 
         for number in range(10):
             post(number, "new")
             post(number, "changed")
         for number in range(COMMENTS):
             post(number, "page")
-        for thread in ("page", "changed"):
+        sample_votes.vote(post(0, "voted"), "ann")
+        sample_votes.count_waiting()
+        for thread in ("page", "changed", "voted"):
             compaction.whole(sample_threads.name_of(site, thread))
         for number in range(5):
             post(COMMENTS + number, "changed")
