@@ -45,7 +45,7 @@ _IS_MEASURED = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--few-values", action="store_true", help="give each test only its first three values"
+        "--few-values", action="store_true", help="give each test only its first value"
     )
 
 
