@@ -1,12 +1,13 @@
-"""The program: settings open a store, and the application serves it.
+"""The program: open the store by the settings, and make the application that serves it.
 
-`app` is what gunicorn and `flask --app main` load. Owns the one place where `comments` meets
-`emulator`, and what must hold before anything is served: settings that parse, and sites whose
-sort hashes are written as the settings say.
+gunicorn and `flask --app main` load `app`. Owns the one place where `comments` is connected to
+`emulator`, and the checks before anything is served: the settings must parse, and the sites' sort
+hashes must be written as the settings say.
 
-Importing this opens the store. With any but the embedded engine a server that forks must import it
-after the fork: a gRPC connection does not survive one. Under Flask's command line a command opens
-the store itself, when it runs: only then is it known whether it may make a new one.
+Importing this module opens the store. With any but the embedded engine, a server that forks must
+import it after the fork, because a gRPC connection does not survive one. On Flask's command line, a
+command opens the store itself when it runs, because only the command knows whether it may create a
+new one.
 """
 
 import logging
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
     import grpc
 
 _INDEXES = Path(__file__).parent / "index.yaml"
-# gunicorn's own status for "do not try again": it stops instead of starting further workers.
+# gunicorn's exit status for "do not retry": it stops instead of starting further workers.
 _MISCONFIGURED = 3
-# Pages are bounded by count, not bytes: answers may be larger than gRPC's 4 MiB.
+# Pages are limited by count, not bytes: answers may be larger than gRPC's 4 MiB.
 _UNLIMITED = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
 
 _log = logging.getLogger("flatthread")
 
 
 def _start() -> "flask.Flask":
-    """Make the application that serves, or the one that has the commands."""
+    """Make the application that serves, or the one with the commands."""
     if console.is_loading():
         logs.to_stderr(sys.stderr, sys.stdout)
         return apps.create_commands(_open)
@@ -61,10 +62,10 @@ def _open(*, creates: bool) -> "tuple[config.Settings, connection.Store]":
 
 
 def _prepare(settings: config.Settings) -> None:
-    """Check the sites there are; on a fresh machine, make one to look at."""
+    """Check the existing sites; in a fresh installation, add a demo site."""
     site_settings.check_schemes(settings.scheme)
     if settings.datastore == "embedded":
-        # Its page is served by this very process, and pages may always write to their own origin.
+        # This process serves the demo page itself, and pages may always write to their own origin.
         site_settings.prepare_demo([], scheme=settings.scheme, now=datetime.now(UTC))
 
 
@@ -87,7 +88,8 @@ def _channel(settings: config.Settings) -> "grpc.Channel":
     return _cloud()
 
 
-# Each imports for itself: a cold start pays for what it uses, and App Engine has no engine.
+# Each function has its own imports: a cold start pays only for those it uses, and App Engine has no
+# embedded engine.
 
 
 def _embedded(settings: "config.Settings") -> "grpc.Channel":
@@ -97,19 +99,21 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
     folder, group = settings.data_dir, settings.data_group
     try:
         data_folder.begin(group)
-        # Before there is a file, so that a new one is in a folder that nobody else can look into.
+        # Create the folder before any file, so a new file is in a folder that nobody else can open.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data_folder.protect(folder, group)
         engine = inprocess.open_engine(
             settings.data_file,
             indexes=_INDEXES,
-            # No writer starves at a busy thread (docs/architecture.md, Decisions).
+            # Pessimistic locks keep writers of a busy thread from starving (docs/architecture.md,
+            # Decisions).
             concurrency="pessimistic",
-            # Nothing here reads the past, and what was retracted is not to be kept for it.
+            # Nothing here reads the past, and retracted text must not be kept for it.
             history=0,
         )
         if group:
-            data_folder.protect(folder, group)  # the engine makes its files for their owner alone
+            # the engine makes its files accessible to their owner only
+            data_folder.protect(folder, group)
         return inprocess.Channel(engine)
     except (OSError, DatastoreError) as error:
         raise errors.Misconfigured(f"cannot open the data: {error}") from error

@@ -1,1 +1,1 @@
-"""The comment backend. A module imports only from lower rows: docs/architecture.md draws them."""
+"""The comment backend. A module imports only from lower layers; docs/architecture.md draws them."""

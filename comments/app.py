@@ -1,7 +1,8 @@
-"""Wiring: settings and a store become a Flask application, and nothing else happens here.
+"""Wiring: make a Flask application from settings and a store.
 
-Every request runs inside `store.context()`, entered around the whole application, so that error
-handlers are inside too and no way out of a request can leave a thread in a context.
+Every request runs inside `store.context()`, which is entered around the whole application. Error
+handlers are therefore inside too, and however a request ends, it cannot leave a thread in a
+context.
 """
 
 import itertools
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-WARMING = 0.5  # seconds for the first reading of a process; the start waits for it
-WARMED = 32  # threads of it at most: Python runs faster what it has run some dozen times
-_CUT = 4  # of them that are asked for their first comment, too
-_QUIET = 2.0  # seconds of a process before it looks for what others left; readers come first
+WARMING = 0.5  # seconds for warming up a process; the start waits for it
+WARMED = 32  # threads at most: Python runs code faster after some dozen runs
+_CUT = 4  # of these, threads whose one-comment page is requested too
+_QUIET = 2.0  # seconds before a process looks for work that others left; readers come first
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
@@ -70,7 +71,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.jinja_env.globals["t"] = page_text.text
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
-    # "//" and a missing slash are other paths, not redirects: ids must not be repaired.
+    # Do not redirect "//" or a missing slash: these are other paths, and ids must not be repaired.
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
@@ -98,7 +99,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
 
 
 def create_commands(open_store: console.Opener) -> flask.Flask:
-    """Make an application that has the commands alone. The command that runs opens the store."""
+    """Make an application with commands only. The command that runs opens the store."""
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     console.open_later(app, open_store)
     commands.register(app)
@@ -106,14 +107,14 @@ def create_commands(open_store: console.Opener) -> flask.Flask:
 
 
 def public_url(app: flask.Flask) -> str:
-    """Where people reach this service, as its settings say; "" if they do not."""
+    """Return the public URL of this service from its settings; "" if they do not say."""
     return context.of(app).settings.public_url
 
 
 def note_address(app: flask.Flask, url: str) -> None:
-    """Note in the data folder that this service answers at `url`, for the links of commands.
+    """Note the service's address `url` in the data folder, for links that commands print.
 
-    With another store than the embedded one, commands may run on any machine: nothing is noted.
+    With any store but the embedded one, commands may run on another machine: nothing is noted.
     """
     settings = context.of(app).settings
     if settings.datastore != "embedded":
@@ -121,11 +122,11 @@ def note_address(app: flask.Flask, url: str) -> None:
     try:
         server_address.note(settings.data_dir, url, settings.public_url)
     except OSError as error:
-        _log.warning("The address could not be noted in the data folder: %s", error.strerror)
+        _log.warning("The address could not be saved in the data folder: %s", error.strerror)
 
 
 def start_worker(app: flask.Flask) -> background_worker.Worker:
-    """Start what this process does beside answering. Call it after the last fork."""
+    """Start the background work of this process. Call it after the last fork."""
     kept = context.of(app)
     settings = kept.settings
     worker = background_worker.Worker(
@@ -140,20 +141,20 @@ def start_worker(app: flask.Flask) -> background_worker.Worker:
 
 
 class Offer(NamedTuple):
-    """A one-time link that makes the first owner of the service, and the file that holds it."""
+    """A one-time link that makes the first owner of the service, and the file that contains it."""
 
     link: str
     file: Path
 
 
 def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
-    """Make a link for the first owner of the service at `url`, and keep it in a file.
+    """Make a link for the first owner of the service at `url`, and save it in a file.
 
-    With PUBLIC_URL set the link begins with that: under another name it would be answered 421.
-    Returns None, and removes the file, if the service had an owner.
+    If PUBLIC_URL is set, the link begins with it, because the service answers other host names with
+    421. If the service has had an owner, return None and remove the file.
 
     Raises:
-        errors.Overloaded: the store did not answer, so nobody knows.
+        errors.Overloaded: the store did not answer, so it is unknown whether there was an owner.
         OSError: the data folder cannot be written.
     """
     kept = context.of(app)
@@ -169,11 +170,11 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 
 
 def warm_up(app: flask.Flask) -> None:
-    """Answer what a reader may ask first, so that the first one does not wait for first uses.
+    """Request what readers may request first, so the first reader does not wait for lazy loading.
 
-    Call it after the last fork, before there are readers. It reads a few folded threads, if there
-    are any, and writes nothing. What goes wrong with it is left to whoever asks next: a store that
-    is away must not keep a process from starting.
+    Call it after the last fork, before there are readers. It reads a few compacted threads, if
+    there are any, and writes nothing. Failures are ignored: an unreachable store must not keep a
+    process from starting.
     """
     end = time.monotonic() + WARMING
     host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
@@ -181,9 +182,9 @@ def warm_up(app: flask.Flask) -> None:
     try:
         with context.of(app).store.context(), connection.within(WARMING):
             asked = [_first_page(name) for name in directories.some(WARMED)]
-        # Short threads have no second page: a page of one comment names it.
+        # Short threads have no second page, so a page of one comment stands in for it.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
-        # The first page in each coding takes the way through Flask, the others the shorter one.
+        # The first page in each coding goes through Flask, the others through the response cache.
         codings = itertools.cycle(("identity", "gzip"))
         for target in asked + asked[:1] or ["/healthz"]:
             left = end - time.monotonic()
@@ -192,8 +193,8 @@ def warm_up(app: flask.Flask) -> None:
             with connection.within(left):
                 headers = {"Accept-Encoding": next(codings)}
                 client.get(target, base_url=f"http://{host}", headers=headers)
-    except Exception:  # noqa: BLE001 - whatever it is, the start goes on, and who asks is told
-        _log.info("Nothing could be read before the first request.", exc_info=True)
+    except Exception:  # noqa: BLE001 - a process must start; requests report what is wrong
+        _log.info("Warming up failed.", exc_info=True)
 
 
 def _first_page(name: records.ThreadName) -> str:
@@ -202,22 +203,22 @@ def _first_page(name: records.ThreadName) -> str:
 
 
 def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplication":
-    """Run a WSGI application in the store's context. Our answers are made whole before it ends."""
+    """Run a WSGI application in the store's context, in which its answers are completed."""
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            connection.spent()  # what this thread did before is nobody's
+            connection.spent()  # forget what this thread used before
             try:
                 return wsgi(environ, start_response)
             finally:
                 site = environ.get(context.SITE) or _site_in(environ)
-                # The rim, for requests that never come to a view.
+                # Requests that never reach a view end here, where the clock may be read.
                 usage.take(site, now=datetime.now(UTC))  # noqa: TID251
 
     return run
 
 
 def _site_in(environ: "WSGIEnvironment") -> str:
-    """The website that a request names, if it is known here; else the service."""
+    """Return the website that a request names, if this process knows it; else the service."""
     found = _SITE.match(environ.get("PATH_INFO", ""))
     return found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE

@@ -1,8 +1,8 @@
 """Settings: the one place that reads the environment.
 
 Owns every setting's name, default and unit; docs/settings.md lists them and a test compares.
-Settings come from the environment, or from a file of `NAME=value` lines named by
-FLATTHREAD_CONFIG, which the environment overrides. Nothing is read after start.
+Settings come from the environment, or from a file of `NAME=value` lines named by FLATTHREAD_CONFIG,
+which the environment overrides. Settings are read once, at start.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from comments import errors, setting_values
 from comments.domain import sorthash
 from comments.domain.crypto import secret_rotation
 
-# GAE_ENV and GAE_SERVICE are read as well, but are App Engine's to set.
+# GAE_ENV and GAE_SERVICE are read too, but only App Engine sets them.
 NAMES = frozenset(
     {
         "DATASTORE",
@@ -56,19 +56,19 @@ NAMES = frozenset(
         "VOTERS_PER_NETWORK",
     }
 )
-# What settings were called before. These names work until 1.0.
+# Former names of settings. They work until 1.0.
 OLD_NAMES = {
     "GUEST_TERM": "GUEST_TOKEN_SECONDS",
     "PROXIES": "TRUSTED_PROXIES",
     "SMTP_AUTHORITY": "SMTP_CA_FILE",
 }
 _DATA_FILE = "flatthread.db"
-_GOOD_SECRET = 32  # characters; those that are made here have 43, of 32 random bytes
+_GOOD_SECRET = 32  # characters; generated secrets have 43, from 32 random bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Settings:
-    """What a process runs with. Sizes are bytes, times are seconds."""
+    """The settings of a process. Sizes are in bytes, times in seconds."""
 
     secret: str = dataclasses.field(repr=False)
     scheme: sorthash.Scheme = sorthash.Scheme()  # noqa: RUF009 - a frozen value
@@ -96,7 +96,7 @@ class Settings:
     mails_per_day: int = 50
     public_url: str = ""
     hosts: tuple[str, ...] = ()
-    # Nothing, where nobody says what; `load` gives the service what its sites need.
+    # Off by default; `load` sets the defaults of the service.
     proof_of_work: int = 0
     form_seconds: int = 0
     posts_per_network: int = 0
@@ -104,11 +104,10 @@ class Settings:
     posts_per_thread: int = 0
     same_texts: int = 0
     previews_per_network: int = 0
-    old_names: tuple[str, ...] = ()  # settings that were given under the name they had before
+    old_names: tuple[str, ...] = ()  # settings that were given under their former names
 
     @property
     def sends_mail(self) -> bool:
-        """Whether mail can be sent."""
         return self.smtp is not None
 
     @property
@@ -118,22 +117,22 @@ class Settings:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """What the operator is told at each start, in sentences."""
+        """Advice for the operator, logged at each start, as sentences."""
         said = [
-            f"The setting {name} is called {OLD_NAMES[name]} now; the old name works until 1.0."
+            f"The setting {name} was renamed to {OLD_NAMES[name]}. The old name works until 1.0."
             for name in self.old_names
         ]
         if len(self.secret) < _GOOD_SECRET:
             said.append(
                 f"SECRET has {len(self.secret)} characters. Anyone who guesses it can sign in "
-                "as anybody: make one of 32 random bytes and keep this one as "
+                "as anybody. Make one of 32 random bytes, and keep this one as "
                 "SECRET_OLD (docs/secrets.md)."
             )
         return tuple(said)
 
     @property
     def where(self) -> str:
-        """Which store this is, in one line for the log."""
+        """Describe the store in one line, for the log."""
         if self.datastore == "embedded":
             return f"the embedded engine in {self.data_dir.absolute()}"
         if self.datastore == "emulator":
@@ -145,17 +144,17 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
     """Read the settings of this process. Unless it `creates`, an embedded store must exist.
 
     Raises:
-        errors.Misconfigured: a value does not parse, a file is unreadable, or the secret is
-            missing where it must be given.
-        errors.NoStore: there is no embedded store, and this process must not make one.
+        errors.Misconfigured: a value does not parse, a file is unreadable, or a required secret is
+            missing.
+        errors.NoStore: there is no embedded store, and this process must not create one.
     """
     source = os.environ if environ is None else environ
     file = _file(source.get("FLATTHREAD_CONFIG", ""))
-    # Renamed one by one, so that the environment goes before the file under whatever name.
+    # Renamed separately, so that the environment overrides the file under either name.
     values = {**_renamed(file), **_renamed(source)}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
-    # Before the secret, which is made together with the store.
+    # Before the secret, which is created together with the store.
     if not creates and kind == "embedded" and not (data_dir / _DATA_FILE).exists():
         raise errors.NoStore(str(data_dir.absolute()))
     return Settings(
@@ -178,7 +177,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         ),
         trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
         voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
-        # Of the environment alone: a file may not claim what App Engine says.
+        # From the environment only: a file must not pretend to be App Engine.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
         tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
@@ -200,7 +199,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
 
 
 def _renamed(given: Mapping[str, str]) -> dict[str, str]:
-    """Settings under their current names; a current name goes before the old one."""
+    """Return settings under their current names; a current name overrides a former one."""
     old = {new: given[name] for name, new in OLD_NAMES.items() if given.get(name)}
     current = {name: value for name, value in given.items() if value or name not in old}
     return {**old, **current}
@@ -221,7 +220,7 @@ def _file(path: str) -> dict[str, str]:
         if not equals:
             raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
         if name.strip() not in NAMES | OLD_NAMES.keys():
-            # Ignoring it would let a misspelt setting go unnoticed.
+            # Ignoring it would hide a misspelled setting.
             raise errors.Misconfigured(f"{path}:{number}: no such setting: {name.strip()}")
         values[name.strip()] = value.strip()
     return values
@@ -256,7 +255,7 @@ def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
 
 
 def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
-    """The key of all signatures: given, or on one machine made once beside the data.
+    """Return the secret: the given one, or on a single machine one that is created beside the data.
 
     A deployment without a secret must not start: several instances would each make their own and
     refuse one another's tokens.
@@ -287,7 +286,7 @@ def _make_secret(path: Path) -> None:
         file.write(secrets.token_urlsafe(32))
         file.flush()
         os.fsync(file.fileno())
-    # A link appears whole or not at all, so nobody reads half a secret.
+    # A hard link is created atomically, so no process reads half a secret.
     try:
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(own)

@@ -1,18 +1,20 @@
-"""How the program speaks to its log: a line of JSON for each message, and nothing personal in it.
+"""Logging: one line of JSON per message, without personal data.
 
     {"time":"2026-01-02T03:04:05.678Z","severity":"ERROR","logger":"comments.web.http.problems",
      "message":"GET /embed/<site_id> failed: 500","error":"ValueError",
      "at":["comments/web/public/embed.py:44 page","comments/reading/thread_pages.py:88 listing"]}
 
-The names are those that Cloud Logging knows. Who reads a log must learn nothing of who wrote or
-read comments: no text, address, network or token. What must stay true:
+The field names are those of Cloud Logging. A log must reveal nothing about the people who write or
+read comments: no text, address, network or token.
 
-- Of an exception the line has its class and where it came from, never its words or a line of
-  source: those may quote what somebody sent.
-- Our own messages are given whole; whoever writes one sees to it that it names routes, ids of ours
-  and numbers only.
-- What a library says may hold what a request held. It is given without the values put into it; a
-  text that has them in it already is not given at all, only where it was said.
+Invariants:
+
+1. An exception is logged by its class and its stack, without its message and without source lines:
+   those may quote user input.
+2. Our own messages are logged whole. Their authors ensure that they contain only routes, our own
+   ids and numbers.
+3. A library's message may contain parts of a request. Its template is logged without the values. If
+   the values are already part of the text, only the place of the call is logged.
 """
 
 import logging
@@ -29,21 +31,20 @@ import msgspec
 _OURS = {"flatthread", "comments", "emulator"}
 _SERVER = "gunicorn"
 _ROOT = Path(__file__).parent.parent
-_MOST_PLACES = 20  # the innermost ones
+_MOST_PLACES = 20  # the innermost frames
 _TELLING = re.compile("request|exception|header", re.IGNORECASE)
-_UNSAID = "something that is not repeated here"
+_UNSAID = "message withheld"
 _log = logging.getLogger("flatthread")
 
 
 class Lines(logging.Formatter):
-    """Makes a line of JSON of a record."""
+    """Formats a record as a line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         return msgspec.json.encode(self.told(record)).decode()
 
     def told(self, record: logging.LogRecord) -> dict[str, Any]:
-        """What may be told of it."""
+        """Return the parts of a record that may be logged."""
         when = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
             "time": when.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
@@ -61,10 +62,10 @@ class Lines(logging.Formatter):
 
 
 class Words(Lines):
-    """Says the same to somebody who sits at a terminal."""
+    """Formats records for a person at a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message, and below it where an error came from."""
+        """Return the message and, below it, the place of an error."""
         line = self.told(record)
         error = [f"  {line['error']}"] if "error" in line else []
         places = [f"    {each}" for each in line.get("at", ())]
@@ -72,11 +73,11 @@ class Words(Lines):
 
 
 def to_stderr(*streams: TextIO) -> None:
-    """Have everything that is logged in this process written to standard error.
+    """Write everything that is logged in this process to standard error.
 
-    A person reads it if one of `streams` is a terminal, and gets words; else it is lines of JSON.
-    Logging that was configured before stays as it is; what gunicorn configures by itself does not
-    count as such.
+    If one of `streams` is a terminal, a person reads the log, and it is plain text; otherwise it is
+    lines of JSON. Logging that was configured before is not changed, except gunicorn's own
+    configuration.
     """
     form = Words() if any(stream.isatty() for stream in streams) else Lines()
     root = logging.getLogger()
@@ -94,7 +95,7 @@ def to_stderr(*streams: TextIO) -> None:
 
 def _report_thread(ended: "threading.ExceptHookArgs") -> None:
     if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
-        _log.error("a thread ended with an error", exc_info=ended.exc_value)
+        _log.error("A thread ended with an error.", exc_info=ended.exc_value)
 
 
 def _message(record: logging.LogRecord) -> str:
@@ -108,10 +109,10 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _of_server(template: str, record: logging.LogRecord) -> str:
-    """What gunicorn tells: of processes and signals, which are nobody's, but of requests too."""
+    """Return gunicorn's message: whole for processes and signals, without values for requests."""
     if record.args and not _TELLING.search(template):
         return record.getMessage()
-    # The one text of its that has an address and a part of a request in it already.
+    # The only text of gunicorn that already contains an address and part of a request.
     return template.partition(" from ip=")[0]
 
 
@@ -124,5 +125,5 @@ def _place(file: str, line: int | None, name: str) -> str:
     path = Path(file)
     if path.is_relative_to(_ROOT) and ".venv" not in path.parts:
         return f"{path.relative_to(_ROOT)}:{line} {name}"
-    # Of a library: what it is, not where this machine keeps it.
+    # In a library: its file without the path on this machine.
     return f"{'/'.join(path.parts[-2:])}:{line} {name}"

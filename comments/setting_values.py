@@ -1,7 +1,7 @@
-"""What the text of a setting means, or what is wrong with it: one function for each form of value.
+"""Parsing of setting values, one function for each form of value.
 
-Raises `errors.Misconfigured`, in a sentence that names the setting. A value that may hold a
-password is not repeated.
+Each raises `errors.Misconfigured` with a sentence that names the setting. A value that may contain
+a password is not repeated.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/
 
 
 class Security(enum.StrEnum):
-    """How a mail server is spoken to."""
+    """How a connection to a mail server is secured."""
 
     TLS = "smtps"
     STARTTLS = "smtp"
@@ -33,7 +33,7 @@ _MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Smtp:
-    """A mail server. `ca_file` holds the certificates to believe; "" for the system's."""
+    """A mail server. `ca_file` contains the trusted certificates; "" means the system's."""
 
     security: Security
     host: str
@@ -44,11 +44,11 @@ class Smtp:
 
 
 def number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    """A whole number from `low` to `high`."""
+    """Parse a whole number from `low` to `high`."""
     text = values.get(name)
     if not text:
         return default
-    # Python refuses to read a number of thousands of digits, with an error of its own.
+    # Python refuses to parse a number of thousands of digits, with its own error.
     is_short = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
     if not (is_short and low <= int(text) <= high):
         shown = text if is_short else f"{text[:_LONGEST_NUMBER]!r}"
@@ -57,11 +57,11 @@ def number(values: Mapping[str, str], name: str, default: int, low: int, high: i
 
 
 def smtp(values: Mapping[str, str]) -> Smtp | None:
-    """The mail server of SMTP_URL; None if it is unset."""
+    """Parse SMTP_URL, the mail server; None if it is unset."""
     given = values.get("SMTP_URL", "")
     if not given:
         return None
-    # The value is not shown: it may hold a password.
+    # The value is not repeated, because it may contain a password.
     problem = errors.Misconfigured("SMTP_URL is like smtps://USER:PASSWORD@HOST:PORT")
     try:
         parts = urlsplit(given)
@@ -83,7 +83,7 @@ def smtp(values: Mapping[str, str]) -> Smtp | None:
 
 
 def mail_from(values: Mapping[str, str]) -> str:
-    """The sender of mail, one plain address."""
+    """Parse MAIL_FROM, the sender of mail: one plain address."""
     given = values.get("MAIL_FROM", "")
     local, at, domain = given.partition("@")
     is_plain = given.isascii() and given.isprintable() and not set(' ,;:<>"()[]\\') & set(given)
@@ -95,10 +95,10 @@ def mail_from(values: Mapping[str, str]) -> str:
 
 
 def public_url(values: Mapping[str, str]) -> str:
-    """Where people reach the service, without a slash at the end."""
+    """Parse PUBLIC_URL, where people reach the service; without a final slash."""
     given = values.get("PUBLIC_URL", "").rstrip("/")
     if values.get("SMTP_URL") and not given:
-        # What a request says of our name may be anybody's: links in mail come from here alone.
+        # A request's host name can be forged, so links in mail are built from this setting only.
         raise errors.Misconfigured("PUBLIC_URL is not set: SMTP_URL needs it for links in mail")
     if given and not _PUBLIC_URL.fullmatch(given):
         raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
@@ -106,7 +106,7 @@ def public_url(values: Mapping[str, str]) -> str:
 
 
 def hosts(given: str) -> tuple[str, ...]:
-    """Host names, separated by commas, in lower case."""
+    """Parse host names, separated by commas, into lower case."""
     names = tuple(each.strip().rstrip(".").lower() for each in given.split(",") if each.strip())
     for name in names:
         if not _HOST.fullmatch(name):
@@ -117,7 +117,7 @@ def hosts(given: str) -> tuple[str, ...]:
 
 
 def group(given: str) -> str:
-    """A group of this machine, by name."""
+    """Check the name of a group of this machine."""
     if given:
         try:
             grp.getgrnam(given)
@@ -129,7 +129,7 @@ def group(given: str) -> str:
 
 
 def queue(given: str) -> str:
-    """The name of a queue of Cloud Tasks."""
+    """Check the name of a Cloud Tasks queue."""
     if given and not _QUEUE.fullmatch(given):
         raise errors.Misconfigured(
             "TASKS_QUEUE is like projects/PROJECT/locations/LOCATION/queues/QUEUE"
@@ -138,7 +138,7 @@ def queue(given: str) -> str:
 
 
 def long_enough(name: str, given: str) -> str:
-    """A secret of at least `SECRET_BYTES` characters, or nothing."""
+    """Check that a secret has at least `SECRET_BYTES` characters, or is empty."""
     if given and len(given) < SECRET_BYTES:
         raise errors.Misconfigured(f"{name} is at least {SECRET_BYTES} characters")
     return given

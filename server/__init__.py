@@ -1,7 +1,7 @@
 """The HTTP server: a gunicorn worker whose threads never wait for a client.
 
-`worker` runs one event loop and a pool of threads in each process. The loop reads a request to its
-last byte before a thread gets it, and sends what the client has not taken yet after the thread is
-free again. gunicorn starts and stops the processes, parses heads and forms answers. This package
-knows nothing of the application that it serves.
+`worker` runs one event loop and a pool of threads in each process. The loop reads a complete
+request before a thread gets it. After the thread has finished, the loop sends what the client has
+not taken yet. gunicorn starts and stops the processes, and parses request heads. This package knows
+nothing of the application that it serves.
 """

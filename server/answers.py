@@ -1,12 +1,12 @@
-"""A WSGI application answers a request, whole, before a byte of it is sent.
+"""Run a WSGI application and build its whole answer before a byte of it is sent.
 
-Owns the bytes of an answer. An application that fails before its end is answered for, because
-nothing was sent yet.
+Owns the bytes of an answer. If an application fails before its end, the server can still answer
+with an error, because nothing was sent yet.
 
 Invariants:
 
-1. No header of an application reaches the wire with a line break or another control character.
-2. The length that a head tells is that of the body that follows, or the connection ends after it.
+1. No header of an application is sent with a line break or another control character.
+2. The length in a head is that of the body that follows, or the connection ends after the body.
 """
 
 import email.utils
@@ -26,7 +26,7 @@ _Error = tuple[type[BaseException], BaseException, "TracebackType"] | tuple[None
 _STATUS = re.compile(r"[0-9]{3}(?: [ \t\x21-\x7e\x80-\xff]*)?")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[ \t\x21-\x7e\x80-\xff]*")
-# They are the server's to set (RFC 9110, section 7.6.1), as Date and Server are.
+# The server sets or drops these itself (RFC 9110, section 7.6.1), as it does Date and Server.
 _DROPPED = frozenset(
     {
         "connection", "date", "keep-alive", "proxy-authenticate", "proxy-authorization", "server",
@@ -36,11 +36,11 @@ _DROPPED = frozenset(
 
 
 class BadAnswer(Exception):
-    """What an application answers is no answer."""
+    """The application's answer cannot be sent."""
 
 
 class _Started:
-    """What an application says before and beside its body."""
+    """The status and headers that an application gives, and what it writes before its body."""
 
     def __init__(self) -> None:
         self.status = ""
@@ -60,9 +60,10 @@ class _Started:
 def answer(
     application: "WSGIApplication", environ: "WSGIEnvironment", may_keep: Callable[[], bool]
 ) -> tuple[Parts, bool]:
-    """Run the application; the answer as it is sent, and whether the connection may stay open.
+    """Run the application; return the answer's bytes, and whether the connection may stay open.
 
-    `may_keep` is asked, when the application has answered, whether that is wanted.
+    `may_keep` is called after the application has answered, and says whether to keep the
+    connection.
 
     Raises:
         BadAnswer: the application answered something that cannot be sent.
@@ -99,7 +100,7 @@ def _whole(chunks: Iterable[bytes], started: _Started) -> Parts:
 
 
 def _lines(headers: _Headers) -> tuple[list[str], int | None]:
-    """The headers as they are sent, and the length that they tell."""
+    """Return the header lines to send, and the length that they declare."""
     lines, told = [], None
     for name, value in headers:
         lowered = name.lower()
@@ -121,7 +122,7 @@ _dates: dict[int, str] = {}
 
 
 def _date(now: int) -> str:
-    """The time as HTTP writes it. Many answers fall in one second."""
+    """Format the time for HTTP. Cached, because many answers fall in one second."""
     found = _dates.get(now)
     if found is None:
         found = email.utils.formatdate(now, usegmt=True)

@@ -1,4 +1,4 @@
-"""One client's connection: what has come of its request, and what is still to be sent to it.
+"""One client's connection: what has arrived of its request, and what is still to be sent.
 
 Owns the phases of a connection and their deadlines.
 
@@ -7,7 +7,7 @@ Invariants:
 1. Only the event loop changes a connection, except while it is `RUNNING`: then it belongs to the
    thread that answers, which ends that phase under `lock`.
 2. Every other phase has a deadline, so no client holds a connection by doing nothing.
-3. A request is `RUNNING` only when its last byte has come, or when its body is too long to be kept.
+3. A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ from server.limits import Limits
 Address = tuple[str, int] | str
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _LINE = b"\r\n"
-_SMALL = 128 * 1024  # bytes that are copied into one piece rather than sent as several
-_PIECES = 512  # at once; the kernel takes 1,024
+_SMALL = 128 * 1024  # bytes; less is copied into one piece rather than sent as several
+_PIECES = 512  # in one call; the kernel accepts 1,024
 
 
 class Phase(enum.Enum):
@@ -46,10 +46,10 @@ class Connection:
     """One client's connection.
 
     Args:
-        sock: does not block.
+        sock: a non-blocking socket.
         client: the address of the other end.
-        address: that of the socket that accepted it.
-        peer: whom the connection is counted for, "" for nobody.
+        address: the address of the socket that accepted it.
+        peer: the client for which the connection is counted, "" if it is not counted.
     """
 
     __slots__ = (
@@ -66,33 +66,33 @@ class Connection:
         self.lock = threading.Lock()
         self.phase = Phase.HEAD
         self.since = self.deadline = 0.0
-        self.events = 0  # that the loop watches for
+        self.events = 0  # which the loop watches
         self.served = 0  # requests
         self.buffer = bytearray()
         self.request: Any = None
         self.body: bytes | bytearray = b""
-        self.is_unread = False  # whether the client was not asked for all of its body
-        self.is_early = False  # whether more came while the application ran
+        self.is_unread = False  # whether part of the body was not read
+        self.is_early = False  # whether more arrived while the application ran
         self.is_kept = False  # whether another request may follow this one
-        self.last = 0.0  # when the answer must have been taken
+        self.last = 0.0  # by when the client must have taken the answer
         self.pieces: Sequence[bytes] = ()  # of the last answer
         self.unsent: deque[memoryview] = deque()
         self.unsent_size = 0
         self._chunks: framing.Chunks | None = None
         self._left = 0  # bytes of a body whose length is known
-        self._seen = 0  # bytes of the buffer that hold no end of a head
+        self._seen = 0  # bytes of the buffer that contain no end of a head
 
     def begin(self, phase: Phase, now: float, seconds: float) -> None:
-        """Enter a phase that may take so many seconds."""
+        """Enter a phase that may take `seconds`."""
         self.deadline = now + seconds
         self.since = now
         self.phase = phase
 
     def advance(self, cfg: Any, limits: Limits, now: float) -> bool:
-        """Make a request of what has come; whether it is complete.
+        """Make a request of what has arrived; return whether it is complete.
 
         Raises:
-            ParseException: what has come is no request.
+            ParseException: what has arrived is not a request.
         """
         is_new = self.request is None
         if is_new and not self._take_head(cfg, limits, now):
@@ -146,7 +146,7 @@ class Connection:
         self.request.parse_headers(data, from_trailer=True)
 
     def finish_request(self) -> None:
-        """Forget the request that was answered."""
+        """Drop the request that was answered."""
         self.request, self.body, self._chunks = None, b"", None
 
     def send(self, parts: Sequence[bytes]) -> None:
@@ -175,7 +175,7 @@ class Connection:
                 self._note_sent(self.socket.sendmsg(pieces))
 
     def drop_unsent(self) -> None:
-        """Send nothing more."""
+        """Drop everything that is not sent yet."""
         self.pieces = ()
         self.unsent.clear()
         self.unsent_size = 0

@@ -1,4 +1,4 @@
-"""A request as WSGI (PEP 3333) describes it to an application (pure)."""
+"""The WSGI environ (PEP 3333) of a request (pure)."""
 
 import io
 import sys
@@ -14,7 +14,7 @@ _OWN = {"CONTENT-TYPE": "CONTENT_TYPE", "CONTENT-LENGTH": "CONTENT_LENGTH"}
 
 
 def environ(connection: "Connection", workers: int) -> "WSGIEnvironment":
-    """The environ of the request that a connection has brought, body and all."""
+    """Build the environ of the request of a connection, including its body."""
     request = connection.request
     found: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
@@ -41,7 +41,7 @@ def environ(connection: "Connection", workers: int) -> "WSGIEnvironment":
 
 
 def _ends(connection: "Connection") -> dict[str, str]:
-    """Where the request came from and to. A socket of the file system has no addresses."""
+    """Return the addresses of both ends. A Unix socket has none."""
     client, address = connection.client, connection.address
     if isinstance(client, str) or isinstance(address, str):
         return {"REMOTE_ADDR": "", "SERVER_NAME": "localhost", "SERVER_PORT": "80"}

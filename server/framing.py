@@ -1,13 +1,13 @@
-"""Where a request ends in bytes that arrive piece by piece.
+"""Framing: where a request ends in bytes that arrive piece by piece.
 
-Owns the end of a head and the bodies that come in chunks (RFC 9112, section 7.1). gunicorn parses
-heads and trailers; its reader of chunks waits for the client, which the event loop must not.
+Owns the end of a head, and chunked bodies (RFC 9112, section 7.1). gunicorn parses heads and
+trailers; its chunk reader blocks until the client sends, which the event loop must not do.
 
 Invariants:
 
-1. A body is only what the RFC allows: a size is hexadecimal digits and nothing else, each chunk
-   ends with CRLF, and no line ends with a bare LF. Everything else raises `ParseException`.
-2. No more bytes are kept than `most`, whatever sizes the client names.
+1. A body is accepted only as the RFC allows it: a size is hexadecimal digits and nothing else, each
+   chunk ends with CRLF, and no line ends with a bare LF. Everything else raises `ParseException`.
+2. At most `most` bytes are kept, whatever sizes the client declares.
 """
 
 import re
@@ -21,14 +21,14 @@ _LINE = b"\r\n"
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 _BARE = re.compile(rb"(?<!\r)\n")
 _NO_TOKEN = re.compile(rb"[^\r!#$%&'*+\-.^_`|~0-9A-Za-z]")
-_LONGEST_LINE = 1024  # bytes of a chunk's size with its extensions
+_LONGEST_LINE = 1024  # bytes of a chunk size with its extensions
 _LONGEST_TRAILERS = 8 * 1024
 
 
 def head_end(buffer: bytearray, seen: int) -> int:
-    """The length of the head that a buffer begins with, or -1 while its end is missing.
+    """Return the length of the head at the start of a buffer; -1 while its end is missing.
 
-    `seen` bytes were looked through before.
+    The first `seen` bytes were searched before.
 
     Raises:
         ParseException: these bytes cannot become a head.
@@ -46,11 +46,11 @@ def head_end(buffer: bytearray, seen: int) -> int:
 
 
 class Chunks:
-    """A body in chunks, taken from a buffer as it fills.
+    """A chunked body, taken from a buffer as it fills.
 
     Args:
-        check: reads the trailers, and raises what is wrong with them.
-        most: bytes of the body that are kept. One more ends it, for the application to refuse.
+        check: parses the trailers, and raises if they are malformed.
+        most: bytes of the body to keep. A longer body is cut, for the application to refuse.
     """
 
     def __init__(self, check: Callable[[bytes], object], most: int) -> None:
@@ -63,10 +63,10 @@ class Chunks:
         self._is_done = False
 
     def take(self, buffer: bytearray) -> bool:
-        """Move what belongs to the body out of the buffer; whether the body is complete.
+        """Move the bytes of the body out of the buffer; return whether the body is complete.
 
         Raises:
-            ParseException: this is no body in chunks.
+            ParseException: this is not a chunked body.
         """
         while not self._is_done and self._step(buffer):
             pass

@@ -1,7 +1,7 @@
-"""The head of a request: gunicorn's parser, given exactly one.
+"""The head of a request, parsed by gunicorn's parser.
 
-Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) change nothing
-here, whatever their sender: they are the application's to judge.
+Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) have no effect
+here, whatever their sender: the application decides about them.
 """
 
 import types
@@ -12,7 +12,7 @@ from gunicorn.http.body import ChunkedReader  # type: ignore[import-untyped]
 from gunicorn.http.message import Request  # type: ignore[import-untyped]
 from gunicorn.http.unreader import IterUnreader  # type: ignore[import-untyped]
 
-# The parser looks peers up in these at each request. All peers are equal: they may set nothing.
+# The parser looks peers up in these settings at each request. No peer may set anything.
 _TRUST = {
     "forwarded_allow_ips": ["*"],
     "forwarded_allow_networks": list,
@@ -23,7 +23,7 @@ _TRUST = {
 
 
 def settings(cfg: Any) -> types.SimpleNamespace:
-    """Look all of gunicorn's settings up, once: to do so was half of the parser's time."""
+    """Resolve all of gunicorn's settings once, which took half of the parser's time per request."""
     values = {name: setting.get() for name, setting in cfg.settings.items()}
     return types.SimpleNamespace(**values | _TRUST)
 
@@ -32,7 +32,7 @@ def parse(fixed: types.SimpleNamespace, head: bytes, client: Any, number: int) -
     """Return gunicorn's request for a complete head, the `number`th of its connection.
 
     Raises:
-        ParseException: this is no request.
+        ParseException: this is not a request.
     """
     try:
         return Request(fixed, IterUnreader([head]), client, number)
@@ -41,12 +41,12 @@ def parse(fixed: types.SimpleNamespace, head: bytes, client: Any, number: int) -
 
 
 def length(request: Any) -> int | None:
-    """The bytes of a request's body; None where it comes in chunks."""
+    """Return the length of a request's body in bytes; None if it is chunked."""
     reader = request.body.reader
     return None if isinstance(reader, ChunkedReader) else reader.length
 
 
 def expects_continue(request: Any) -> bool:
-    """Whether the client waits for an invitation to send its body."""
+    """Whether the client waits for "100 Continue" before it sends its body."""
     is_asked = any(name == "EXPECT" for name, _ in request.headers)
     return is_asked and bool(request.version >= (1, 1))

@@ -1,7 +1,7 @@
-"""How much memory the answers keep that wait for their clients.
+"""The memory held by answers that wait for their clients.
 
-Answers share bytes: an application that keeps a page gives the same object to every reader. Such an
-object counts once.
+Answers share bytes: an application that caches a page gives the same object to every reader. Such
+an object counts once.
 """
 
 from collections import Counter
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 
 class Holding:
-    """What is held, by the answers that hold it.
+    """The size of the distinct objects that are held.
 
-    Callers keep an object alive for as long as they hold it here, so that its id stays its own.
+    Callers keep an object alive for as long as they hold it here, so its id is not reused.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Holding:
             self._holders[id(piece)] += 1
 
     def release(self, pieces: Sequence[bytes]) -> None:
-        """Count them no more."""
+        """Stop counting the pieces of an answer."""
         for piece in pieces:
             self._holders[id(piece)] -= 1
             if not self._holders[id(piece)]:

@@ -1,31 +1,31 @@
-"""How long the server waits for a client, and how much it keeps for one (pure).
+"""Limits: how long the server waits for a client, and how much memory it spends on one (pure).
 
-The defaults suit a server that anybody can reach. Readers on slow lines stay welcome: 8 KiB/s is
-less than an old mobile network gives.
+The defaults suit a public server. They admit readers on slow lines: 8 KiB/s is less than an old
+mobile network gives.
 """
 
 import dataclasses
 import ipaddress
 from typing import Any
 
-_SITE_BITS = 64  # of an IPv6 address: one customer has at least that many addresses
+_SITE_BITS = 64  # of an IPv6 address: one customer has at least a /64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds, bytes and connections; each counts for one process.
+    """Seconds, bytes and connections, per process.
 
     Attributes:
         head: seconds from a request's first byte, or a new connection, to the end of its head.
-        body: seconds for a body, besides those that what has come takes at `rate`.
-        answer: seconds in which a client must take some of its answer; all of it may take so many,
-            besides those that what was taken takes at `rate`.
-        linger: seconds in which a refused client may still send, so that it can read why.
+        body: seconds for a body, plus the time that its bytes take at `rate`.
+        answer: seconds within which a client must take some of its answer; also for the whole
+            answer, plus the time that its bytes take at `rate`.
+        linger: seconds for which a refused client may still send, so that it can read the reason.
         rate: bytes per second.
         largest_head: bytes of a request line and its headers.
         largest_body: bytes of a body that are kept. The application refuses longer ones.
-        unsent: bytes of answers that wait for their clients, of all connections together; what
-            several answers share counts once.
+        unsent: bytes of answers that wait for their clients, over all connections; bytes that
+            several answers share count once.
         connections: open at once.
         per_peer: open at once for one address; 0 for any number.
     """
@@ -42,15 +42,15 @@ class Limits:
     per_peer: int = 0
 
     def but(self, **others: Any) -> "Limits":
-        """These limits with others among them."""
+        """Return a copy with some limits replaced."""
         return dataclasses.replace(self, **others)
 
 
 def peer(address: str) -> str:
-    """Whom connections are counted for: an IPv4 address or the /64 of an IPv6 address.
+    """Return the client to count a connection for: an IPv4 address or an IPv6 address's /64.
 
-    "" where nothing is counted: for this machine's own programs, a proxy among them, and for what
-    is no address.
+    Return "" for uncounted connections: those of programs on this machine, including a proxy, and
+    those without a valid address.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])

@@ -1,15 +1,15 @@
-"""The event loop of a process: it accepts, reads requests, sends answers and keeps deadlines.
+"""The event loop of a process: accepts connections, reads requests, sends answers, keeps deadlines.
 
-Owns every connection and the selector. Complete requests are handed over; what has been answered
-comes back by `returned`, which any thread may call.
+Owns every connection and the selector. It hands complete requests over; threads return answered
+connections by `returned`, which any thread may call.
 
 Invariants:
 
 1. The loop waits for nothing but events, and for those at most `_TICK` seconds.
-2. A connection that waits for its client is closed at its deadline, or sooner where the process
-   has no room: the one that has waited longest goes first.
-3. No more than `limits.unsent` bytes of answers wait for clients: the client that has taken
-   nothing for longest loses its answer.
+2. A connection that waits for its client is closed at its deadline, or earlier if the process has
+   no room: the one that has waited longest is closed first.
+3. At most `limits.unsent` bytes of answers wait for clients: the client that has taken nothing for
+   the longest time loses its answer.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ from server import holding, limits, refusals
 from server.connections import Address, Connection, Phase
 
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
-_TICK = 0.25  # seconds between two looks at the deadlines
+_TICK = 0.25  # seconds between two checks of the deadlines
 _PIECE = 64 * 1024
-_ACCEPTED = 64  # connections at once, before others are served
+_ACCEPTED = 64  # connections accepted at once, before others are served
 _AT_ONCE = (
     b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close, and drop what the client did not take
 )
@@ -41,10 +41,10 @@ class Loop:
 
     Args:
         cfg: gunicorn's settings.
-        bounds: how long clients are waited for.
+        bounds: how long to wait for clients.
         pipe: two ends of a pipe that wakes the loop. Signals may write to it, too.
         hand_over: takes a connection with a complete request.
-        refusal: the answer, as bytes, to what is refused with an error or a status.
+        refusal: returns the answer, as bytes, to what is refused with an error or a status.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Loop:
         """Accept connections from now on."""
         listener.settimeout(0.0)
         with contextlib.suppress(OSError, AttributeError):  # not TCP, or not Linux
-            # What the kernel still holds of a closed connection is dropped after that, too.
+            # Also drop what the kernel still holds of a closed connection after that time.
             patience = int(self._limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         address = listener.getsockname()
@@ -86,7 +86,7 @@ class Loop:
         self._selector.unregister(listener)
 
     def turn(self) -> bool:
-        """Do what there is to do; whether the deadlines were looked at."""
+        """Process all events; return whether the deadlines were checked."""
         for key, events in self._selector.select(_TICK):
             key.data(events)
         while self._returned:
@@ -100,13 +100,13 @@ class Loop:
         return True
 
     def returned(self, connection: Connection) -> None:
-        """Say, in any thread, that a connection is the loop's again."""
+        """Give a connection back to the loop, from any thread."""
         self._returned.append(connection)
         with contextlib.suppress(BlockingIOError):  # a full pipe wakes the loop as well
             os.write(self._waking, b".")
 
     def hurry(self, seconds: float) -> None:
-        """Wait no longer than that for clients that have sent nothing of a request."""
+        """Wait at most `seconds` more for clients that have sent nothing of a request."""
         end = time.monotonic() + seconds
         for each in self._connections:
             if each.phase is Phase.IDLE or (each.phase is Phase.HEAD and not each.buffer):
@@ -147,7 +147,7 @@ class Loop:
             self.adopt(sock, client, address)
 
     def _make_room(self, peer: str = "") -> bool:
-        """Close the connection that has waited longest for its client; whether there was one."""
+        """Close the connection that has waited longest for its client; False if there is none."""
         waiting = [
             each
             for each in self._connections
@@ -158,14 +158,14 @@ class Loop:
         return bool(waiting)
 
     def _on_client(self, connection: Connection, events: int) -> None:
-        if connection.phase is Phase.CLOSED:  # by an event before this one
+        if connection.phase is Phase.CLOSED:  # an earlier event closed it
             return
         if events & _WRITE:
             self._send_more(connection)
             return
         with connection.lock:
             if connection.phase is Phase.RUNNING:
-                # The next request, or the client has gone. Either waits for the answer.
+                # Either the next request, or the end of the connection. Both wait for the answer.
                 connection.is_early = True
                 self._watch(connection, 0)
                 return
@@ -250,7 +250,7 @@ class Loop:
             self._close(connection)
 
     def _linger(self, connection: Connection) -> None:
-        """Close our side only: to close both would take the answer from a client that sends."""
+        """Close only our side. Closing both would take the answer from a sending client."""
         try:
             connection.socket.shutdown(socket.SHUT_WR)
         except OSError:
@@ -261,7 +261,7 @@ class Loop:
         self._watch(connection, _READ)
 
     def _overdue(self, now: float) -> Iterator[Connection]:
-        # The phase first: a thread that ends RUNNING has set the next deadline before.
+        # Check the phase first: a thread that ends RUNNING has set the next deadline before.
         for each in self._connections:
             if each.phase is not Phase.RUNNING and each.deadline <= now:
                 yield each
@@ -274,7 +274,7 @@ class Loop:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        """Close. Of an answer that the kernel has, the client may still take the rest."""
+        """Close a connection. Unless it is `SENDING`, the client gets what the kernel still has."""
         if connection.phase is Phase.CLOSED:
             return
         if connection.phase is Phase.SENDING:

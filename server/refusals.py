@@ -1,7 +1,7 @@
-"""Answers to what never became a request (pure).
+"""Answers to malformed requests (pure).
 
-Owns which status an error of gunicorn's parser means. A settings file may give refusals another
-form and other headers, those of its application.
+Owns the status for each error of gunicorn's parser. A settings file may give refusals another form
+and other headers, those of its application.
 """
 
 import json
@@ -35,12 +35,12 @@ _HEADERS = {
 
 
 def status_of(error: Exception) -> int:
-    """The status of a request that was refused with this error."""
+    """Return the status for a request that was refused with this error."""
     return _STATUSES.get(type(error), 400)
 
 
 def problem(status: int) -> tuple[dict[str, str], bytes]:
-    """Headers and body of a refusal, as a problem document (RFC 9457)."""
+    """Return headers and body of a refusal, as a problem document (RFC 9457)."""
     reason = REASONS[status]
     document = {
         "title": reason, "status": status, "code": f"http-{status}", "detail": reason.lower(),
@@ -49,7 +49,7 @@ def problem(status: int) -> tuple[dict[str, str], bytes]:
 
 
 def message(status: int, headers: dict[str, str], body: bytes) -> bytes:
-    """The whole answer, after which the connection ends."""
+    """Return the whole answer, after which the connection ends."""
     fields = {"Connection": "close", "Content-Length": str(len(body)), **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"HTTP/1.1 {status} {REASONS[status]}\r\n{lines}\r\n".encode("latin-1") + body

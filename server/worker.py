@@ -1,14 +1,14 @@
-"""gunicorn's worker: a loop that reads and writes, and threads that answer.
+"""The gunicorn worker: a loop that reads and writes, and threads that answer.
 
 A thread of gunicorn's own threaded worker waits for its client: for the rest of a body, and until
-an answer is taken. As few slow clients as there are threads stop it. Here the loop reads a request
-to its last byte, a thread runs the application and hands the kernel what that takes at once, and
-the loop sends the rest. docs/server.md compares the servers that were measured.
+an answer is taken. As many slow clients as there are threads therefore block it. Here the loop
+reads a complete request, a thread runs the application and gives the kernel what it accepts at
+once, and the loop sends the rest. docs/server.md compares the servers that were measured.
 
 Invariants:
 
 1. A thread never waits for a client: it gets complete requests, and sockets do not block.
-2. However the worker is told to stop, it ends the requests it has.
+2. However the worker is told to stop, it finishes the requests it has.
 
 Of gunicorn's settings, those for TLS, HTTP/2, access logs, `pre_request`, `post_request` and
 `worker_connections` have no effect; TLS is refused.
@@ -32,8 +32,8 @@ from server.connections import Connection, Phase
 if TYPE_CHECKING:
     from types import FrameType
 
-_OTHER_FILES = 128  # that a process may have open besides its connections
-_FINISHING = 0.8  # of the graceful time-out is for clients; then come gunicorn's hooks
+_OTHER_FILES = 128  # files that a process may have open besides its connections
+_FINISHING = 0.8  # the part of the graceful time-out for clients; the rest is for gunicorn's hooks
 _INVALID = "Invalid request from ip=%s: %s"
 
 
@@ -41,8 +41,8 @@ class Worker(base.Worker):  # type: ignore[misc]
     """One process: its main thread is the loop, and `cfg.threads` others answer.
 
     Attributes:
-        limits: how long clients are waited for. Set them before `load_wsgi`.
-        refusal: headers and body of the answer to what is no request.
+        limits: how long to wait for clients. Set them before `load_wsgi`.
+        refusal: returns headers and body of the answer to a malformed request.
     """
 
     limits = limits.Limits()
@@ -59,12 +59,12 @@ class Worker(base.Worker):  # type: ignore[misc]
             raise ConfigError("TLS is not served here: end it in a proxy in front of this server.")
 
     def init_signals(self) -> None:
-        """Write where each thread was, if a fault or gunicorn's watch for hung workers ends us."""
+        """Dump the threads' stacks if a fault or gunicorn's hang detection kills the process."""
         super().init_signals()
         faulthandler.enable()
 
     def handle_quit(self, sig: int, frame: "FrameType | None") -> None:
-        """Stop as on SIGTERM. gunicorn's quick way leaves requests without an answer."""
+        """Stop as on SIGTERM: gunicorn's quick stop leaves requests unanswered."""
         self.handle_exit(sig, frame)
 
     def load_wsgi(self) -> None:
@@ -87,7 +87,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             thread.start()
 
     def run(self) -> None:
-        """Serve until a signal, or until the parent is gone."""
+        """Serve until a signal, or until the parent process is gone."""
         for listener in self.sockets:
             self._loop.listen(listener)
         while self.alive and self.ppid == os.getppid():
@@ -104,7 +104,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             listener.close()
         end = time.monotonic() + self.cfg.graceful_timeout * _FINISHING
         while len(self._loop) and time.monotonic() < end:
-            # A kept connection may be about to bring a request: closing it now would lose that.
+            # A kept connection may be about to send a request, which closing it now would lose.
             self._loop.hurry(self.limits.linger)
             self._turn()
         for _ in self._threads:
@@ -132,7 +132,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         if connection.unsent or connection.buffer or not connection.is_kept:
             self._loop.returned(connection)
             return
-        # The usual end, of which the loop need not be told.
+        # The usual case, in which the loop need not be woken.
         with connection.lock:
             is_early = connection.is_early
             if not is_early:
@@ -149,7 +149,7 @@ class Worker(base.Worker):  # type: ignore[misc]
                 self.wsgi, environ, lambda: bool(can_keep and self.alive)
             )
         except BaseException:
-            # SystemExit too: this is the end of one request, not of the thread.
+            # Also on SystemExit: this is the end of one request, not of the thread.
             self.log.exception("Error handling request %s %s", request.method, request.uri)
             connection.is_kept = False
             return [self._refusal(http.HTTPStatus.INTERNAL_SERVER_ERROR)]
@@ -163,7 +163,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
 
 def _possible(bounds: limits.Limits) -> limits.Limits:
-    """The limits, with no more connections than this process may have files."""
+    """Return the limits with no more connections than this process may have open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return bounds

@@ -158,7 +158,7 @@ def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
     said += run("classifier", "akismet", "demo", "--everybody", "--while-shown", input="\n").output
     shown = run("classifier", "show", "demo").output
     assert shown.startswith(
-        "akismet\thttps://rest.akismet.com/1.1\tasked while a comment is shown, e"
+        "akismet\thttps://rest.akismet.com/1.1\tasked while a comment is shown, about all"
     )
     assert "canarykey" not in said + shown + stored() + str(audit_log.log("demo"))
     (found,) = registration.every("demo")

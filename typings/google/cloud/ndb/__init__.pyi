@@ -1,7 +1,7 @@
-"""The parts of google-cloud-ndb this project uses, typed. Grow it one name at a time.
+"""Types for the parts of google-cloud-ndb that this project uses. Add names as needed.
 
-The stubs published for NDB type every property as a value, a list or None at once; here a property
-says what reading it gives.
+The published stubs type every property as a value, a list or None at once. Here, a property has the
+type that reading it returns.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +54,7 @@ class Property(Generic[_T]):
     @overload
     def __get__(self, entity: Model, owner: type) -> _T: ...
     def __set__(self, entity: Model, value: _T | None) -> None: ...
-    def __eq__(self, other: object) -> FilterNode: ...  # type: ignore[override] # NDB's own sense of ==
+    def __eq__(self, other: object) -> FilterNode: ...  # type: ignore[override] # NDB builds a filter
 
 class StringProperty(Property[str]): ...
 class TextProperty(Property[str]): ...
