@@ -69,7 +69,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
         queue = cloud_tasks.TaskQueue(settings.tasks_queue, settings.service)
         backlog.ELSEWHERE.of(store, lambda: queue)
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
-    app.jinja_env.globals["t"] = page_text.text
+    app.jinja_env.globals |= page_text.GLOBALS
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
     # Do not redirect "//" or a missing slash: these are other paths, and ids must not be repaired.
     app.url_map.merge_slashes = False

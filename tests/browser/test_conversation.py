@@ -111,7 +111,7 @@ def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(
     answer(page, "parent", "child")
 
     comment(page, "parent").get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
 
     expect(page.get_by_text("This comment was removed.")).to_be_visible()
     assert bodies(page) == ["This comment was removed.", "child"]
@@ -120,7 +120,7 @@ def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(
     assert bodies(page) == ["This comment was removed.", "child"]
 
     comment(page, "child").get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(page.get_by_text("No comments yet.")).to_be_visible()
     expect(page.get_by_role("heading", name="0 comments")).to_be_visible()
     page.reload()
@@ -132,11 +132,11 @@ def test_deleting_asks_first_and_can_be_called_off(server: str, open_tab: OpenTa
     write(page, "stays")
 
     page.get_by_role("button", name="Delete").click()
-    keep = page.get_by_role("button", name="Keep it")
+    keep = page.get_by_role("button", name="Keep comment")
     expect(keep).to_be_focused()
     keep.click()
 
-    expect(page.get_by_role("button", name="Keep it")).to_have_count(0)
+    expect(page.get_by_role("button", name="Keep comment")).to_have_count(0)
     page.reload()
     expect(comment(page, "stays")).to_be_visible()
 
@@ -218,7 +218,7 @@ def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(
     form.get_by_role("button", name="Save changes").click()
     expect(comment(one, "version 2")).to_be_visible()
     comment(one, "to be deleted").get_by_role("button", name="Delete").click()
-    one.get_by_role("button", name="Delete it").click()
+    one.get_by_role("button", name="Delete comment").click()
     expect(comment(one, "to be deleted")).to_have_count(0)
 
     write(two, "version 3")
@@ -308,7 +308,7 @@ def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(
 
     slow.expect_status(412)
     slow_form.get_by_role("button", name="Save changes").click()
-    expect(slow_form.get_by_role("alert")).to_contain_text("was changed elsewhere")
+    expect(slow_form.get_by_role("alert")).to_contain_text("was edited somewhere else")
     expect(slow_form.get_by_role("textbox", name="Comment")).to_have_value("version 3")
     slow_form.get_by_role("button", name="Save changes").click()
 
@@ -354,7 +354,7 @@ def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(
     page.get_by_role("button", name="Reply to Ada").click()
     form = page.get_by_role("form", name="Reply to Ada")
     expect(form.get_by_role("textbox", name="Comment")).to_be_focused()
-    expect(page.get_by_role("button", name="Keep it")).to_have_count(0)
+    expect(page.get_by_role("button", name="Keep comment")).to_have_count(0)
 
 
 def test_a_deletion_that_fails_says_so_and_can_be_tried_again(
@@ -365,7 +365,7 @@ def test_a_deletion_that_fails_says_so_and_can_be_tried_again(
     tab.expected.append("net::ERR_FAILED")
     tab.page.route("**/api/v1/comments/*", lambda route: route.abort(), times=1)
     tab.page.get_by_role("button", name="Delete").click()
-    tab.page.get_by_role("button", name="Delete it").click()
+    tab.page.get_by_role("button", name="Delete comment").click()
     expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_be_visible()
-    tab.page.get_by_role("button", name="Delete it").click()
+    tab.page.get_by_role("button", name="Delete comment").click()
     expect(tab.page.get_by_text("No comments yet.")).to_be_visible()

@@ -34,8 +34,8 @@ def test_a_reader_without_javascript_walks_to_the_end(
     url = f"{server}/embed/demo?thread=demo&limit=5"
     page = open_tab(url, java_script_enabled=False).page
     found = page.locator(".ft-body").all_inner_texts()
-    while page.get_by_role("link", name="Next comments").count():
-        page.get_by_role("link", name="Next comments").click()
+    while page.get_by_role("link", name="Next page").count():
+        page.get_by_role("link", name="Next page").click()
         page.wait_for_load_state()
         found += page.locator(".ft-body").all_inner_texts()
     assert found == said
@@ -50,7 +50,7 @@ def test_a_reader_without_javascript_walks_to_the_end(
 
 def test_the_demo_page_leads_to_it(server: str, open_tab: OpenTab, said: list[str]) -> None:
     page = open_tab(f"{server}/?site=demo&thread=demo", java_script_enabled=False).page
-    page.get_by_role("link", name="read them").click()
+    page.get_by_role("link", name="read the comments").click()
     expect(page.locator(".ft-body").first).to_have_text("root 0")
 
 
@@ -117,7 +117,7 @@ def test_only_a_page_of_the_site_may_frame_a_thread(
     inside = page.frame_locator("iframe")
     expect(inside.locator(".ft-body").first).to_have_text("root 0")
     # Links of ours stay in the frame.
-    inside.get_by_role("link", name="Next comments").click()
+    inside.get_by_role("link", name="Next page").click()
     expect(inside.locator(".ft-body").last).to_have_text("root 3")
     assert page.url == f"{website.origin}/article"
 

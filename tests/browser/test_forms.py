@@ -197,7 +197,7 @@ def test_an_overloaded_server_is_tried_again_by_hand(
     form = main_form(tab.page)
     fill(form, Comment="patience", Name="Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").filter(has_text="try again in 7 s")).to_be_visible()
+    expect(form.get_by_role("alert").filter(has_text="Try again in 7 seconds.")).to_be_visible()
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("patience")
 
     form.get_by_role("button", name="Post comment").click()

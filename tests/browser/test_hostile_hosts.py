@@ -184,7 +184,7 @@ def test_spoiled_prototypes_and_clobbered_names_change_nothing_and_learn_nothing
     page.reload()
     expect(page.locator(".ft-body")).to_have_text(["mended", "an answer"])
     page.get_by_role("button", name="Delete").nth(1).click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body")).to_have_text(["mended"])
     for url, sent in asked:
         assert "spoiled" not in url
@@ -214,7 +214,7 @@ def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
     page.evaluate("show('first', 'first')")
     expect(page.locator(".ft-body")).to_have_text(["in the first", "in the first"])
     two.get_by_role("button", name="Delete").click()
-    two.get_by_role("button", name="Delete it").click()
+    two.get_by_role("button", name="Delete comment").click()
     expect(two.locator(".ft-body")).to_have_count(0)
     write(one, "still there", "Ada")
 
@@ -242,7 +242,7 @@ def test_the_strictest_policy_is_kept_in_everything_people_do(
     form.get_by_role("button", name="Post comment").click()
     expect(page.locator(".ft-body strong")).to_have_text("mine")
     with page.expect_response(lambda answer: answer.url.endswith(f"{other}/vote")) as voted:
-        page.get_by_role("button", name="Vote for the comment by Bob").click()
+        page.get_by_role("button", name="Upvote Bob's comment").click()
     assert voted.value.status == 200
     reply(page, "Bob", "an answer")
     page.reload()
@@ -250,7 +250,7 @@ def test_the_strictest_policy_is_kept_in_everything_people_do(
     change(page, "*edited*")
     expect(page.locator(".ft-body em")).to_have_text("edited")
     page.get_by_role("button", name="Delete").first.click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body em")).to_have_count(0)
     assert page.evaluate("window.violations") == []
 
@@ -267,11 +267,11 @@ def test_a_token_is_in_no_address_no_referrer_and_nothing_that_is_posted(
     page = tab.page
     page.goto(website.put("watched", body))
     write(page, "mine")
-    page.get_by_role("button", name="Vote for the comment by Bob").click()
+    page.get_by_role("button", name="Upvote Bob's comment").click()
     page.reload()
     expect(page.locator(".ft-body", has_text="mine")).to_be_visible()
     page.get_by_role("button", name="Delete").first.click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(page.locator(".ft-body", has_text="mine")).to_have_count(0)
     kept = page.evaluate("JSON.stringify(localStorage)")
     tokens = set(re.findall(r'token\\*":\\*"([A-Za-z0-9._-]{40,})', kept))

@@ -113,7 +113,7 @@ def test_the_focus_goes_to_the_first_comment_that_was_loaded(
     more.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("listitem").nth(50)).to_be_focused()
-    expect(page.get_by_role("status")).to_have_text("50 more comments shown.")
+    expect(page.get_by_role("status")).to_have_text("50 more comments loaded.")
 
 
 def test_a_failed_page_can_be_asked_for_again(
@@ -139,9 +139,9 @@ def test_a_permalink_opens_the_page_that_holds_its_comment(
     expect(target).to_be_in_viewport()
     expect(target).to_be_focused()
 
-    page.get_by_role("button", name="Show the whole discussion").click()
+    page.get_by_role("button", name="Show all comments").click()
     expect(page.get_by_role("listitem")).to_have_count(50)
-    expect(page.get_by_role("button", name="Show the whole discussion")).to_have_count(0)
+    expect(page.get_by_role("button", name="Show all comments")).to_have_count(0)
     assert page.url == f"{server}/"
 
 
@@ -162,7 +162,7 @@ def test_a_permalink_to_nothing_shows_the_thread(server: str, open_tab: OpenTab,
     tab.expect_status(404)
     tab.page.goto(f"{server}/#comment-{'a' * 26}")
     expect(tab.page.get_by_text("still here")).to_be_visible()
-    expect(tab.page.get_by_role("button", name="Show the whole discussion")).to_have_count(0)
+    expect(tab.page.get_by_role("button", name="Show all comments")).to_have_count(0)
 
 
 def test_ten_levels_are_readable_on_a_phone(server: str, open_tab: OpenTab, say: Say) -> None:

@@ -121,7 +121,7 @@ def test_who_is_refused_is_told_why_and_keeps_his_text(
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("one too many")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").last).to_contain_text("Too many comments from your network")
+    expect(form.get_by_role("alert").last).to_contain_text("You're posting too fast. Try again in")
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("one too many")
 
 
@@ -157,7 +157,7 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(
     form.get_by_role("textbox", name="Comment").fill("too late")
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").last).to_contain_text("takes nothing more today")
+    expect(form.get_by_role("alert").last).to_contain_text("has reached its limit for today")
 
 
 def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(

@@ -137,7 +137,7 @@ def write(page: playwright.Page, body: str = "Typed before", name: str = "") -> 
 
 def open_window(page: playwright.Page) -> playwright.Page:
     with page.expect_popup() as opened:
-        page.get_by_role("button", name="Sign in with Acme").click()
+        page.get_by_role("button", name="Continue with Acme").click()
     return opened.value
 
 
@@ -154,7 +154,7 @@ def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage
     window.get_by_role("button", name="Go on with Acme").click()
     at_provider(window, "ann", stage.issuer)
     # The name is the provider's, told apart from the ID token; nothing had to be typed.
-    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
@@ -168,7 +168,7 @@ def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage
     assert names == {"__Host-flatthread-journey"}
 
     page.reload()
-    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("textbox", name="Name")).to_be_visible()
@@ -204,22 +204,22 @@ def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None
     expect(panel.get_by_text("not the code")).to_be_visible()
     panel.get_by_label("Code").fill(code)
     panel.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("You write as Bea.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Bea")).to_be_visible()
 
 
 def test_where_windows_are_blocked_the_reader_opens_it_himself(stage: Stage) -> None:
     page = stage.open(stage.page(before="<script>window.open = () => null</script>")).page
     write(page, name="Bea")
-    page.get_by_role("button", name="Sign in with Acme").click()
+    page.get_by_role("button", name="Continue with Acme").click()
     with page.expect_popup() as opened:
-        page.get_by_role("link", name="Open the window").click()
+        page.get_by_role("link", name="Open sign-in window").click()
     window = opened.value
     window.get_by_role("button", name="Go on with Acme").click()
     at_provider(window, "cat", stage.issuer)
     panel = page.get_by_role("group", name="Sign in")
     panel.get_by_label("Code").fill(window.locator(".ft-key").inner_text())
     page.keyboard.press("Enter")
-    expect(page.get_by_text("You write as Bea.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Bea")).to_be_visible()
 
 
 def go_on(window: playwright.Page, address: str) -> None:

@@ -27,7 +27,7 @@ def _code_in_another_browser(server: str, open_tab: OpenTab, box: mail_server.Bo
 
 def _come_back_and_leave(page: playwright.Page) -> None:
     page.reload()
-    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(comment(page, "Typed before").get_by_role("button", name="Edit")).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("textbox", name="Name")).to_be_visible()
@@ -56,11 +56,11 @@ def test_a_reader_signs_in_writes_comes_back_and_signs_out(
     form = page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("Typed before")
     form.get_by_role("textbox", name="Name").fill("Ann")
-    page.get_by_role("button", name="Sign in by mail").click()
+    page.get_by_role("button", name="Sign in by e-mail").click()
     asking = page.get_by_role("group", name="Sign in")
-    asking.get_by_label("Mail address").fill("ann@example.org")
+    asking.get_by_label("E-mail address").fill("ann@example.org")
     page.keyboard.press("Enter")
-    expect(asking.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
+    expect(asking.get_by_text("Open the link in our e-mail to ann@example.org")).to_be_visible()
 
     deliver()
     code = _code_in_another_browser(server, open_tab, box)
@@ -69,7 +69,7 @@ def test_a_reader_signs_in_writes_comes_back_and_signs_out(
     expect(asking.get_by_text("not the code")).to_be_visible()
     asking.get_by_label("Code").fill(code)
     asking.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
@@ -96,10 +96,10 @@ def test_in_a_rush_the_widget_proves_work_for_the_mail(
     tab.expect_status(403)
     page = tab.page
     page.get_by_role("textbox", name="Comment").fill("Typed before")
-    page.get_by_role("button", name="Sign in by mail").click()
+    page.get_by_role("button", name="Sign in by e-mail").click()
     asking = page.get_by_role("group", name="Sign in")
-    asking.get_by_label("Mail address").fill("ann@example.org")
+    asking.get_by_label("E-mail address").fill("ann@example.org")
     page.keyboard.press("Enter")
-    expect(asking.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
+    expect(asking.get_by_text("Open the link in our e-mail to ann@example.org")).to_be_visible()
     deliver()
     assert box.recipients == ["ann@example.org"]

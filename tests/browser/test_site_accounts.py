@@ -52,11 +52,11 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
     say("Before")
     ann = site_tokens.token(secret)
     page = open_tab(publish(ann)).page
-    expect(page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Name")).to_have_count(0)
     _write(page, "By Ann")
     expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
-    page.get_by_role("button", name="Vote for the comment by Ada").click()
+    page.get_by_role("button", name="Upvote Ada's comment").click()
     expect(page.get_by_role("group", name="Score: 1")).to_be_visible()
     # Nothing that a later visitor of this browser could use is kept.
     kept = page.evaluate("JSON.stringify(localStorage)")
@@ -64,7 +64,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
     assert ann not in kept
 
     page.reload()
-    expect(page.get_by_role("button", name="Vote for the comment by Ada")).to_have_attribute(
+    expect(page.get_by_role("button", name="Upvote Ada's comment")).to_have_attribute(
         "aria-pressed", "true"
     )
     comment(page, "By Ann").get_by_role("button", name="Edit").click()
@@ -75,7 +75,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
 
     # Somebody else at the same browser, and then nobody.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
-    expect(page.get_by_text("You write as Bob.")).to_be_visible()
+    expect(page.get_by_text("Commenting as Bob")).to_be_visible()
     expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
     page.goto(publish(""))
     expect(page.get_by_role("textbox", name="Name")).to_have_value("")
@@ -83,7 +83,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
 
     page.goto(publish(site_tokens.token(secret)))
     comment(page, "Edited by Ann").get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(comment(page, "Edited by Ann")).to_have_count(0)
 
 
@@ -92,7 +92,7 @@ def test_a_token_that_is_not_believed_leaves_a_guest_who_is_told(
 ) -> None:
     tab = open_tab(publish(site_tokens.token("another secret of thirty-two bytes")))
     tab.expect_status(401)
-    expect(tab.page.get_by_text("You could not be signed in.")).to_be_visible()
+    expect(tab.page.get_by_text("Sign-in failed.")).to_be_visible()
     expect(tab.page.get_by_role("textbox", name="Name")).to_be_visible()
 
 
@@ -100,7 +100,7 @@ def test_an_account_whose_token_has_ended_does_not_become_a_guest(
     publish: Publish, open_tab: OpenTab, secret: str, open_store: connection.Store
 ) -> None:
     tab = open_tab(publish(site_tokens.token(secret)))
-    expect(tab.page.get_by_text("You write as Ann.")).to_be_visible()
+    expect(tab.page.get_by_text("Commenting as Ann")).to_be_visible()
     with open_store.context():
         ann = accounts.by_identity(identities.of_provider("site/demo", "42"), SECRET)
         assert ann is not None

@@ -40,15 +40,15 @@ def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of 
     page = open_tab(server).page
     form = _form(page)
     expect(page.get_by_role("listitem")).to_have_count(1)
-    expect(form.get_by_text("Mail me about")).to_have_count(0)
+    expect(form.get_by_text("E-mail me:")).to_have_count(0)
     assert not any("notify" in name for name in page.evaluate(LOADED))
     _write(form, "Tell me more")
-    form.get_by_label("replies to me").check()
-    form.get_by_label("all new comments here").check()
-    form.get_by_label("Mail address").fill("ann@example.org")
+    form.get_by_label("replies to my comments").check()
+    form.get_by_label("every new comment").check()
+    form.get_by_label("E-mail address").fill("ann@example.org")
     form.get_by_role("button", name="Post comment").click()
-    expect(page.get_by_text("Open the link in our mail to ann@example.org")).to_be_visible()
-    expect(form.get_by_label("Mail address")).to_be_hidden()
+    expect(page.get_by_text("open the link in our e-mail to ann@example.org")).to_be_visible()
+    expect(form.get_by_label("E-mail address")).to_be_hidden()
     # The embedding page can read what the widget remembers.
     assert "example.org" not in page.evaluate("JSON.stringify(localStorage)")
     deliver()
@@ -56,15 +56,15 @@ def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of 
 
     page.goto(f"{server}{box.link(page='confirm')}")
     expect(page.get_by_text("replies to your comments")).to_be_visible()
-    page.get_by_role("button", name="Yes, send me mail").click()
-    expect(page.get_by_role("heading", name="You will get mail")).to_be_visible()
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_role("heading", name="Subscription confirmed")).to_be_visible()
     say("news")
     deliver()
     assert box.recipients == ["ann@example.org"] * 2
 
     page.goto(f"{server}{box.link(page='unsubscribe')}")
-    page.get_by_role("button", name="All mail to this address").click()
-    expect(page.get_by_text("your address is erased")).to_be_visible()
+    page.get_by_role("button", name="All e-mails to this address").click()
+    expect(page.get_by_text("your address was erased")).to_be_visible()
     with open_store.context():
         who = double_opt_in.subscriber_of("ann@example.org", settings.secret)
         assert subscriptions.of_subscriber(who) == []
@@ -76,14 +76,14 @@ def test_an_address_is_asked_for_before_anything_is_posted(
     page = open_tab(server).page
     form = _form(page)
     _write(form, "Hello")
-    form.get_by_label("all new comments here").check()
+    form.get_by_label("every new comment").check()
     for wrong in ("", "nobody"):
-        form.get_by_label("Mail address").fill(wrong)
+        form.get_by_label("E-mail address").fill(wrong)
         form.get_by_role("button", name="Post comment").click()
-        expect(form.get_by_text("Please give your mail address.")).to_be_visible()
-        expect(form.get_by_label("Mail address")).to_be_focused()
+        expect(form.get_by_text("Enter your e-mail address.")).to_be_visible()
+        expect(form.get_by_label("E-mail address")).to_be_focused()
     expect(page.get_by_role("listitem")).to_have_count(0)
-    form.get_by_label("all new comments here").uncheck()
+    form.get_by_label("every new comment").uncheck()
     form.get_by_role("button", name="Post comment").click()
     expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
 
@@ -96,7 +96,7 @@ def test_the_pages_work_without_javascript_and_on_a_phone(
     link = f"/subscriptions/unsubscribe?token={token}"
     size = {"width": 360, "height": 640}
     page = open_tab(f"{server}{link}", java_script_enabled=False, viewport=size).page
-    page.get_by_role("button", name="Mail like this one").click()
+    page.get_by_role("button", name="E-mails like this one").click()
     expect(page.get_by_text("You get no more mail like that one.")).to_be_visible()
 
 
@@ -107,4 +107,4 @@ class TestWithoutMail:
         with page.expect_response("**/subscription") as answered:
             _form(page).get_by_role("textbox", name="Comment").focus()
         assert answered.value.json() == {"mail": False}
-        expect(_form(page).get_by_text("Mail me about")).to_have_count(0)
+        expect(_form(page).get_by_text("E-mail me:")).to_have_count(0)

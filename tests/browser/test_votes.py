@@ -14,7 +14,7 @@ from tests.support.threads import sample_votes
 
 pytestmark = pytest.mark.browser
 
-UP, DOWN = re.compile("^Vote for the comment by"), re.compile("^Vote against the comment by")
+UP, DOWN = re.compile("^Upvote "), re.compile("^Downvote ")
 
 
 def score(page: playwright.Page, body: str) -> playwright.Locator:
@@ -137,7 +137,7 @@ def test_a_vote_that_is_refused_is_not_shown_and_says_why(
             sample_votes.vote(posted, f"bob {number}", network="127.0.0.1", now=datetime.now(UTC))
     up(tab.page, "one").click()
     expect(comment(tab.page, "one").get_by_role("alert")).to_have_text(
-        "Too many votes on this comment came from your network"
+        "Too many votes on this comment came from your network."
     )
     expect(score(tab.page, "one")).to_have_text("0")
     expect(up(tab.page, "one")).to_have_attribute("aria-pressed", "false")

@@ -315,5 +315,5 @@ def test_without_storage_people_can_still_talk(
     page = open_tab(website.put("forgetful", html)).page
     post(page, "no memory")
     page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Delete it").click()
+    page.get_by_role("button", name="Delete comment").click()
     expect(page.get_by_text("No comments yet.")).to_be_visible()

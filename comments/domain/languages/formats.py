@@ -32,6 +32,7 @@ def plural_category(count: int, language: str) -> str:
     return _locale(language).plural_form(count)
 
 
+@functools.lru_cache(maxsize=4096)
 def moment(value: datetime, language: str) -> str:
     """Write a date and time of day in UTC: November 23, 2026, 5:40 AM UTC."""
     from babel import dates  # noqa: PLC0415 - see the module

@@ -46,7 +46,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def author(self) -> str:
         """What the author calls himself."""
-        return self.case.comment.author.name or nesting.ANONYMOUS
+        return self.case.comment.author.name or nesting.anonymous()
 
     @property
     def kind(self) -> str:

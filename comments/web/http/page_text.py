@@ -12,3 +12,7 @@ def text(key: str, **values: object) -> markupsafe.Markup:
         KeyError: no such key, or a placeholder without a value.
     """
     return markupsafe.Markup(catalogue.ENGLISH.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
+
+
+# For templates: `t` fills a text, and `language` is for the `lang` attribute.
+GLOBALS = {"t": text, "language": catalogue.ENGLISH.language}

@@ -1,1 +1,1 @@
-"""What readers see without the API: embedded threads, feeds, the widget's files, links in mail."""
+"""Public pages besides the API: embedded threads, feeds, the widget's files, links from mail."""

@@ -1,9 +1,11 @@
-"""Atom documents (RFC 4287), with the threading extension's `in-reply-to` (RFC 4685).
+"""Atom documents (RFC 4287), with `in-reply-to` of the threading extension (RFC 4685). Pure.
 
-Pure. Owns the ids that feed readers know comments and feeds by: for ever, whatever host or address
-the service has. A comment's is its own 128 bits as a UUID. Addresses are the site's own pages where
-the thread has one (`thread_info.address`), else our page of the thread, relative to the feed:
-nothing here comes from the request's headers.
+Invariants:
+
+1. The ids of feeds and entries never change, even if the service moves to another host. A comment's
+   id is its own 128 bits as a UUID.
+2. Links lead to the site's own page if the thread has one (`thread_info.address`), else to our page
+   of the thread, relative to the feed. Nothing comes from the request's headers.
 """
 
 import base64
@@ -17,13 +19,14 @@ from datetime import UTC, datetime
 import msgspec
 
 from comments.domain import presentation
+from comments.domain.languages import catalogue
 from comments.reading import feeds
 from comments.web.public import nesting
 
 CONTENT_TYPE = "application/atom+xml; charset=utf-8"
 _ATOM = "http://www.w3.org/2005/Atom"
 _THREADING = "http://purl.org/syndication/thread/1.0"
-# What XML 1.0 has no way to write.
+# Characters that XML 1.0 cannot contain.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -32,9 +35,9 @@ ET.register_namespace("thr", _THREADING)
 
 
 class Head(msgspec.Struct, frozen=True):
-    """What a feed says of itself. `page` is the address of what it is about, "" for none.
+    """A feed's metadata: `page` is the URL of the thread or site, "" if it is unknown.
 
-    `place` gives the address of an entry.
+    `place` returns the URL of an entry.
     """
 
     id: str
@@ -45,7 +48,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def document(head: Head, feed: feeds.Feed) -> bytes:
-    """The feed as XML."""
+    """Return the feed as XML."""
     root = ET.Element(f"{{{_ATOM}}}feed")
     _add(root, "id", head.id)
     _add(root, "title", head.title)
@@ -60,9 +63,9 @@ def document(head: Head, feed: feeds.Feed) -> bytes:
 
 
 def feed_id(secret: str, site: str, thread: str = "") -> str:
-    """The id of a feed: of the same feed of another installation it is another one.
+    """Return the id of a feed, which differs between installations.
 
-    A thread's id is never empty, so no thread has the id of its site.
+    A thread's id is never empty, so no thread's feed has the id of its site's feed.
     """
     named = hashlib.blake2b(
         f"feed {site}/{thread}".encode(),
@@ -73,7 +76,6 @@ def feed_id(secret: str, site: str, thread: str = "") -> str:
 
 
 def entry_id(comment_id: str) -> str:
-    """The id of a comment."""
     padding = "=" * (-len(comment_id) % 8)
     return uuid.UUID(bytes=base64.b32decode(f"{comment_id}{padding}".upper())).urn
 
@@ -102,8 +104,10 @@ def _add_author(made: ET.Element, comment: presentation.Comment) -> None:
 
 
 def _title(entry: feeds.Entry) -> str:
-    name = nesting.author_of(entry.comment)
-    return f"{name} on {entry.title}" if entry.title else f"Comment by {name}"
+    texts, name = catalogue.ENGLISH, nesting.author_of(entry.comment)
+    if not entry.title:
+        return texts.text("feeds.untitled-entry", name=name)
+    return texts.text("feeds.entry-title", name=name, title=entry.title)
 
 
 def _add(parent: ET.Element, name: str, text: str = "", **attributes: str) -> ET.Element:

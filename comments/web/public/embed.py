@@ -1,8 +1,8 @@
-"""Threads as HTML: a page for frames and readers without JavaScript, a fragment for static sites.
+"""Threads as HTML: a page for frames and browsers without JavaScript, a fragment for static sites.
 
-Owns both forms and their refusals, which are pages too. They show what the API's page of the same
-query shows, at its cost: the thread's title and address come with a folded thread's directory.
-No script runs in them. Only the site's own registered origins may frame a page.
+Both show the same comments as the API's page of the same query, with the same number of reads: the
+title and address of a compacted thread are in its directory. Errors are pages, too. No script runs
+in any of them. Only the site's registered origins may show the page in a frame.
 """
 
 import hashlib
@@ -13,11 +13,13 @@ import msgspec
 
 from comments import errors
 from comments.domain import presentation, records
+from comments.domain.languages import catalogue
 from comments.reading import listings, thread_pages
 from comments.sites import site_settings, thread_info
 from comments.tree import ordered_query
 from comments.web.http import (
     context,
+    page_text,
     problems,
     request_shapes,
     response_shapes,
@@ -32,31 +34,35 @@ blueprint = flask.Blueprint("embed", __name__, url_prefix="/embed")
 _HTML = "text/html; charset=utf-8"
 _PAGE = "public/embed.html"
 _FRAGMENT = "public/thread.html"
-_WEB = Path(__file__).parents[1]
+_COMMENTS = Path(__file__).parents[2]
 _SOURCES = (
-    "public/embed.py",
-    "public/nesting.py",
-    "public/json_ld.py",
-    f"templates/{_PAGE}",
-    f"templates/{_FRAGMENT}",
+    "domain/languages/en/embed.json",
+    "domain/languages/formats.py",
+    "web/public/embed.py",
+    "web/public/nesting.py",
+    "web/public/json_ld.py",
+    f"web/templates/{_PAGE}",
+    f"web/templates/{_FRAGMENT}",
 )
-# Part of every tag: what a reader holds of an older release is not what this one makes.
-_RELEASE = hashlib.sha256(b"".join((_WEB / name).read_bytes() for name in _SOURCES)).hexdigest()
+# Part of every ETag: a new release must not answer 304 to a page that an older one made.
+_RELEASE = hashlib.sha256(
+    b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
+).hexdigest()
 
 
-# Any text as the site's id: what cannot be one is refused by a page, like one that is not there.
+# The id may be any text: an impossible id gets the same page as an unknown one.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
-    """A thread as a whole document."""
+    """Answer with a thread as a whole document."""
     return _answer(_asked(_site(site_id), base=""), _PAGE)
 
 
 @blueprint.get("/<site_id>/fragment")
 def fragment(site_id: str) -> flask.Response:
-    """A thread as a part of somebody's page, to be put there when the site is built.
+    """Answer with a thread as a part of a page, which a static site includes when it is built.
 
-    Its links lead to the whole document: where people reach the service, or, if no setting says
-    so, where this request did, without a scheme: that is the one of the page around.
+    Its links lead to the whole document, at PUBLIC_URL. Without that setting they use the request's
+    host and no scheme, so that they get the scheme of the including page.
     """
     site, public = _site(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
@@ -74,22 +80,25 @@ def _frame(response: flask.Response) -> flask.Response:
 
 @blueprint.errorhandler(Exception)
 def _refused(error: Exception) -> flask.Response:
-    """The API's answer to an error, as a page."""
-    told = problems.answer(error)
-    problem = msgspec.json.decode(told.data, type=response_shapes.Problem)
+    """Answer with a page that says what the API's problem document says."""
+    answer = problems.answer(error)
+    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    heading = page_text.text("embed.not-shown")
     response = flask.Response(
-        flask.render_template("public/problem.html", problem=problem, root=_root()),
-        status=told.status_code,
+        flask.render_template(
+            "public/problem.html", heading=heading, problem=problem, root=_root()
+        ),
+        status=answer.status_code,
         content_type=_HTML,
     )
-    for name, value in told.headers:
+    for name, value in answer.headers:
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """A request, checked."""
 
     site: records.Site
     name: records.ThreadName
@@ -98,12 +107,12 @@ class _Asked(msgspec.Struct, frozen=True):
 
     @property
     def limits(self) -> thread_pages.Asked:
-        """How much is wanted, from where."""
+        """Return how many comments to show, and from which cursor."""
         secret = context.settings().secret
         return thread_pages.Asked(self.query.limit, self.query.cursor or None, secret)
 
     def next(self, cursor: str | None) -> str:
-        """The page that goes on; empty at the end."""
+        """Return the URL of the next page; "" on the last page."""
         if cursor is None:
             return ""
         if self.query.below:
@@ -112,7 +121,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """What the templates show."""
+    """The values that the templates show."""
 
     title: str
     address: str
@@ -125,13 +134,16 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def heading(self) -> str:
-        """The document's title."""
-        counted = nesting.counted(self.total, "comment")
-        return f"{self.title} - {counted}" if self.title else counted
+        """Return the document's title."""
+        texts = catalogue.ENGLISH
+        comments = texts.text("embed.comments", count=self.total)
+        if not self.title:
+            return comments
+        return texts.text("embed.page-title", title=self.title, comments=comments)
 
     @property
     def lists(self) -> int:
-        """How many lists are open behind the last comment."""
+        """Return how many lists are open after the last comment."""
         return self.items[-1].depth + 1 if self.items else 0
 
 
@@ -154,7 +166,10 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
 
 
 def _refuse_together(query: request_shapes.EmbedQuery) -> None:
-    """An order has no place around or below a comment, and only what is below it goes on."""
+    """Refuse parameters that cannot be combined: `around` and `below` allow no order.
+
+    Only `below` allows a cursor.
+    """
     is_ordered = query.order is not request_shapes.Order.THREAD
     for with_, beside in (
         ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
@@ -191,10 +206,10 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
 
 
 def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
-    """A comment and what stands below it.
+    """Answer with a comment and its replies.
 
-    Its tag is of its bytes: the comment is read on its own, perhaps before a change that the tag
-    of the listing has seen.
+    The ETag is a digest of the bytes. The listing's tag will not do: the comment is read separately
+    and may be older than the listing.
     """
     top = ordered_query.listed_in(asked.name, comment_id, field="below")
     source = thread_pages.Below(top, asked.limits)
@@ -210,7 +225,7 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
 
 
 def _pointer(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
-    """The next page in the same form, for builders: they need not read the HTML."""
+    """Return a Link header for the next page, so that site builders need not parse the HTML."""
     query = asked.next(found.cursor).partition("?")[2]
     return {"Link": f'<?{query}>; rel="next"'} if query else {}
 
@@ -241,5 +256,5 @@ def _rendered(
 
 
 def _root() -> str:
-    """The way from here to the service's root, wherever a proxy has put that."""
+    """Return the relative path to the service's root, which a proxy may have moved."""
     return "../" * (flask.request.path.count("/") - 1)

@@ -1,7 +1,7 @@
-"""Atom feeds: the newest comments of a thread, and of a whole site.
+"""Atom feeds: the newest comments of a thread or of a site.
 
-They are answered like pages: with a tag, 304, gzip, and kept until they change. Anyone may read
-them, so they hold nothing that a page does not show.
+Feeds are served like pages of comments: with ETags, 304 and gzip, from the same response cache.
+They are public, so they contain only what a page shows.
 """
 
 import functools
@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import flask
 
 from comments.domain import records
+from comments.domain.languages import catalogue
 from comments.reading import feeds
 from comments.sites import site_settings, thread_info
 from comments.web.http import context, request_shapes, responses
@@ -21,22 +22,30 @@ from comments.web.public import atom, nesting
 
 blueprint = flask.Blueprint("feeds", __name__, url_prefix="/feeds")
 
-_HERE = Path(__file__).parent
-_SOURCES = ("atom.py", "nesting.py", "feed_views.py")
-# Part of every tag: what a reader holds of an older release is not what this one makes.
-_RELEASE = hashlib.sha256(b"".join((_HERE / name).read_bytes() for name in _SOURCES)).hexdigest()
+_COMMENTS = Path(__file__).parents[2]
+_SOURCES = (
+    "domain/languages/en/embed.json",
+    "domain/languages/en/feeds.json",
+    "web/public/atom.py",
+    "web/public/nesting.py",
+    "web/public/feed_views.py",
+)
+# Part of every ETag: a new release must not answer 304 to a feed that an older one made.
+_RELEASE = hashlib.sha256(
+    b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
+).hexdigest()
 
 
 @blueprint.get("/<site:site_id>")
 def of_site(site_id: str) -> flask.Response:
-    """The newest comments of a site."""
+    """Answer with the newest comments of a site."""
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
 
     def head(_feed: feeds.Feed) -> atom.Head:
         return atom.Head(
             id=atom.feed_id(context.settings().secret, site.id),
-            title=f"Comments on {site.id}",
+            title=catalogue.ENGLISH.text("feeds.site-title", site=site.id),
             itself=site.id,
             page=site.origins[0] if site.origins else "",
             place=functools.partial(_place, site, "../embed/"),
@@ -47,7 +56,7 @@ def of_site(site_id: str) -> flask.Response:
 
 @blueprint.get("/<site:site_id>/thread")
 def of_thread(site_id: str) -> flask.Response:
-    """The newest comments of a thread."""
+    """Answer with the newest comments of a thread."""
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     name = records.ThreadName(site.id, thread)
@@ -57,13 +66,20 @@ def of_thread(site_id: str) -> flask.Response:
         query = urlencode({"thread": thread})
         return atom.Head(
             id=atom.feed_id(secret, site.id, thread),
-            title=f"Comments on {feed.title}" if feed.title else "Comments",
+            title=_title(feed),
             itself=f"thread?{query}",
             page=thread_info.address(feed.url, site) or f"../../embed/{site.id}?{query}",
             place=functools.partial(_place, site, "../../embed/"),
         )
 
     return responses.page(feeds.ThreadFeed(name, secret), site, _form(site, head))
+
+
+def _title(feed: feeds.Feed) -> str:
+    texts = catalogue.ENGLISH
+    if not feed.title:
+        return texts.text("feeds.untitled-thread")
+    return texts.text("feeds.thread-title", title=feed.title)
 
 
 def _form(
@@ -77,7 +93,7 @@ def _form(
 
 
 def _place(site: records.Site, embed: str, entry: feeds.Entry) -> str:
-    """Where a comment is read: on the site's page, or on ours."""
+    """Return the comment's URL on the site's page, else on the embed page."""
     address = thread_info.address(entry.url, site)
     if address:
         return f"{address}#{nesting.anchor(entry.comment.id)}"

@@ -1,8 +1,8 @@
-"""A page of a thread for machines: schema.org's DiscussionForumPosting and Comment, as JSON-LD.
+"""A page of a thread as JSON-LD: schema.org's DiscussionForumPosting and Comment. Pure.
 
-Pure. Says only what the page shows. Values are plain: the template's `tojson` makes them a data
-block in which no text can end the element (`<` is `\u003c`, U+2028 is escaped). Without an address
-on the site's own origins nothing has an identity, because any other would be a stranger's word.
+It contains only what the page shows. The template's `tojson` filter writes it, so that no text can
+end the script element: `<` becomes `\u003c`, and U+2028 is escaped. Comments get an `@id` only if
+the thread's address is on one of the site's origins: anyone could have sent another address.
 """
 
 import html
@@ -17,13 +17,13 @@ from comments.web.public import nesting
 
 Json: TypeAlias = dict[str, Any]
 
-# Tags as our sanitiser writes them: lower case, every value in double quotes.
+# Tags as our sanitizer writes them: in lower case, with every value in double quotes.
 _BLOCK_END = re.compile(r"</(?:p|li|h[3-6]|pre|blockquote|tr|ol|ul|table)>|<(?:br|hr)>")
 _TAG = re.compile(r'</?[a-z][a-z0-9]*(?: [a-z-]+="[^"]*")*>')
 
 
 def posting(*, title: str, address: str, total: int, items: Sequence[nesting.Item]) -> Json:
-    """The page as one object, comments within comments."""
+    """Return the page as one object, with replies nested in comments."""
     found: Json = {
         "@context": "https://schema.org",
         "@type": "DiscussionForumPosting",
@@ -78,8 +78,8 @@ def _identity(address: str, comment_id: str) -> str:
 
 
 def plain(sanitised: str) -> str:
-    """The text of a body's HTML, a line for each block."""
+    """Return the text of a body's HTML, one line for each block."""
     lined = _TAG.sub("", _BLOCK_END.sub("\n", sanitised))
-    # Line by line: one expression for blanks around a line's end takes the square of their number.
+    # Line by line: a regular expression for spaces around line ends takes quadratic time.
     lines = (line.strip() for line in html.unescape(lined).split("\n"))
     return "\n".join(filter(None, lines))

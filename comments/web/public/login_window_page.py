@@ -1,14 +1,15 @@
-"""The window in which a reader signs in through a provider; and where everybody comes back to.
+"""The pop-up window in which a reader signs in through a provider, and the return from providers.
 
-The widget opens it on our own origin, where our cookies are first-party ones, and names its page's
-origin and a challenge (`popup_exchange`). The window says which site it is for and goes on by a
-button only: no page finds out by itself who its reader is. Back from the provider it tells a code
-to the page that opened it: to that exact origin, which is one of the site's, and to nobody else. It
-listens to nothing.
+The widget opens the window on our own origin, where our cookies are first-party, and passes its
+page's origin and a challenge (`popup_exchange`). The window names the site and continues only when
+the reader presses a button, so no page can find out by itself who its reader is. After the provider
+the window sends a code to the page that opened it. It listens to no messages.
 
-These are the only pages of ours that keep the window that opened them (no
-Cross-Origin-Opener-Policy). Where that is lost on the way, as providers may have it, the reader
-types the code.
+Invariants:
+
+1. The code is sent only to the exact origin that opened the window, which must be the site's.
+2. Only these pages keep their opener (no Cross-Origin-Opener-Policy). If a provider's page cuts the
+   connection to the opener, the reader types the code.
 """
 
 from datetime import UTC, datetime
@@ -28,14 +29,14 @@ blueprint = flask.Blueprint("windows", __name__, url_prefix="/sign-in")
 
 
 class _Asked(request_shapes.NoQuery, frozen=True):
-    """Which page opened the window, and the challenge of its verifier."""
+    """The origin of the page that opened the window, and the challenge of its verifier."""
 
     origin: request_shapes.Typed
     challenge: request_shapes.Typed
 
 
 class _Chosen(_Asked, frozen=True):
-    """The same, and a provider by name."""
+    """The same with the name of a provider."""
 
     provider: request_shapes.Typed
 
@@ -46,13 +47,13 @@ def _keep_opener(response: flask.Response) -> flask.Response:
     return response
 
 
-# What is registered last runs first: the headers above are the last word.
+# The function registered last runs first, so the header above is set after the guard's.
 signed_in.guard(blueprint)
 
 
 @blueprint.get("/sites/<site:site_id>")
 def show(site_id: str) -> flask.Response:
-    """The providers of a site, a button for each."""
+    """Show a button for each provider of a site."""
     asked = query_strings.read(_Asked)
     site = _site(site_id, asked)
     found = providers.of_site(site.id)
@@ -62,7 +63,7 @@ def show(site_id: str) -> flask.Response:
 @blueprint.post("/sites/<site:site_id>")
 @signed_in.open_to_all
 def choose(site_id: str) -> flask.Response:
-    """Set out for one of them."""
+    """Send the reader to the chosen provider."""
     sent = forms.read(_Chosen)
     site = _site(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_site(site.id))
@@ -78,7 +79,7 @@ def choose(site_id: str) -> flask.Response:
 
 @blueprint.get("/return")
 def come_back() -> flask.Response:
-    """What a provider sends browsers to, with its answer."""
+    """Accept a provider's answer, which the browser brings."""
     answer = query_strings.pairs(flask.request.query_string)
     secret, now = context.settings().secret, datetime.now(UTC)
     state = answer.get("state", "")
@@ -92,8 +93,8 @@ def come_back() -> flask.Response:
 
 
 def _hand_over(goal: login_flow.Goal, person: oidc_client.Person, now: datetime) -> flask.Response:
-    """The page that tells the code to the page that the reader came from."""
-    # An origin that was withdrawn meanwhile is told nothing.
+    """Answer with the page that sends the code to the page that the reader came from."""
+    # The origin may have been removed from the site in the meantime.
     _check_origin(site_settings.get(goal.site), goal.origin)
     code = popup_exchange.issue(
         person, goal.site, goal.challenge, secret=context.settings().secret, now=now

@@ -1,8 +1,7 @@
-"""The widget's files as they are sent: without the lines that are nothing but comments.
+"""Removal of comments from the widget's files as they are sent, which makes them a quarter smaller.
 
-Who reads the widget reads it in the repository; what a page loads is a quarter smaller so. Only
-whole lines go, and nothing else changes: a comment behind code, or one that code stands behind,
-stays. No line of a file of ours begins inside of a string, which a test holds.
+Only whole lines of comments are removed: a comment on a line with code stays. No line in our files
+begins inside a string, which a test checks.
 """
 
 import re
@@ -14,5 +13,5 @@ _COMMENT = re.compile(
 
 
 def without_comments(source: str) -> str:
-    """A module or a style sheet without its lines of comments."""
+    """Return a module or a style sheet without its lines of comments."""
     return _COMMENT.sub("", source)

@@ -1,7 +1,7 @@
-"""A page of a thread, arranged as people read it: nested lists, and whom each comment answers.
+"""The comments of one page as nested lists, each with the comment that it answers (pure).
 
-Pure. A comment hangs below its parent where both are on the page; else it stands at the page's
-left edge and says whom it answers. The order is the page's, whatever hangs where.
+A comment is nested below its parent if both are on the page. Otherwise it starts at the left edge
+and names the comment that it answers. The order of comments stays the page's own.
 """
 
 from collections.abc import Sequence
@@ -11,28 +11,28 @@ from urllib.parse import urlencode
 import msgspec
 
 from comments.domain import presentation, records
+from comments.domain.languages import catalogue, formats
 from comments.domain.text import cleaning
 from comments.web.http import request_shapes
 
-# Every so many lists within lists a comment offers its replies as a page of their own.
+# Every fifth level links to a separate page with the replies below it.
 STEP = 5
-ANONYMOUS = "Anonymous"
-_ORDERS = {
-    request_shapes.Order.THREAD: "Oldest discussions",
-    request_shapes.Order.RECENT: "Newest discussions",
-    request_shapes.Order.BEST: "Best discussions",
-    request_shapes.Order.OLDEST: "Oldest comments",
-    request_shapes.Order.NEWEST: "Newest comments",
-}
-_PLURALS = {"comment": "comments", "reply": "replies"}
+# In the order in which a page offers them.
+_ORDERS = (
+    request_shapes.Order.THREAD,
+    request_shapes.Order.RECENT,
+    request_shapes.Order.BEST,
+    request_shapes.Order.OLDEST,
+    request_shapes.Order.NEWEST,
+)
 _FLAT = {request_shapes.Order.OLDEST, request_shapes.Order.NEWEST}
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A comment in its place: `depth` lists deep, after `closes` lists of deeper ones ended.
+    """A comment and its nesting: it is `depth` lists deep, and `closes` deeper lists end before it.
 
-    `answers` is the id of the comment it answers where its place does not say it, `answered` that
-    comment if it is on the page.
+    `answers` is the id of the comment that it answers, unless the nesting shows it. `answered` is
+    that comment, if it is on the page.
     """
 
     comment: presentation.Comment
@@ -44,12 +44,12 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def is_deep(self) -> bool:
-        """Whether its replies are offered as a page of their own."""
+        """Whether the comment links to a separate page with its replies."""
         return self.depth > 0 and self.depth % STEP == 0 and bool(self.comment.replies)
 
 
 class Links(msgspec.Struct, frozen=True):
-    """Addresses of pages of one thread. `base` is empty for links relative to such a page."""
+    """URLs of the pages of one thread. With an empty `base` they are relative to such a page."""
 
     base: str
     name: records.ThreadName
@@ -57,30 +57,28 @@ class Links(msgspec.Struct, frozen=True):
     limit: int
 
     def first(self) -> str:
-        """The first page in this order."""
+        """Return the first page in this order."""
         return self._to(order=self.order)
 
     def after(self, cursor: str) -> str:
-        """The page after a cursor of this order."""
+        """Return the page after a cursor of this order."""
         return self._to(order=self.order, cursor=cursor)
 
     def around(self, comment_id: str) -> str:
-        """The page with a comment on it, at that comment."""
+        """Return the page that shows a comment, scrolled to it."""
         return f"{self._to(around=comment_id)}#{anchor(comment_id)}"
 
     def below(self, comment_id: str, *, cursor: str | None = None) -> str:
-        """The page of a comment and its replies."""
+        """Return the page of a comment and its replies."""
         return self._to(below=comment_id, cursor=cursor)
 
     def feed(self) -> str:
-        """The thread's feed, from the service's root."""
+        """Return the thread's feed, relative to the service's root."""
         return f"feeds/{self.name.site}/thread?{urlencode({'thread': self.name.id})}"
 
-    def orders(self) -> list[tuple[str, str, bool]]:
-        """Every order: its name, its first page, and whether it is the one shown."""
-        return [
-            (label, self._to(order=order), order is self.order) for order, label in _ORDERS.items()
-        ]
+    def orders(self) -> list[tuple[request_shapes.Order, str, bool]]:
+        """Return every order with its first page, and whether it is the order shown."""
+        return [(order, self._to(order=order), order is self.order) for order in _ORDERS]
 
     def _to(
         self, *, order: request_shapes.Order = request_shapes.Order.THREAD, **more: str | None
@@ -95,7 +93,7 @@ class Links(msgspec.Struct, frozen=True):
 
 
 def items(comments: Sequence[presentation.Comment], order: request_shapes.Order) -> list[Item]:
-    """The comments of a page, each in its place."""
+    """Return the comments of a page with their nesting."""
     here = {comment.id: comment for comment in comments}
     above: list[str] = []
     arranged: list[Item] = []
@@ -122,47 +120,45 @@ def items(comments: Sequence[presentation.Comment], order: request_shapes.Order)
 
 
 def shown(page: presentation.ThreadPage) -> list[presentation.Comment]:
-    """The comments of a page."""
     return list(map(presentation.read, page.comments, page.replies))
 
 
 def anchor(comment_id: str) -> str:
-    """The id of a comment's element. The widget knows it too: links to either lead to both."""
+    """Return the id of a comment's element. The widget uses the same, so links work in both."""
     return f"comment-{comment_id}"
 
 
 def kind_of(comment: presentation.Comment) -> str:
-    """The server's mark beside an author's name; empty where nobody knows."""
+    """Return what kind of author wrote the comment: guest, member or staff; "" if unknown."""
     kind = comment.author.kind if comment.author else None
     return kind.value if isinstance(kind, presentation.Kind) else ""
 
 
 def author_of(comment: presentation.Comment) -> str:
-    """The name that stands over a comment."""
-    return (comment.author.name if comment.author else "") or ANONYMOUS
+    """Return the author's name as it is shown."""
+    return (comment.author.name if comment.author else "") or anonymous()
+
+
+def anonymous() -> str:
+    """Return what is shown for an author without a name."""
+    return catalogue.ENGLISH.text("embed.anonymous")
 
 
 def website_of(comment: presentation.Comment) -> str:
-    """The author's website, if it is a web address."""
+    """Return the author's website if it is a web address, else ""."""
     return web_address(comment.author.website if comment.author else "")
 
 
 def web_address(text: str) -> str:
-    """A text that is a web address, else nothing: the other half of the check on writing."""
+    """Return a text if it is a web address, else "": older releases stored others."""
     return text if cleaning.is_website(text) else ""
 
 
 def machine_time(moment: datetime) -> str:
-    """A moment for a `datetime` attribute, which takes no more than three decimals."""
+    """Return a moment for a `datetime` attribute, which allows at most three decimals."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def human_time(moment: datetime) -> str:
-    """A moment in words that mean the same everywhere."""
-    moment = moment.astimezone(UTC)
-    return f"{moment.day} {moment:%B} {moment.year}, {moment:%H:%M} UTC"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number of things: 1 comment, 1,145 comments."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {_PLURALS[noun]}"
+    """Return a moment as readers see it, in UTC."""
+    return formats.moment(moment, catalogue.ENGLISH.language)

@@ -1,11 +1,11 @@
-"""Setting out for a provider and coming back, for every page that signs somebody in by one.
+"""The redirect to a provider, and the cookie that recognizes the browser when it comes back.
 
-Owns the cookie by which a browser is known between the two, `__Host-flatthread-journey`. It is
-`SameSite=Lax`, because the way back is a link from the provider; it says nothing of anybody, and
-opens nothing by itself. A browser keeps one for several windows.
+The cookie `__Host-flatthread-journey` is `SameSite=Lax`, because the browser comes back by a link
+from the provider. It identifies nobody and grants nothing by itself. All windows of a browser share
+one cookie.
 
-Who sets out is shown a page that goes on by itself. A redirect would not do: `form-action 'self'`
-holds for where a form's answer leads, too.
+The redirect is a page that refreshes itself. An HTTP redirect would be blocked, because the policy
+`form-action 'self'` also applies to the redirects of a form.
 """
 
 from datetime import UTC, datetime
@@ -21,18 +21,18 @@ COOKIE = "__Host-flatthread-journey"
 
 
 def peer(provider: providers.Provider) -> oidc_client.OidcClient:
-    """A provider, as this service speaks to it."""
+    """Return a client for a provider."""
     out = message_sender.OUTBOUND.get()
     return login_flow.client(provider, context.settings(), out)
 
 
 def cookie() -> str:
-    """What the browser is known by, if by anything."""
+    """Return the value of the browser's cookie, or ""."""
     return flask.request.cookies.get(COOKIE, "")
 
 
 def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
-    """The page that leads to a provider.
+    """Answer with the page that leads to a provider.
 
     Raises:
         errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.

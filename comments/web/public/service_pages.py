@@ -1,14 +1,17 @@
 """The service's own pages: its health, the demo, and the files that browsers load.
 
-The files lie in three folders under `static/`, and all are served under `/widget/` by their names
-alone: pages that embed the widget name it so. Hence no two files may share a name.
+Pages embed the widget by `/widget/flatthread.js`, so files of all folders under `static/` are
+served under `/widget/` by name alone, and no two files may share a name. The modules that hold the
+widget's texts (`strings.js`) are not files: they are made of the catalogue.
 """
 
 import functools
+import json
 from pathlib import Path
 
 import flask
 
+from comments.domain.languages import catalogue
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.web.http import responses
@@ -17,8 +20,10 @@ from comments.web.public import minify
 blueprint = flask.Blueprint("pages", __name__)
 
 _STATIC = Path(__file__).parents[1] / "static"
-# A load balancer asks every few seconds and gives up sooner than a reader would.
+# A load balancer asks every few seconds and gives up sooner than a reader does.
 _HEALTH_SECONDS = 2.0
+# The modules made of the catalogue, and the surface whose texts each of them holds.
+_STRINGS = {"strings.js": "widget", "strings-writing.js": "widget-writing"}
 # Named here because the machine's own table differs from machine to machine.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
@@ -29,25 +34,40 @@ _TYPES = {
 
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
-    """The files of all folders, read and compressed once in a process."""
+    """Return all files by name, read and compressed once per process."""
     files = (file for file in _STATIC.glob("*/*") if file.suffix in _TYPES)
-    return {file.name: responses.fixed(_sent(file)) for file in files}
+    sent = {file.name: _sent(file) for file in files}
+    sent |= {name: _strings(surface) for name, surface in _STRINGS.items()}
+    return {name: responses.fixed(content) for name, content in sent.items()}
 
 
 def _sent(file: Path) -> bytes:
     return minify.without_comments(file.read_text(encoding="utf-8")).encode()
 
 
+def _strings(surface: str) -> bytes:
+    """Return a module of one surface's texts, whose keys stay clear of Object.prototype."""
+    texts = catalogue.ENGLISH
+    entries = {"__proto__": None, **texts.entries[surface]}
+    made = {"language": texts.language, "entries": entries}
+    written = (f"export const {name} = {_script(value)};\n" for name, value in made.items())
+    return "".join(written).encode()
+
+
+def _script(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
 @blueprint.record_once
 def _prepare(_state: object) -> None:
-    """Read them when the application is made: before a server forks and before anyone waits."""
+    """Read the files when the application is made: before a server forks and before a request."""
     _files()
 
 
 @blueprint.get("/healthz")
 def health() -> flask.Response:
-    """Whether this process can read its store; 503 when it cannot."""
-    # Of a site that cannot be: one lookup, and no copy kept in this process answers for it.
+    """Answer 200 if this process can read its store, else 503."""
+    # No site can have this id, so nothing cached in this process answers instead of the store.
     with connection.within(_HEALTH_SECONDS):
         reads.get(comment_rows.site_key("."))
     response = flask.jsonify(status="ok")
@@ -57,9 +77,10 @@ def health() -> flask.Response:
 
 @blueprint.get("/")
 def demo() -> flask.Response:
-    """A page with a thread on it, as a site would embed one; `?site=` and `?thread=` choose it.
+    """Show a page with a thread on it, as a site would embed one.
 
-    They are shown as text and passed to the widget, whose calls check them.
+    `?site=` and `?thread=` choose the thread. The page shows them as text and hands them to the
+    widget; the API checks them.
     """
     chosen = {name: flask.request.args.get(name) or "demo" for name in ("site", "thread")}
     return responses.cacheable(
@@ -70,8 +91,8 @@ def demo() -> flask.Response:
 
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
-    """A file for browsers. Any site may load it, also as a module."""
-    # Looked up among the files there are, so that no name is ever taken for a path.
+    """Serve a file to browsers. Any site may load it, also as a module."""
+    # A lookup among known names: no name is ever used as a path.
     file = _files().get(name)
     if file is None:
         flask.abort(404)

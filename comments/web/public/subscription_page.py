@@ -1,11 +1,13 @@
-"""The pages that links in mail lead to: confirm, and unsubscribe.
+"""The pages that subscription mail links to: confirm and unsubscribe.
 
-To open a link changes nothing: mail scanners follow every one. A page shows a button, and only its
-POST acts, with a slip that is good for half an hour (`form_tokens`). Mail programs post to the link
-to unsubscribe by themselves (RFC 8058), so that asks for nothing but the link. There are no
-cookies, and who holds the link is who may.
+Invariants:
 
-Nothing on these pages is a stranger's word but the title of the thread, as text.
+1. Opening a link changes nothing, because mail scanners follow every link. Only the POST of a
+   button acts, with a form token that is valid for half an hour (`form_tokens`).
+2. The exception is one-click unsubscribe (RFC 8058): mail programs POST to the link itself, so that
+   POST needs only the link.
+3. There are no cookies: anyone who has the link may use it.
+4. Of other people's text these pages show only the title of the thread, as text.
 """
 
 from collections.abc import Callable
@@ -19,6 +21,7 @@ from comments import errors
 from comments.notifications import double_opt_in, form_tokens
 from comments.web.http import context, problems, request_shapes, response_shapes
 from comments.web.http.decode import forms, query_strings
+from comments.web.http.page_text import text as t
 
 blueprint = flask.Blueprint("subscriptions", __name__, url_prefix="/subscriptions")
 
@@ -27,30 +30,27 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 
-_LINKS = {
-    "link-used": "This link was used already. If you pressed the button twice, you are subscribed.",
-    "page-expired": "This page was open for too long. Open the link in the mail again.",
-}
+_LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-expired"}
 
 
 class _Button(NamedTuple):
-    """A form of one button: what it says, where its POST goes, and what it posts."""
+    """A form with one button, and the form token that it posts to `action`."""
 
     label: str
     action: str
-    slip: str
+    form_token: str
 
 
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
-    """What would be subscribed to, and a button."""
+    """Show what the reader would subscribe to, and a button."""
     now = datetime.now(UTC)
     request = double_opt_in.unused_request_of(_link(), secret=context.settings().secret, now=now)
     return _page(
-        f"Mail about comments on {request.site}",
-        "Shall we tell this address of:",
-        request,
-        _Button("Yes, send me mail", "confirm", _slip("confirm")),
+        t("embed.subscribe-title", site=request.site),
+        t("embed.subscribe-question"),
+        _Button(t("embed.subscribe-confirm"), "confirm", _form_token("confirm")),
+        request=request,
     )
 
 
@@ -60,55 +60,52 @@ def confirm() -> flask.Response:
     link = _posted("confirm")
     request = double_opt_in.confirm(link, secret=context.settings().secret, now=datetime.now(UTC))
     return _page(
-        "You will get mail",
-        "You are told of these. Every mail has a link that ends it.",
-        request,
+        t("embed.subscribed-title"),
+        t("embed.subscribed"),
+        request=request,
+        note=t("embed.subscribed-end"),
     )
 
 
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
-    """Two buttons: for what the mail was about, and for everything."""
+    """Show two buttons: for mail like the one that was opened, and for all mail."""
     double_opt_in.unsubscription_of(_link(), context.settings().secret)
-    slip = _slip("unsubscribe")
+    form_token = _form_token("unsubscribe")
     return _page(
-        "No more mail",
-        "Which mail shall end?",
-        None,
-        _Button("Mail like this one", "unsubscribe", slip),
-        _Button("All mail to this address", "unsubscribe/all", slip),
+        t("embed.unsubscribe-title"),
+        t("embed.unsubscribe-question"),
+        _Button(t("embed.unsubscribe-one"), "unsubscribe", form_token),
+        _Button(t("embed.unsubscribe-all"), "unsubscribe/all", form_token),
     )
 
 
 @blueprint.post("/unsubscribe")
 def unsubscribe() -> flask.Response:
-    """End what a mail was about, however often it is asked.
+    """Unsubscribe from what a mail was about. Repeating it changes nothing.
 
-    Mail programs post to the link itself (RFC 8058); the page's button posts a slip.
+    Mail programs POST to the link itself (RFC 8058). The page's button posts a form token.
     """
     link = _link() if flask.request.query_string else _posted("unsubscribe")
-    return _ended(double_opt_in.unsubscribe, link, "You get no more mail like that one.")
+    return _ended(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
 
 
 @blueprint.post("/unsubscribe/all")
 def unsubscribe_from_everything() -> flask.Response:
-    """End everything, and erase the address."""
+    """Unsubscribe from everything and erase the address."""
     link = _posted("unsubscribe")
-    return _ended(
-        double_opt_in.unsubscribe_from_everything,
-        link,
-        "You get no more mail, and your address is erased.",
-    )
+    end = double_opt_in.unsubscribe_from_everything
+    return _ended(end, link, t("embed.unsubscribed-all"))
 
 
 def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
     end(link, context.settings().secret, now=datetime.now(UTC))
-    return _page("Done", text, None)
+    return _page(t("embed.unsubscribed-title"), text)
 
 
 @blueprint.after_request
 def _close(response: flask.Response) -> flask.Response:
-    # The address of such a page is a key: it goes to no other page and no search engine.
+    # The URL contains the link's key: no other page and no search engine may learn it.
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
     response.headers["Cache-Control"] = "no-store"
@@ -118,14 +115,15 @@ def _close(response: flask.Response) -> flask.Response:
 
 @blueprint.errorhandler(Exception)
 def _refused(error: Exception) -> flask.Response:
-    """The API's answer to an error, as a page."""
-    told = problems.answer(error)
-    problem = msgspec.json.decode(told.data, type=response_shapes.Problem)
-    is_link = isinstance(error, errors.BadLink)
-    text = _LINKS.get(problem.code, "This link is damaged, or too old.")
-    response = _page("That did not work", text if is_link else problem.detail, None)
-    response.status_code = told.status_code
-    for name, value in told.headers:
+    """Answer with a page that says what the API's problem document says."""
+    answer = problems.answer(error)
+    problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
+    text = problem.detail
+    if isinstance(error, errors.BadLink):
+        text = t(_LINK_PROBLEMS.get(problem.code, "embed.bad-link"))
+    response = _page(t("embed.failed"), text)
+    response.status_code = answer.status_code
+    for name, value in answer.headers:
         if name.lower() not in {"content-type", "content-length"}:
             response.headers[name] = value
     return response
@@ -135,28 +133,33 @@ def _link() -> str:
     return query_strings.read(request_shapes.LinkQuery).token
 
 
-def _slip(purpose: str) -> str:
+def _form_token(purpose: str) -> str:
     return form_tokens.make(_link(), purpose, context.settings().secret, now=datetime.now(UTC))
 
 
 def _posted(purpose: str) -> str:
-    """The link whose page's button was pressed."""
+    """Return the link of the page whose button was pressed."""
     query_strings.read(request_shapes.NoQuery)
-    slip = forms.read(request_shapes.Slip).token
-    return form_tokens.read(slip, purpose, context.settings().secret, now=datetime.now(UTC))
+    token = forms.read(request_shapes.Slip).token
+    return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
 
 
 def _page(
-    heading: str, text: str, wanted: double_opt_in.Request | None, *buttons: _Button
+    heading: str,
+    text: str,
+    *buttons: _Button,
+    request: double_opt_in.Request | None = None,
+    note: str = "",
 ) -> flask.Response:
-    # Relative, so that it holds wherever a proxy has put the service.
+    # Relative, because a proxy may have moved the service.
     up = "../" * (flask.request.path.count("/") - 1)
     made = flask.render_template(
         "public/subscription.html",
         heading=heading,
         text=text,
-        things=() if wanted is None else double_opt_in.things(wanted),
-        title="" if wanted is None else double_opt_in.title_of(wanted),
+        things=() if request is None else double_opt_in.things(request),
+        title="" if request is None else double_opt_in.title_of(request),
+        note=note,
         buttons=buttons,
         root=up,
     )

@@ -23,7 +23,7 @@ from emulator import inprocess, testing
 from tests.support.html import page_buttons
 from tests.support.outside import mail_subscriber
 
-YES = "Yes, send me mail"
+YES = "Confirm"
 ONE_CLICK = {
     "data": "List-Unsubscribe=One-Click",
     "content_type": "application/x-www-form-urlencoded",
@@ -91,7 +91,7 @@ def test_a_link_to_confirm_dies_with_its_use(asker: mail_subscriber.Asker) -> No
     spelled = asker.client.get(f"{link}!")
     for answer in (opened, pressed, spelled):
         assert answer.status_code == 400
-        assert "used already" in answer.text or "damaged" in answer.text
+        assert "already used" in answer.text or "is not valid" in answer.text
         assert YES not in answer.text
     assert not asker.is_following()
     # Another link for the same is good.
@@ -156,15 +156,15 @@ def test_a_page_that_was_open_for_long_acts_no_more(
 ) -> None:
     asker.follow()
     link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
-    _, fields = page_buttons.buttons(asker.client.get(link).text)["Mail like this one"]
+    _, fields = page_buttons.buttons(asker.client.get(link).text)["E-mails like this one"]
     monkeypatch.setattr(form_tokens, "TERM", timedelta(seconds=-1))
     refused = asker.client.post("/subscriptions/unsubscribe", data=fields)
     assert refused.status_code == 400
-    assert "Open the link in the mail again" in refused.text
+    assert "Open the link in the e-mail again" in refused.text
     assert asker.is_following()
     # The link itself is good for ever, by its page and by one click.
     monkeypatch.undo()
-    assert asker.press("Mail like this one", link).status_code == 200
+    assert asker.press("E-mails like this one", link).status_code == 200
     assert not asker.is_following()
 
 
@@ -199,11 +199,11 @@ def test_one_click_ends_it_and_to_open_the_link_does_not(asker: mail_subscriber.
 def test_one_subscription_ends_alone_and_everything_at_once(asker: mail_subscriber.Asker) -> None:
     asker.follow(replies=True)
     link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
-    assert asker.press("Mail like this one", link).status_code == 200
+    assert asker.press("E-mails like this one", link).status_code == 200
     asker.deliver()
     assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
     asker.follow(replies=True)
-    assert asker.press("All mail to this address", link).status_code == 200
+    assert asker.press("All e-mails to this address", link).status_code == 200
     asker.deliver()
     assert set(asker.stored()) <= {"FollowerMark"}
     assert not asker.is_following()
@@ -262,7 +262,7 @@ def test_the_pages_run_nothing_and_give_their_address_to_nobody(
         asker.client.get("/subscriptions/confirm"),
         asker.client.get(f"/subscriptions/unsubscribe?token={_one_click(asker)}"),
         asker.press(
-            "All mail to this address", f"/subscriptions/unsubscribe?token={_one_click(asker)}"
+            "All e-mails to this address", f"/subscriptions/unsubscribe?token={_one_click(asker)}"
         ),
     ):
         assert answer.headers["Referrer-Policy"] == "no-referrer"

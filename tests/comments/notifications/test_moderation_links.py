@@ -77,7 +77,7 @@ def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
 
 @pytest.mark.parametrize(
     ("label", "status"),
-    [("Approve", Status.APPROVED), ("Reject", Status.REJECTED), ("It is spam", Status.SPAM)],
+    [("Approve", Status.APPROVED), ("Reject", Status.REJECTED), ("Mark as spam", Status.SPAM)],
 )
 def test_a_button_decides_and_the_log_says_by_mail(
     client: FlaskClient,
@@ -108,7 +108,7 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
             settings=sample_threads.SETTINGS, now=datetime.now(UTC),
         )  # fmt: skip
     told = client.get(f"/decisions?token={token}")
-    assert "edited or decided since" in told.text
+    assert "edited or moderated after" in told.text
     assert "<form" not in told.text
     assert "buy" not in told.text
     assert _press(client, token).status_code == 412
@@ -136,7 +136,7 @@ def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
         assert client.get("/decisions", query_string={"token": token}).status_code == 400
         told = _press(client, token)
         assert told.status_code == 400
-        assert "damaged, or too old" in told.text
+        assert "is not valid or has expired" in told.text
     assert client.post("/decisions/approve").status_code == 415
     assert client.post("/subscriptions/confirm", data={"token": young}).status_code == 400
     assert _status(open_store, held) is Status.PENDING
@@ -163,7 +163,7 @@ def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
     monkeypatch.setattr(form_tokens, "TERM", timedelta(seconds=-1))
     late = client.post("/decisions/approve", data=fields)
     assert late.status_code == 400
-    assert "Open the link in the mail again" in late.text
+    assert "Open the link in the e-mail again" in late.text
     assert _status(open_store, held) is Status.PENDING
 
 

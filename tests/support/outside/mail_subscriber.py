@@ -50,7 +50,7 @@ class Asker:
         """Subscribe, and press the button on the page that the mail links to."""
         assert self.ask(email, **more).status_code == 202
         self.deliver()
-        assert self.press("Yes, send me mail").status_code == 200
+        assert self.press("Confirm").status_code == 200
 
     def press(self, label: str, link: str = "") -> TestResponse:
         """Press a button on the page of a link: the last mail's link unless another is given."""

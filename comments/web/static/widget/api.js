@@ -6,10 +6,9 @@
  * say) changes nothing of what is sent.
  */
 
-import { words } from "./words.js";
+import { t } from "./words.js";
 
 const BASE = new URL("../api/v1/", import.meta.url);
-const LONGEST_WAIT = 60; // seconds
 const TIMEOUT = 30_000; // milliseconds; the server gives up on its own before
 
 /** Why a call failed. `field` names the input at fault; `isFinal` says that nothing was stored. */
@@ -75,65 +74,6 @@ export function enter(site, token) {
     __proto__: null,
     body: { __proto__: null, token },
   });
-}
-
-/** A challenge to solve before a post or, with another purpose, that; see proof.js. */
-export function challenge(site, purpose) {
-  const query = purpose === "post" ? undefined : { purpose };
-  return call("GET", `sites/${part(site)}/challenge`, { __proto__: null, query });
-}
-
-/** How readers may sign in: {mail, providers, url}. */
-export function entry(site) {
-  return call("GET", `sites/${part(site)}/sign-in`, { __proto__: null });
-}
-
-/** Have an address mailed a link to a code: {key, expires}. */
-export function askToEnter(site, email, proof = {}) {
-  return call("POST", `sites/${part(site)}/sign-in`, {
-    __proto__: null,
-    body: { __proto__: null, email, ...proof },
-  });
-}
-
-/**
- * Sign in with a code that was mailed.
- *
- * @param {string} site
- * @param {{ key: string, code: string, name: string }} given
- * @returns {Promise<Member>}
- */
-export function enterByCode(site, { key, code, name }) {
-  return call("POST", `sites/${part(site)}/sign-in/code`, {
-    __proto__: null,
-    body: { __proto__: null, key, code, name },
-  });
-}
-
-/**
- * Sign in with a provider's code.
- *
- * @param {string} site
- * @param {{ verifier: string, code: string, name: string }} given
- * @returns {Promise<Member>}
- */
-export function enterByProvider(site, { verifier, code, name }) {
-  return call("POST", `sites/${part(site)}/sign-in/provider`, {
-    __proto__: null,
-    body: { __proto__: null, verifier, code, name },
-  });
-}
-
-/**
- * GET {mail}, or PUT what is wanted.
- *
- * @param {"GET" | "PUT"} method
- * @param {Partial<Place>} place
- * @param {{ email: string, replies: boolean, thread: boolean }} [body]
- * @param {string} [token]
- */
-export function subscription(method, { site = "", query }, body, token) {
-  return call(method, `sites/${part(site)}/subscription`, { __proto__: null, query, body, token });
 }
 
 /**
@@ -231,7 +171,7 @@ export async function styles() {
   return response.ok ? response.text() : "";
 }
 
-const part = encodeURIComponent;
+export const part = encodeURIComponent;
 
 /**
  * @param {string} method
@@ -244,7 +184,7 @@ const part = encodeURIComponent;
  *   headers?: Record<string, string>,
  * }} options
  */
-async function call(method, path, { query = {}, body, token, headers = {} }) {
+export async function call(method, path, { query = {}, body, token, headers = {} }) {
   const url = new URL(path, BASE);
   for (const [key, value] of Object.entries(query)) url.searchParams.set(key, value);
   const sent = new Headers(Object.entries(headers));
@@ -257,8 +197,8 @@ async function call(method, path, { query = {}, body, token, headers = {} }) {
     body: body ? JSON.stringify(body) : undefined,
   });
   const content = await response.json().catch(() => null);
-  if (!response.ok) throw problem(response, content);
-  if (content === null) throw new Problem(0, words.unreachable);
+  if (!response.ok) throw await problem(response, content);
+  if (content === null) throw new Problem(0, t("unreachable"));
   return content;
 }
 
@@ -275,19 +215,13 @@ async function answer(url, options) {
   try {
     return await fetch(url, options);
   } catch {
-    throw new Problem(0, words.unreachable);
+    throw new Problem(0, t("unreachable"));
   }
 }
 
-function problem(response, content) {
-  const { status } = response;
-  const wait = Number(response.headers.get("Retry-After"));
-  // To wait longer than that is a rule, which the server tells in its own words.
-  if (status === 503 || (status === 429 && wait <= LONGEST_WAIT)) {
-    return new Problem(status, words.busy(wait));
-  }
-  const { code, field, detail = words.unreachable } = content ?? {};
-  // "name: is empty" reads better as a sentence: "Name is empty".
-  const said = detail.startsWith(`${field}: `) ? detail.replace(":", "") : detail;
-  return new Problem(status, said.charAt(0).toUpperCase() + said.slice(1), { code, field });
+async function problem(response, content) {
+  const { code, field } = content ?? {};
+  const problems = await import("./problems.js").catch(() => null);
+  const message = problems?.explain(response, content) ?? t("unreachable");
+  return new Problem(response.status, message, { code, field });
 }

@@ -8,7 +8,7 @@
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
-import { words } from "./words.js";
+import { t } from "./writing.js";
 
 export class Changes {
   #guest;
@@ -26,8 +26,8 @@ export class Changes {
   /** Open the form over a comment's text. */
   open(comment) {
     const composer = new Composer({
-      label: words.edit,
-      submit: words.save,
+      label: t("edit-yours"),
+      submit: t("save"),
       fields: ["body"],
       values: { body: this.#guest.own(comment.id)?.body },
       draft: this.#thread.draft(`${comment.id}:edit`),
@@ -44,10 +44,10 @@ export class Changes {
   /** Ask whether a comment shall go. */
   ask(comment) {
     const error = el("p", { class: "ft-error", role: "alert" });
-    const yes = button("ft-remove-yes", words.removeYes, () => this.#remove(comment, yes, error));
-    const no = button("ft-remove-no", words.removeNo, () => comment.leave());
-    const question = el("span", {}, words.removeAsk);
-    const attributes = { class: "ft-ask", role: "group", "aria-label": words.removeAsk };
+    const yes = button("ft-remove-yes", t("delete-yes"), () => this.#remove(comment, yes, error));
+    const no = button("ft-remove-no", t("delete-no"), () => comment.leave());
+    const question = el("span", {}, t("delete-question"));
+    const attributes = { class: "ft-ask", role: "group", "aria-label": t("delete-question") };
     comment.slot.replaceChildren(el("div", attributes, question, yes, no), error);
     no.focus();
   }
@@ -69,7 +69,7 @@ export class Changes {
   async #catchUp(comment, error) {
     const { comment: data } = await api.read(comment.id);
     this.#thread.changed(comment, data);
-    error.message = words.overtaken;
+    error.message = t("overtaken");
   }
 
   async #remove(comment, control, place) {

@@ -9,7 +9,9 @@
 import { button, el, webUrl } from "./dom.js";
 import * as prose from "./prose.js";
 import * as times from "./times.js";
-import { words } from "./words.js";
+import { parts, t } from "./words.js";
+
+const KINDS = ["guest", "member", "staff"];
 
 /**
  * @typedef {{
@@ -66,7 +68,7 @@ export class Comment {
   }
 
   get name() {
-    return this.data.author?.name || words.anonymous;
+    return this.data.author?.name || t("anonymous");
   }
 
   /**
@@ -97,8 +99,8 @@ export class Comment {
 
   #showTombstone() {
     this.close();
-    this.element.setAttribute("aria-label", words.removed);
-    this.element.replaceChildren(el("p", { class: "ft-tombstone" }, words.removed), this.slot);
+    this.element.setAttribute("aria-label", t("removed"));
+    this.element.replaceChildren(el("p", { class: "ft-tombstone" }, t("removed")), this.slot);
   }
 
   #showContent(context) {
@@ -106,12 +108,14 @@ export class Comment {
     const toName = to === null ? null : context.nameOf(to);
     this.element.setAttribute(
       "aria-label",
-      to === null ? words.commentBy(this.name) : words.replyBy(this.name, toName ?? words.someone),
+      to === null
+        ? t("comment-by", { name: this.name })
+        : t("reply-by", { name: this.name, to: toName ?? t("another-comment") }),
     );
     const body = el("div", { class: "ft-body ft-prose", dir: "auto" });
     body.append(prose.nodes(this.data.html));
-    this.replyButton = button("ft-reply", words.reply, () => this.#actions.reply(this), {
-      "aria-label": words.answer(this.name),
+    this.replyButton = button("ft-reply", t("reply"), () => this.#actions.reply(this), {
+      "aria-label": t("reply-to", { name: this.name }),
     });
     this.element.replaceChildren(
       this.#head(toName),
@@ -139,8 +143,8 @@ export class Comment {
       kind(author),
       this.#answered(toName),
       el("a", { class: "ft-time", href: addressOf(id) }, times.time(created)),
-      edited ? el("span", { class: "ft-edited" }, words.edited) : null,
-      this.isPending ? el("span", { class: "ft-pending" }, words.pending) : null,
+      edited ? el("span", { class: "ft-edited" }, t("edited")) : null,
+      this.isPending ? el("span", { class: "ft-pending" }, t("pending")) : null,
     );
   }
 
@@ -152,28 +156,28 @@ export class Comment {
       event.preventDefault();
       this.#actions.goTo(to);
     };
-    const name = el("bdi", {}, toName ?? words.someone);
+    const name = el("bdi", {}, toName ?? t("another-comment"));
     return el(
       "span",
       { class: "ft-answered" },
-      `${words.inReplyTo} `,
-      el("a", { href: addressOf(to), onclick }, name),
+      ...parts("in-reply-to", { name: el("a", { href: addressOf(to), onclick }, name) }),
     );
   }
 
   #ownButtons(context) {
     if (!context.isOwn(this.id)) return [];
     return [
-      button("ft-edit", words.change, () => this.#actions.change(this)),
-      button("ft-remove", words.remove, () => this.#actions.remove(this)),
+      button("ft-edit", t("edit"), () => this.#actions.change(this)),
+      button("ft-remove", t("delete"), () => this.#actions.remove(this)),
     ];
   }
 }
 
 /** The server's mark of who wrote: names are anybody's to choose. */
 function kind(author) {
-  const known = words.kinds[author?.kind];
-  return known ? el("span", { class: "ft-kind", "data-kind": author.kind }, known) : null;
+  const kind = author?.kind;
+  if (!KINDS.includes(kind)) return null;
+  return el("span", { class: "ft-kind", "data-kind": kind }, t(`kind-${kind}`));
 }
 
 /** The permalink of a comment on this page, whatever <base> says. */

@@ -7,7 +7,7 @@
  */
 
 import { button, el, isBusy, setBusy } from "./dom.js";
-import { words } from "./words.js";
+import { t } from "./words.js";
 
 let count = 0; // ids need to be unique in their shadow root
 
@@ -33,7 +33,7 @@ export class Composer {
     this.#send = send;
     this.#preview = preview;
     this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
-    this.#glance.setAttribute("aria-label", words.previewOf);
+    this.#glance.setAttribute("aria-label", t("preview-of"));
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
     // No reader sees it, so whoever fills it in is none.
     this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
@@ -52,8 +52,8 @@ export class Composer {
         "div",
         { class: "ft-buttons" },
         this.#submit,
-        button("ft-show-preview", words.preview, () => this.#showPreview()),
-        cancel && button("ft-cancel", words.cancel, () => this.#discard(cancel)),
+        button("ft-show-preview", t("preview"), () => this.#showPreview()),
+        cancel && button("ft-cancel", t("cancel"), () => this.#discard(cancel)),
       ),
     );
     this.#listen(cancel);
@@ -90,10 +90,10 @@ export class Composer {
     return el(
       "div",
       { class: `ft-field ft-field-${name}` },
-      el("label", { for: id, class: "ft-label" }, words[name]),
+      el("label", { for: id, class: "ft-label" }, t(`field-${name}`)),
       input,
       this.#errors[name],
-      name === "body" ? el("p", { class: "ft-hint", id: `${id}-hint` }, words.bodyHint) : null,
+      name === "body" ? el("p", { class: "ft-hint", id: `${id}-hint` }, t("body-hint")) : null,
     );
   }
 

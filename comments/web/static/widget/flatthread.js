@@ -15,7 +15,7 @@
 import * as api from "./api.js";
 import { button, el } from "./dom.js";
 import { Thread } from "./thread.js";
-import { words } from "./words.js";
+import { t } from "./words.js";
 // Named here as well so that the browser asks for all modules at once, not level by level.
 import "./comment.js";
 import "./composer.js";
@@ -26,6 +26,7 @@ import "./memory.js";
 import "./pages.js";
 import "./postforms.js";
 import "./prose.js";
+import "./strings.js";
 import "./times.js";
 import "./votes.js";
 
@@ -83,8 +84,8 @@ function apology(host, options, error) {
     el(
       "p",
       { class: "ft-error", role: "alert" },
-      `${words.noComments} ${error.message} `,
-      button("ft-again", words.again, () => mount(host, options)),
+      `${t("not-loaded", { why: error.message })} `,
+      button("ft-again", t("again"), () => mount(host, options)),
     ),
   ];
 }

@@ -5,25 +5,18 @@
  * server sends mail. The address is remembered nowhere: the embedding page can read what is.
  */
 
-import * as api from "./api.js";
+import { Problem } from "./api.js";
 import { el } from "./dom.js";
+import { t } from "./writing.js";
+import { subscription } from "./writingcalls.js";
 
-const words = {
-  mailMe: "Mail me about",
-  replies: "replies to me",
-  thread: "all new comments here",
-  email: "Mail address",
-  hint: "Not shown to anyone. You get one mail, with a link to confirm.",
-  needed: "Please give your mail address.",
-  asked: (email) => `Open the link in our mail to ${email} to confirm that you want mail.`,
-  failed: (why) => `Your comment was posted, but mail could not be asked for. ${why}`,
-};
+const LABELS = { replies: t("mail-replies"), thread: t("mail-thread") };
 let count = 0; // ids need to be unique in their shadow root
 
 /** Put the choice into a form, if the server sends mail; else null. `place` is {site, query}. */
 export async function offer(form, place) {
   try {
-    const { mail } = await api.subscription("GET", { __proto__: null, site: place.site });
+    const { mail } = await subscription("GET", { __proto__: null, site: place.site });
     return mail ? new Notify(form, place) : null;
   } catch {
     return null; // it is no reason to trouble who writes
@@ -50,17 +43,17 @@ class Notify {
     this.#address = el(
       "div",
       { class: "ft-field ft-field-email", hidden: true },
-      el("label", { for: id, class: "ft-label" }, words.email),
+      el("label", { for: id, class: "ft-label" }, t("mail-address")),
       this.#email,
-      el("p", { class: "ft-hint" }, words.hint),
+      el("p", { class: "ft-hint" }, t("mail-hint")),
     );
     const choices = Object.entries(this.#choices).map(([name, input]) =>
-      el("label", { class: "ft-choice" }, input, " ", words[name]),
+      el("label", { class: "ft-choice" }, input, " ", LABELS[name]),
     );
     const group = el(
       "div",
-      { class: "ft-buttons ft-notify", role: "group", "aria-label": words.mailMe },
-      el("span", { class: "ft-label" }, words.mailMe),
+      { class: "ft-buttons ft-notify", role: "group", "aria-label": t("mail-about") },
+      el("span", { class: "ft-label" }, t("mail-about")),
       ...choices,
     );
     group.addEventListener("change", () => this.#toggle());
@@ -73,7 +66,7 @@ class Notify {
     if (!replies.checked && !thread.checked) return null;
     if (!this.#email.checkValidity()) {
       this.#email.focus();
-      throw new api.Problem(0, words.needed);
+      throw new Problem(0, t("mail-needed"));
     }
     const email = this.#email.value;
     return { __proto__: null, email, replies: replies.checked, thread: thread.checked };
@@ -84,13 +77,13 @@ class Notify {
     const told = el("p", { class: "ft-hint ft-note", role: "status" });
     host.append(told);
     try {
-      await api.subscription("PUT", this.#place, wanted, token);
+      await subscription("PUT", this.#place, wanted, token);
       // Not asked for once more with the next comment.
       for (const input of this.#boxes) input.checked = false;
       this.#toggle();
-      told.textContent = words.asked(wanted.email);
+      told.textContent = t("mail-asked", { email: wanted.email });
     } catch (error) {
-      told.textContent = words.failed(error.message);
+      told.textContent = t("mail-failed", { why: error.message });
     }
   }
 

@@ -8,7 +8,7 @@
 import * as api from "./api.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { Listing } from "./listing.js";
-import { words } from "./words.js";
+import { t } from "./words.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -26,7 +26,7 @@ export class Pages {
   #start = null; // of the first page: null, or {around}
   #latest = 0; // when the thread last changed, as far as is known here
   #whole = el("div", { class: "ft-whole" });
-  #none = el("p", { class: "ft-none" }, words.none);
+  #none = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
   listing = new Listing();
   title = el("h2", { class: "ft-title", tabindex: "-1" });
@@ -180,7 +180,7 @@ export class Pages {
   /** A page from the middle says how many there are in all, not how many come before it. */
   #offerWhole() {
     if (this.listing.size >= this.#total) return;
-    this.#whole.replaceChildren(button("ft-show-whole", words.whole, () => this.#showWhole()));
+    this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
   }
 
   /** Offer what is not shown, where nothing was left to be shown until now. */
@@ -201,25 +201,25 @@ export class Pages {
 
   #count(total) {
     this.#total = total;
-    this.title.textContent = words.title(total);
+    this.title.textContent = t("title", { count: total });
     this.#none.hidden = this.listing.size > 0;
   }
 
   #showMore() {
     this.#foot.replaceChildren();
     if (this.#cursor === null) return;
-    this.#foot.append(button("ft-more", words.more, (event) => this.#loadMore(event.target)));
+    this.#foot.append(button("ft-more", t("more"), (event) => this.#loadMore(event.target)));
   }
 
   async #loadMore(control) {
     if (isBusy(control)) return;
     setBusy(control, true);
-    this.#thread.say(words.loading);
+    this.#thread.say(t("loading"));
     const before = this.listing.last;
     const done = await this.#try(async () => {
       const page = await api.list(this.#place, { cursor: this.#cursor });
       this.#append(page);
-      this.#thread.say(words.shown(page.comments.length));
+      this.#thread.say(t("loaded", { count: page.comments.length }));
     });
     setBusy(control, false);
     const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);

@@ -7,7 +7,7 @@
 import * as api from "./api.js";
 import { Composer } from "./composer.js";
 import { Draft } from "./drafts.js";
-import { words } from "./words.js";
+import { t } from "./words.js";
 
 /** @typedef {import("./comment.js").Comment} Comment */
 
@@ -38,8 +38,8 @@ export class PostForms {
   /** A new form for the top of the thread. */
   main() {
     return this.#make({
-      label: words.write,
-      submit: words.post,
+      label: t("write"),
+      submit: t("post"),
       parent: null,
       draft: new Draft(this.#spot),
       cancel: null,
@@ -77,8 +77,8 @@ export class PostForms {
   /** @param {Comment} comment */
   #openReply(comment) {
     const composer = this.#make({
-      label: words.answer(comment.name),
-      submit: words.postReply,
+      label: t("reply-to", { name: comment.name }),
+      submit: t("post-reply"),
       parent: comment.id,
       draft: this.draftBelow(comment.id),
       cancel: () => comment.leave(),

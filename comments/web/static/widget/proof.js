@@ -8,8 +8,9 @@
  * pages served by plain http. The protocol is ALTCHA's, https://altcha.org.
  */
 
-import * as api from "./api.js";
-import { words } from "./words.js";
+import { Problem } from "./api.js";
+import { t } from "./words.js";
+import * as calls from "./writingcalls.js";
 
 const SLICE = 8; // milliseconds
 const FRESH = 45 * 60_000; // milliseconds; the server takes a challenge for an hour
@@ -68,7 +69,7 @@ export class Proofs {
   }
 
   async #find() {
-    const asked = await api.challenge(this.#site, this.#purpose);
+    const asked = await calls.challenge(this.#site, this.#purpose);
     const [found, tokens] = await Promise.all([find(asked), this.#tokensOf(asked.turnstile)]);
     return { ...found, tokens };
   }
@@ -116,7 +117,7 @@ export async function solve({ challenge, salt, maxnumber }) {
     if (number <= maxnumber) number++;
     await breath();
   }
-  throw new api.Problem(0, words.unreachable);
+  throw new Problem(0, t("unreachable"));
 }
 
 function pause(milliseconds) {

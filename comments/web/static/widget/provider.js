@@ -9,20 +9,14 @@
  * Heard is one message alone: from that very window, of that very origin, that is a code.
  */
 
-import * as api from "./api.js";
 import { button, el } from "./dom.js";
+import { language } from "./words.js";
+import { t } from "./writing.js";
+import { signInByProvider } from "./writingcalls.js";
 
-const words = {
-  offer: (titles) => `Sign in with ${titles.join(" or ")}`,
-  hint: "Go on in the window that opened. If it shows you a code, type that here.",
-  blocked: "Open the window, then type the code it shows here.",
-  open: "Open the window",
-  code: "Code",
-  name: "Name that others see (empty for the one you have there)",
-  enter: "Sign in",
-};
 const CODE = /^[a-z2-7]{4} [a-z2-7]{4}$/;
 const SIZE = "popup,width=480,height=640";
+const either = new Intl.ListFormat(language, { type: "disjunction" });
 let stop = new AbortController(); // of whoever listens: one window at a time
 
 /**
@@ -39,7 +33,9 @@ export async function offer(box, place, ui, entered) {
     secrets().then((made) => (next = made));
     open(box, place, mine, ui, entered);
   };
-  box.append(button("ft-sign-in-open", words.offer(titles), begin));
+  box.append(
+    button("ft-sign-in-open", t("continue-with", { providers: either.format(titles) }), begin),
+  );
 }
 
 function open(box, { form, site, url }, { verifier, challenge }, { show, field }, entered) {
@@ -47,20 +43,24 @@ function open(box, { form, site, url }, { verifier, challenge }, { show, field }
   address.searchParams.set("origin", location.origin);
   address.searchParams.set("challenge", challenge);
   const opened = window.open(address, "", SIZE);
-  const told = el("p", { class: "ft-hint", role: "status" }, opened ? words.hint : words.blocked);
+  const told = el(
+    "p",
+    { class: "ft-hint", role: "status" },
+    opened ? t("window-hint") : t("window-blocked"),
+  );
   const link = { href: address.href, target: "_blank", rel: "noopener", class: "ft-sign-in-link" };
-  const by = opened ? [] : [el("a", link, words.open)];
-  const code = field(words.code, { autocomplete: "one-time-code", maxlength: "40" });
-  const name = field(words.name, {
+  const by = opened ? [] : [el("a", link, t("open-window"))];
+  const code = field(t("code"), { autocomplete: "one-time-code", maxlength: "40" });
+  const name = field(t("provider-name"), {
     autocomplete: "nickname",
     maxlength: "80",
     dir: "auto",
     required: false,
   });
   name.input.value = form.querySelector("input[name=name]")?.value ?? "";
-  const run = show(box, words.enter, [told, ...by, code, name], async () => {
+  const run = show(box, t("sign-in"), [told, ...by, code, name], async () => {
     const sent = { __proto__: null, verifier, code: code.input.value, name: name.input.value };
-    const member = await api.enterByProvider(site, sent);
+    const member = await signInByProvider(site, sent);
     stop.abort();
     entered(member);
   });

@@ -6,38 +6,35 @@
  * code is read in whichever browser the mail is, and typed here. Providers are another file's.
  */
 
-import * as api from "./api.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
+import { t } from "./writing.js";
+import * as calls from "./writingcalls.js";
 
-const words = {
-  offer: "Sign in by mail",
-  email: "Mail address",
-  hint: "Not shown to anyone. You get a link that shows a code.",
-  send: "Send the link",
-  sent: (email) => `Open the link in our mail to ${email}, and type the code it shows.`,
-  code: "Code",
-  name: "Name that others see",
-  enter: "Sign in",
-  needed: "Please fill this in.",
-};
 let count = 0; // ids need to be unique in their shadow root
 
 /** Put what the server offers above a form. `entered` is told {token, expires, name, account}. */
 export async function offer(form, site, entered) {
-  const { mail, providers, url } = await api.entry(site).catch(() => ({ providers: [] }));
-  const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": words.enter });
+  const { mail, providers, url } = await calls.signInOptions(site).catch(() => ({ providers: [] }));
+  const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
   if (providers.length > 0) {
     const provider = await import("./provider.js").catch(() => null);
     await provider?.offer(box, { form, site, url, providers }, { show, field }, entered);
   }
-  if (mail) box.append(button("ft-sign-in-open", words.offer, () => ask(box, form, site, entered)));
+  if (mail)
+    box.append(
+      button("ft-sign-in-open", t("sign-in-by-mail"), () => ask(box, form, site, entered)),
+    );
   if (box.hasChildNodes() && form.isConnected) form.before(box);
 }
 
 function ask(box, form, site, entered) {
-  const email = field(words.email, { type: "email", autocomplete: "email", maxlength: "254" });
-  const hint = el("p", { class: "ft-hint" }, words.hint);
-  show(box, words.send, [email, hint], async () => {
+  const email = field(t("mail-address"), {
+    type: "email",
+    autocomplete: "email",
+    maxlength: "254",
+  });
+  const hint = el("p", { class: "ft-hint" }, t("sign-in-hint"));
+  show(box, t("send-link"), [email, hint], async () => {
     const address = email.input.value;
     const { key } = await send(site, address);
     type(box, form, { site, key, address }, entered);
@@ -47,23 +44,23 @@ function ask(box, form, site, entered) {
 /** Ask for the mail, with a proof of work where the server wants one: it does in a rush only. */
 async function send(site, address) {
   try {
-    return await api.askToEnter(site, address);
+    return await calls.mailCode(site, address);
   } catch (error) {
     if (error.code !== "proof-required") throw error;
     const { Proofs } = await import("./proof.js");
     const proofs = new Proofs(site, null, "sign-in");
-    return proofs.send((proof) => api.askToEnter(site, address, proof));
+    return proofs.send((proof) => calls.mailCode(site, address, proof));
   }
 }
 
 function type(box, form, { site, key, address }, entered) {
-  const told = el("p", { class: "ft-hint", role: "status" }, words.sent(address));
-  const code = field(words.code, { autocomplete: "one-time-code", maxlength: "40" });
-  const name = field(words.name, { autocomplete: "nickname", maxlength: "80", dir: "auto" });
+  const told = el("p", { class: "ft-hint", role: "status" }, t("link-sent", { email: address }));
+  const code = field(t("code"), { autocomplete: "one-time-code", maxlength: "40" });
+  const name = field(t("display-name"), { autocomplete: "nickname", maxlength: "80", dir: "auto" });
   name.input.value = form.querySelector("input[name=name]")?.value ?? "";
-  show(box, words.enter, [told, code, name], async () => {
+  show(box, t("sign-in"), [told, code, name], async () => {
     const sent = { __proto__: null, key, code: code.input.value, name: name.input.value };
-    entered(await api.enterByCode(site, sent));
+    entered(await calls.signInByCode(site, sent));
   });
 }
 
@@ -76,7 +73,7 @@ function show(box, label, parts, act) {
     error.textContent = "";
     const missing = inputs.find((input) => !input.checkValidity());
     if (missing) {
-      error.textContent = words.needed;
+      error.textContent = t("field-needed");
       missing.focus();
       return;
     }

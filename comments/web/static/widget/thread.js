@@ -14,7 +14,7 @@ import { PostForms } from "./postforms.js";
 import * as prose from "./prose.js";
 import * as times from "./times.js";
 import { Votes } from "./votes.js";
-import { words } from "./words.js";
+import { t } from "./words.js";
 
 const MINUTE = 60_000; // milliseconds
 const PERMALINK = /^#comment-([a-z2-7]{26})$/;
@@ -49,7 +49,7 @@ export class Thread {
     });
     this.element = el(
       "section",
-      { class: "ft-thread", "aria-label": words.comments },
+      { class: "ft-thread", "aria-label": t("comments") },
       this.#pages.title,
       this.#top,
       ...this.#pages.elements,
@@ -89,7 +89,7 @@ export class Thread {
     try {
       this.#guest.enter(await api.enter(this.#place.site, this.#place.account));
     } catch (error) {
-      this.#say(words.notEntered(error.message));
+      this.#say(t("not-signed-in", { why: error.message }));
     }
   }
 
@@ -115,8 +115,10 @@ export class Thread {
   get #note() {
     const { name } = this.#guest;
     if (name === null) return null;
-    const leave = button("ft-sign-out", words.signOut, () => this.#signOut());
-    return this.#guest.maySignOut ? [words.as(name), " ", leave] : [words.as(name)];
+    const leave = button("ft-sign-out", t("sign-out"), () => this.#signOut());
+    return this.#guest.maySignOut
+      ? [t("commenting-as", { name }), " ", leave]
+      : [t("commenting-as", { name })];
   }
 
   /** @param {CommentData} data */
@@ -142,7 +144,7 @@ export class Thread {
   async #changes() {
     const { Changes } = await import("./changes.js").catch(() => ({ Changes: null }));
     if (Changes === null) {
-      this.#say(words.unreachable);
+      this.#say(t("unreachable"));
       return null;
     }
     return new Changes(this.#guest, {
@@ -168,7 +170,7 @@ export class Thread {
     this.#listing.get(parent)?.close();
     const comment = this.#make({ replies: 0, ...data });
     this.#pages.insert(comment);
-    this.#say(comment.isPending ? words.pending : words.posted);
+    this.#say(comment.isPending ? t("pending") : t("posted"));
     this.#pages.catchUp(comment);
     return comment;
   }
@@ -182,13 +184,13 @@ export class Thread {
 
   #saved(comment) {
     this.#listing.point(comment);
-    this.#say(comment.isPending ? words.pending : words.saved);
+    this.#say(comment.isPending ? t("pending") : t("saved"));
   }
 
   #removed(comment) {
     this.#pages.countMore(-this.#listing.bury(comment));
     (comment.element.isConnected ? comment.element : this.#pages.title).focus();
-    this.#say(words.gone);
+    this.#say(t("deleted"));
   }
 
   #say(text) {

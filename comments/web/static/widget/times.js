@@ -1,7 +1,7 @@
 /** Times as people read them: "5 minutes ago" for a month, then a date. */
 
 import { el } from "./dom.js";
-import { words } from "./words.js";
+import { language, t } from "./words.js";
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const UNITS = [
@@ -11,9 +11,9 @@ const UNITS = [
 ];
 const MONTH = 30 * 86400;
 
-const relative = new Intl.RelativeTimeFormat(words.language, { numeric: "auto" });
-const day = new Intl.DateTimeFormat(words.language, { dateStyle: "medium" });
-const full = new Intl.DateTimeFormat(words.language, { dateStyle: "long", timeStyle: "short" });
+const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
+const full = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
 
 /** A <time> element; its title is the full date in the reader's time zone. */
 export function time(iso) {
@@ -32,7 +32,7 @@ function ago(moment) {
   const seconds = (Date.now() - moment.getTime()) / 1000;
   if (seconds >= MONTH) return day.format(moment);
   // Clocks differ: what seems to come from the future was written now.
-  if (seconds < 60) return "just now";
+  if (seconds < 60) return t("just-now");
   const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return relative.format(-Math.floor(seconds / size), unit);
 }

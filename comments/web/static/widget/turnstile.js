@@ -6,13 +6,14 @@
  * A page that enforces Trusted Types allows its address through the policy "flatthread-turnstile".
  */
 
-import * as api from "./api.js";
+import { Problem } from "./api.js";
 import { el } from "./dom.js";
+import { t } from "./writing.js";
 
 const SCRIPT = "https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit";
 const ACTION = "comment";
 const PATIENCE = 60_000; // milliseconds; somebody may have to click
-const FAILED = "Turnstile, which this site asks for, could not be reached. Please try again.";
+const FAILED = t("turnstile-failed");
 
 /** @type {Promise<Turnstile> | null} */
 let loading = null;
@@ -71,7 +72,7 @@ export class Tokens {
   #fail() {
     const { fail } = this.#next;
     this.#next = pending();
-    fail(new api.Problem(0, FAILED));
+    fail(new Problem(0, FAILED));
   }
 }
 
@@ -92,7 +93,7 @@ function pending() {
 }
 
 function late() {
-  return new Promise((_, fail) => setTimeout(fail, PATIENCE, new api.Problem(0, FAILED)));
+  return new Promise((_, fail) => setTimeout(fail, PATIENCE, new Problem(0, FAILED)));
 }
 
 function load() {
@@ -105,7 +106,7 @@ function load() {
     script.onload = arrived;
     script.onerror = () => {
       loading = null; // tried again with the next form
-      fail(new api.Problem(0, FAILED));
+      fail(new Problem(0, FAILED));
     };
     document.head.append(script);
   });

@@ -11,7 +11,7 @@
 import * as api from "./api.js";
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { randomKey } from "./drafts.js";
-import { words } from "./words.js";
+import { language, t } from "./words.js";
 
 export class Votes {
   #guest;
@@ -55,8 +55,8 @@ export class Votes {
     const buttons = new Map();
     const refresh = () => {
       const shown = comment.data.score + this.#of(comment.id) - this.#countedOf(comment.id);
-      score.textContent = shown.toLocaleString(words.language);
-      group.setAttribute("aria-label", words.score(shown));
+      score.textContent = shown.toLocaleString(language);
+      group.setAttribute("aria-label", t("score", { score: shown }));
       for (const [value, control] of buttons) {
         control.setAttribute("aria-pressed", String(this.#of(comment.id) === value));
       }
@@ -65,11 +65,13 @@ export class Votes {
       const press = (value) => this.#press(comment.id, value, { group, error, refresh });
       buttons.set(
         1,
-        voteButton("ft-vote-up", "\u25b2", words.voteUp(comment.name), () => press(1)),
+        voteButton("ft-vote-up", "\u25b2", t("upvote", { name: comment.name }), () => press(1)),
       );
       buttons.set(
         -1,
-        voteButton("ft-vote-down", "\u25bc", words.voteDown(comment.name), () => press(-1)),
+        voteButton("ft-vote-down", "\u25bc", t("downvote", { name: comment.name }), () =>
+          press(-1),
+        ),
       );
       score.before(buttons.get(1));
       score.after(buttons.get(-1));

@@ -1,57 +1,35 @@
-/** What the widget says, in one place. */
+/**
+ * The texts people read, in the widget's language: `t("title", { count: 3 })`.
+ *
+ * The server makes `strings.js` and `strings-writing.js` from its catalogue and fills its own texts
+ * by the same rules (`comments/domain/languages`): placeholders are in braces, `count` chooses the
+ * plural form, and whole numbers are written as the language writes them.
+ */
 
-export const words = {
-  language: "en",
-  comments: "Comments",
-  title: (total) => (total === 1 ? "1 comment" : `${total.toLocaleString("en")} comments`),
-  none: "No comments yet.",
-  kinds: { __proto__: null, guest: "Guest", member: "Member", staff: "Staff" },
-  write: "Write a comment",
-  answer: (name) => `Reply to ${name}`,
-  edit: "Edit your comment",
-  body: "Comment",
-  bodyHint: "Markdown works: *emphasis*, **strong**, `code`, > quote.",
-  name: "Name",
-  website: "Website (optional)",
-  post: "Post comment",
-  postReply: "Post reply",
-  save: "Save changes",
-  cancel: "Cancel",
-  preview: "Preview",
-  previewOf: "Preview of your comment",
-  signOut: "Sign out",
-  as: (name) => `You write as ${name}.`,
-  notEntered: (why) => `You could not be signed in. ${why}`,
-  reply: "Reply",
-  voteUp: (name) => `Vote for the comment by ${name}`,
-  voteDown: (name) => `Vote against the comment by ${name}`,
-  score: (score) => `Score: ${score}`,
-  change: "Edit",
-  remove: "Delete",
-  removeAsk: "Delete this comment for good?",
-  removeYes: "Delete it",
-  removeNo: "Keep it",
-  removed: "This comment was removed.",
-  edited: "edited",
-  pending: "Waiting for approval. Only you can see this.",
-  inReplyTo: "in reply to",
-  someone: "another comment",
-  anonymous: "Anonymous",
-  commentBy: (name) => `Comment by ${name}`,
-  replyBy: (name, to) => `Reply by ${name} to ${to}`,
-  more: "Load more comments",
-  whole: "Show the whole discussion",
-  loading: "Loading comments",
-  shown: (count) => (count === 1 ? "1 more comment shown." : `${count} more comments shown.`),
-  posted: "Your comment was posted.",
-  saved: "Your changes were saved.",
-  gone: "Your comment was removed.",
-  again: "Try again",
-  noComments: "The comments could not be loaded.",
-  unreachable: "The server did not answer. Please try again.",
-  busy: (seconds) =>
-    seconds > 0
-      ? `Too much is going on right now. Please try again in ${seconds} s.`
-      : "Too much is going on right now. Please try again.",
-  overtaken: "This comment was changed elsewhere meanwhile. Send again to replace it.",
-};
+import { entries, language } from "./strings.js";
+
+export { language };
+
+const plurals = new Intl.PluralRules(language);
+const numbers = new Intl.NumberFormat(language);
+
+/**
+ * Return the functions that fill these texts. `parts` gives a list, so that values can be elements.
+ *
+ * @param {import("./strings.js").Entries} entries
+ */
+export function texts(entries) {
+  const parts = (name, values) => {
+    const entry = entries[name];
+    const pattern = typeof entry === "string" ? entry : entry[plurals.select(values.count)];
+    return pattern.split(/\{(\w+)\}/).map((part, at) => {
+      const value = at % 2 ? values[part] : part;
+      return typeof value === "number" ? numbers.format(value) : value;
+    });
+  };
+  /** @type {(name: string, values?: Record<string, string | number>) => string} */
+  const t = (name, values = {}) => parts(name, values).join("");
+  return { t, parts };
+}
+
+export const { t, parts } = texts(entries);
