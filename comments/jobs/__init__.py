@@ -1,6 +1,9 @@
-"""What runs without a request: compaction, delivery, repair, recounts, imports, erasure.
+"""Run work outside of requests: compaction, delivery, repair, recounts, imports, erasure.
 
-Doors: `scheduler` (what is due, and in which order) driven by `background_worker`, by cron or by a
-command; `wiring` (every event handler and channel of a process). Each job may be killed anywhere
-and run again.
+Entry points: `scheduler` (decides what is due and in which order), which `background_worker`, cron
+or a command calls; `wiring` (lists all event handlers and channels of a process).
+
+Invariants:
+
+1. Each job may be killed at any point and run again.
 """

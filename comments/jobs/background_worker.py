@@ -1,11 +1,14 @@
-"""The thread of a serving process that does its upkeep.
+"""Run the background work of a serving process in a thread.
 
-Owns when something is done: what this process changed, a moment later; what other processes left,
-every `LOOK_EVERY` and `SWEEP_EVERY` seconds. It starts after the process was forked, and starts the
-threads of those who may be kept waiting outside: what is told there is sent by a thread of its own
-(`message_sender`), and mail by another (`mail_worker`), because recipients may be slow.
+Owns the timing: the process's own changes are handled a moment later, and the work that other
+processes left every `LOOK_EVERY` and `SWEEP_EVERY` seconds. The worker starts after the fork. It
+also starts one thread for messages (`message_sender`) and one for mail (`mail_worker`), because
+their recipients may be slow.
 
-What must stay true: nothing that fails ends a worker, and `stop` waits for the step in hand.
+Invariants:
+
+1. No failure ends the worker.
+2. `stop` waits until the current step is done.
 """
 
 import logging
@@ -22,23 +25,23 @@ from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
 
-SWEEP_EVERY = 30.0  # seconds between two sweeps for events whose process is gone
-LOOK_EVERY = 300.0  # seconds between two looks for threads whose process is gone
-OLD = 600  # seconds that something waits before the log says so
+SWEEP_EVERY = 30.0  # seconds between two sweeps for events of processes that are gone
+LOOK_EVERY = 300.0  # seconds between two searches for threads left by processes that are gone
+OLD = 600  # seconds after which waiting events and messages are reported in the log
 
 _log = logging.getLogger("flatthread")
 
 
 class Worker:
-    """The thread of a process that does its upkeep.
+    """The background worker of a process.
 
     Args:
-        store: whose upkeep it is.
-        scheme: of the sites' sort hashes.
-        handlers: who is told of events.
-        first: seconds until it looks for what other processes left. What this one changes does
-            not wait for that.
-        reach: how those outside are told of messages.
+        store: the store to work on.
+        scheme: the scheme of the sites' sort hashes.
+        handlers: the handlers that events are delivered to.
+        first: seconds until it first looks for work that other processes left. The process's own
+            changes do not wait for that.
+        reach: the channels that messages are sent through.
     """
 
     def __init__(
@@ -66,14 +69,14 @@ class Worker:
         self._next_look = self._next_sweep = self._backlog.clock() + first
 
     def start(self) -> None:
-        """Begin, in the process that is to do the work: a thread does not survive a fork."""
+        """Start the threads. Call this after the fork, because threads do not survive one."""
         self._backlog.open()
         self._thread.start()
         self._messenger.start()
         self._postman.start()
 
     def stop(self, seconds: float) -> bool:
-        """End after the step in hand; whether that was within the seconds."""
+        """Stop after the current step. Return whether all threads ended within `seconds`."""
         self._backlog.close()
         end = time.monotonic() + seconds
         has_ended = self._messenger.stop(seconds)
@@ -92,7 +95,7 @@ class Worker:
         return min(self._next_look, self._next_sweep, self._upkeep.next_clearing)
 
     def step(self) -> scheduler.Done:
-        """Do what is due now."""
+        """Do all work that is due now."""
         self._deliver()
         if self._next_look <= self._backlog.clock():
             self._look()
@@ -109,11 +112,11 @@ class Worker:
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
                     self._next_sweep = self._backlog.clock()  # there are more
-        except Exception as error:  # noqa: BLE001 - the next sweep is near
-            scheduler.report("delivering events", error)
+        except Exception as error:  # noqa: BLE001 - the next sweep tries again
+            scheduler.report("Delivering events", error)
 
     def _hand_out(self, events: Sequence[str]) -> int:
-        """Leave mail to the postman, and deliver the rest here; how many."""
+        """Pass mail events to the mail thread and deliver the others; return how many were."""
         self._postman.take(filter(outbox.is_of_mail, events))
         others = [event for event in events if not outbox.is_of_mail(event)][: dispatcher.SWEPT]
         delivered = self._upkeep.deliver(others).delivered
@@ -127,8 +130,8 @@ class Worker:
             for name in scheduler.look():
                 self._backlog.add(name, changes=0, within=0.0)
             scheduler.settle(datetime.now(UTC))
-        except Exception as error:  # noqa: BLE001 - the next look is near
-            scheduler.report("looking for what to fold", error)
+        except Exception as error:  # noqa: BLE001 - the next search tries again
+            scheduler.report("Searching for threads to compact", error)
         self._upkeep.expire()
         self._warn()
 
@@ -136,11 +139,11 @@ class Worker:
         try:
             letters = self._upkeep.waiting_letters()
         except errors.Overloaded as error:
-            scheduler.report("counting what waits", error)
+            scheduler.report("Counting waiting events and messages", error)
             return
         if letters.oldest >= OLD:
             _log.warning(
-                "%d events and %d messages wait, the oldest for %d s; %d were given up",
+                "%d events and %d messages are waiting, the oldest for %d s; %d dead letters",
                 *letters[:3],
                 letters.dead,
             )

@@ -1,21 +1,27 @@
-"""Cloud Tasks: on App Engine, where nothing runs after an answer, who begins what waits.
+"""Enqueue Cloud Tasks that start delivery and compaction soon after a commit.
 
-Owns the tasks that call `/tasks/deliver` and `/tasks/compact` soon after a commit. It takes the
-place of the backlog of a process (`tasks`), which only a worker would empty. What must stay true:
+On App Engine, no code runs after a response, so nothing would empty the process's backlog
+(`backlog`). `TaskQueue` takes its place: it enqueues tasks that call `/tasks/deliver` and
+`/tasks/compact`.
 
-- Nothing depends on it. What is not enqueued is found by cron's sweep, within a minute or so.
-- No request fails for it, and none waits for it longer than `WITHIN` for each task. After a failure
-  nobody asks for `REST` seconds, or as long as the service wants, so a service that hangs costs one
-  request `WITHIN`, and the others nothing.
-- Many commits are one task. A task is named by its path and the end of a span of some seconds,
-  and runs then: each commit of the span was before it, on whatever instance. A name that exists
-  (409) is a success, and an instance asks once for each span.
+An edit or retraction requests the compaction of its thread, and so does a follower list that needs
+it. Other changes wait for cron: compacting each at once would cost writes without a benefit for
+readers.
 
-An edit or a retraction has its thread folded; so does a list that asks. Other changes can wait for
-cron: folding each at once would cost writes and gain readers nothing.
+This module does not use google-cloud-tasks because it needs a single POST. That client would add 33
+ms and 8 MB to the start of an instance; google-auth's session adds nothing, because the store needs
+it anyway.
 
-Why not google-cloud-tasks: what is needed of it is one POST. Beside what the store needs anyway,
-its client takes 33 ms and 8 MB of an instance that starts, and the session of google-auth none.
+Invariants:
+
+1. Correctness does not depend on the tasks: cron's sweep finds within about a minute whatever was
+   not enqueued.
+2. No request fails because of a task, and no request waits longer than `WITHIN` for one. After a
+   failure, no process sends requests for `REST` seconds or for as long as the service asks. A
+   hanging service therefore delays one request by `WITHIN`, and no others.
+3. Many commits share one task. A task is named after its path and the end of a time span of a few
+   seconds, and runs at that end, so after every commit of the span, on any instance. If the name
+   exists already (409), that is a success. An instance sends one request per span.
 """
 
 import hashlib
@@ -39,23 +45,23 @@ _log = logging.getLogger("flatthread")
 SERVICE = "https://cloudtasks.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 WITHIN = 0.5  # seconds that a request waits for a task to be enqueued
-REST = 30.0  # seconds without an attempt after one that failed
+REST = 30.0  # seconds without an attempt after a failure
 LONGEST_REST = 600.0
 DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
-SPANS = {DELIVER: 2, COMPACT: 10}  # seconds, each a task
-TIMEOUT = 5.0  # seconds of each step of a call, which goes on when nobody waits for it
+SPANS = {DELIVER: 2, COMPACT: 10}  # seconds of a span; each span has one task
+TIMEOUT = 5.0  # seconds for each step of a call, which continues after the request stops waiting
 _OK, _EXISTS = 200, 409
 
 
 class TaskQueue:
-    """A queue of Cloud Tasks, in the place of a backlog. Safe for many threads.
+    """A queue of Cloud Tasks with the interface of a backlog. Thread-safe.
 
     Args:
         name: projects/PROJECT/locations/LOCATION/queues/QUEUE.
-        service: of App Engine, that runs the tasks; the default one if empty.
-        connect: a session that signs requests; called once, when it is needed.
-        now: the time of day.
-        address: of the API.
+        service: the App Engine service that runs the tasks; "" for the default service.
+        connect: returns a session that signs requests; called once, on first use.
+        now: returns the current time.
+        address: the address of the API.
     """
 
     def __init__(
@@ -72,18 +78,18 @@ class TaskQueue:
         self._connect = connect or _session
         self._now = now
         self._address = address
-        self._lock = threading.Lock()  # never held while somebody else is waited for
+        self._lock = threading.Lock()  # never held while waiting for anything
         self._connecting = threading.Lock()
         self._session: AuthorizedSession | None = None
         self._asked: dict[str, int] = {}
         self._rests_until = -math.inf
 
     def tell(self, _event: str) -> None:
-        """Have events delivered soon."""
+        """Request the delivery of events."""
         self._ask(DELIVER)
 
     def add(self, _name: backlog.Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Have a thread or a list folded soon, if it cannot wait for cron."""
+        """Request the compaction of a thread or list, if it cannot wait for cron."""
         del changes
         if within <= backlog.ERASE_AFTER:
             self._ask(COMPACT)
@@ -96,7 +102,7 @@ class TaskQueue:
                 return
             self._asked[path] = end
         enqueued: futures.Future[None] = futures.Future()
-        # A thread, because time-outs of a request begin anew with every byte and every retry.
+        # A thread is needed, because a request's timeout restarts with every byte and every retry.
         threading.Thread(target=self._enqueue, args=(path, end, enqueued), daemon=True).start()
         try:
             enqueued.result(timeout=WITHIN)
@@ -106,7 +112,7 @@ class TaskQueue:
     def _enqueue(self, path: str, end: int, enqueued: "futures.Future[None]") -> None:
         try:
             self._post(path, end)
-        except Exception as error:  # noqa: BLE001 - whatever it is, cron comes
+        except Exception as error:  # noqa: BLE001 - cron does the work after any failure
             self._rest(path, type(error).__name__, REST)
         finally:
             enqueued.set_result(None)
@@ -120,7 +126,7 @@ class TaskQueue:
             headers={"Content-Type": "application/json"},
             timeout=TIMEOUT,
             allow_redirects=False,
-            stream=True,  # what it says beside the status is not read
+            stream=True,  # only the status is read
         )
         response.close()
         if response.status_code not in {_OK, _EXISTS}:
@@ -128,7 +134,7 @@ class TaskQueue:
             self._rest(path, f"answered {response.status_code}", asked)
 
     def _task(self, path: str, end: int) -> dict[str, object]:
-        # Names that begin alike are slow to be looked up, so they begin with a digest.
+        # Names with a common prefix are slow to look up, so they start with a digest.
         digest = hashlib.sha256(f"{path} {end}".encode()).hexdigest()[:12]
         routing = {"appEngineRouting": {"service": self._service}} if self._service else {}
         return {
@@ -138,21 +144,21 @@ class TaskQueue:
         }
 
     def _rest(self, path: str, reason: str, seconds: float) -> None:
-        _log.warning("a task for %s was not enqueued, cron will do it: %s", path, reason)
+        _log.warning("Could not enqueue a task for %s; cron will do it: %s", path, reason)
         with self._lock:
             self._rests_until = self._now().timestamp() + seconds
             self._asked.pop(path, None)
 
 
 def _seconds(asked: str) -> float:
-    """The rest that an answer asks for, within bounds."""
+    """Return the seconds in a Retry-After header, between `REST` and `LONGEST_REST`."""
     if not asked.isascii() or not asked.isdecimal():
         return REST
     return min(max(REST, float(asked[:9])), LONGEST_REST)
 
 
 def _session() -> "AuthorizedSession":
-    # Imported when the first task is enqueued: a cold start pays for what it uses.
+    # Imported with the first task, to keep cold starts fast.
     import google.auth  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 

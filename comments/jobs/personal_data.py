@@ -1,21 +1,23 @@
-"""What this service holds of somebody: all of it as one value, and its erasure.
+"""Export and erase all data about an author.
 
-Owns what counts as an author's: his comments, his votes, the mail he is told by, and the account he
-signs in with. Everything is found by his author id, which leaves the server in no public answer: so
-whoever asks has shown a token of his, or runs commands.
+An author's data are their comments, votes, mail subscriptions and account. All of it is found by
+the author id. No public response contains that id, so a caller has shown the author's token or runs
+commands as an operator.
 
-What must stay true:
+Invariants:
 
-- Nothing is given of others: of a comment he answered there is the id, of its author nothing.
-- To erase is what he could do himself, comment by comment: texts and names go, places stay, so
-  threads stay whole. Interrupted, it is taken up again by asking again; done, it finds nothing.
-- What a site's token asks for is of that site: the page it was made on may hold it, and an account
-  may write on many. So nothing of another site is given or erased, and an account that has
-  something elsewhere stays.
-- The account's address and those of subscriptions are not given out, only that there are some.
-- By a token, what became of a comment is what its author is shown otherwise
-  (`presentation.seeming`): else whoever is in the shadow would find out by asking. An operator is
-  told what is so.
+1. An export contains nothing about others: of a comment that the author replied to it has the id,
+   and nothing about that comment's author.
+2. Erasure does what authors can do themselves, comment by comment: texts and names are erased and
+   the positions stay, so threads stay intact. Repeating an interrupted erasure continues it;
+   repeating a finished one finds nothing.
+3. A token of a site reaches only data of that site, because the page that got the token may know
+   it and an account may write on many sites. Nothing of other sites is exported or erased, and an
+   account with data elsewhere is kept.
+4. Mail addresses of the account and of subscriptions are not exported, only their existence.
+5. With a token, a comment's status is the one that its author sees elsewhere
+   (`presentation.seeming`); otherwise shadow-banned authors could find out by an export. Operators
+   get the real status.
 """
 
 import itertools
@@ -36,11 +38,11 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
 
-AT_ONCE = 100  # comments, and votes, of one step of an erasure
+AT_ONCE = 100  # comments, and votes, per step of an erasure
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """A comment of his, as he wrote it; `status` says what became of it, as far as he is told."""
+    """A comment as its author wrote it. With a token, `status` is what the author is shown."""
 
     id: str
     site: str
@@ -57,7 +59,7 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """The account he signs in with; `login` is for operators alone, and empty by a token."""
+    """The author's account. `login` is for operators only, and empty with a token."""
 
     name: str
     login: str
@@ -65,7 +67,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class Everything(msgspec.Struct, frozen=True):
-    """What is held of somebody. `mailed` is how many subscriptions are his."""
+    """All data about an author. `mailed` is the number of their subscriptions."""
 
     account: Profile | None
     comments: list[Writing]
@@ -74,7 +76,7 @@ class Everything(msgspec.Struct, frozen=True):
 
 
 class Erased(NamedTuple):
-    """What a step of an erasure did, and whether it was the last."""
+    """What one step of an erasure deleted, and whether it was the last step."""
 
     comments: int
     votes: int
@@ -82,7 +84,7 @@ class Erased(NamedTuple):
 
 
 def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
-    """All that is held of an author: on all sites as it is, or on one as he may see it."""
+    """Collect an author's data: of all sites for an operator, or of one as the author sees it."""
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
@@ -101,15 +103,15 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
 
 
 def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
-    """Erase what is held of an author: a step, of which there are more until it `is_done`.
+    """Erase an author's data, one step per call; repeat until `is_done`.
 
-    With `site` it is what a token of that site can reach; the account goes if nothing else is left
-    of it. One that holds a role is not erased so: it is removed by whoever gave the role (`account
+    With `site`, only data that a token of that site can reach are erased. The account is deleted if
+    it has no data left. An account with a role is not erased here; an owner removes it (`account
     remove`).
 
     Raises:
-        errors.Conflict: the account holds a role.
-        errors.Overloaded: the store did not answer in time; a repeat goes on.
+        errors.Conflict: the account has a role.
+        errors.Overloaded: the store did not answer in time; a repeat continues.
     """
     account = accounts.get(_account_of(author))
     if account is not None and account.grants:
@@ -130,10 +132,10 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
 
 
 def author_of(comment_id: str) -> str:
-    """The id of a comment's author, for commands.
+    """Return the id of a comment's author, for commands.
 
     Raises:
-        errors.NotFound: there is no such comment, or nobody is known to have written it.
+        errors.NotFound: there is no such comment, or its author is not known.
     """
     row = (
         reads.get(comment_rows.comment_key(comment_id))
@@ -156,7 +158,7 @@ def _account_of(author: str) -> str:
 
 def _writings(author: str) -> Iterator[Writing]:
     if not author:
-        return  # what was taken back has no author, and is nobody's
+        return  # an empty id would match retracted comments, which have no author
     query = reads.Query("Comment", where=[("author_id", "=", author)])
     for entity in reads.fetch(query):
         row = conversion.comment_from_message(entity)

@@ -1,24 +1,28 @@
-"""Recategorizing: a thread's change of categories, as a work that may be interrupted anywhere.
+"""Change a thread's categories, as a job that may be interrupted at any point.
 
-Each comment holds the categories it is counted under, so a change of its thread's goes through all
-of them. Owns that walk and its journal, a Job:
+Each comment stores the categories it is counted under, so changing its thread's categories takes a
+scan of all comments of the thread. Owns this scan and its journal, a Job row:
 
-1. one transaction gives the thread its categories, numbers the change (`Thread.filed`) and writes
-   the journal (`category_journal`): which change, and after which comment the walk goes on. `tree`
-   does the same where the comment that names a thread comes or goes;
-2. each step takes the next comments by key, and in one transaction counts them under what the
-   thread has by now (`job_writes.recategorize`) and moves the journal on; the last one deletes it.
+1. One transaction sets the thread's categories, numbers the change (`Thread.filed`) and writes the
+   journal (`category_journal`): the number of the change, and the comment after which the scan
+   continues. `tree` does the same when the comment that names a thread appears or disappears.
+2. Each step takes the next comments by key. One transaction counts them under the thread's current
+   categories (`job_writes.recategorize`) and advances the journal. The last step deletes it.
 
-What must stay true:
+`finish` continues interrupted scans; every process with a worker calls it from time to time.
+Setting the same categories again repeats the scan and corrects comments that are counted elsewhere
+because of damage.
 
-- a comment placed after 1 has the new categories, because whoever places it reads the thread; one
-  placed before is met by the walk, because it begins later and keys of comments never change;
-- a comment moves from where it is counted, whatever that is, in the commit that tells of it, so
-  changes that follow each other, and comments that change meanwhile, add up;
-- a step whose journal is not where it was does nothing: two runners share the walk.
+Invariants:
 
-What was interrupted is finished by `finish`, which every process with a worker calls from time to
-time. Changing to the same categories walks again, and mends comments that damage left elsewhere.
+1. A comment placed after step 1 has the new categories, because placing it reads the thread. A
+   comment placed before is found by the scan, because the scan starts later and keys of comments
+   never change.
+2. A comment moves from the categories it is counted under, whatever they are, in the commit that
+   writes the event about the move. Consecutive changes and concurrent changes of comments therefore
+   add up correctly.
+3. A step does nothing if the journal has changed since it was read, so two processes can share a
+   scan.
 """
 
 from collections.abc import Iterable
@@ -32,24 +36,24 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 from comments.tree.threads import category_journal, details
 
-AT_ONCE = 50  # comments in one transaction, and in one event
-STEPS = 100  # of one call of `finish`: a worker has more to do
+AT_ONCE = 50  # comments per transaction and per event
+STEPS = 100  # steps per call of `finish`, to leave the worker time for other work
 
 
 def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:
-    """Give a thread other categories; how many comments moved.
+    """Change a thread's categories and return the number of comments moved.
 
     Raises:
-        errors.BadInput: a name is refused, or there are too many.
+        errors.BadInput: a name is not valid, or there are too many names.
         errors.NotFound: there is no such thread.
-        errors.Overloaded: the store is busy. What was begun is finished later.
+        errors.Overloaded: the store is busy. A change that has begun is finished later.
     """
     begin(name, categories.canonical_set(names))
     return run(name, now=now)
 
 
 def run(name: records.ThreadName, *, now: datetime) -> int:
-    """Go on with the change of a thread to its end, if one was begun; how many comments moved."""
+    """Finish a thread's change of categories, if one has begun; return how many comments moved."""
     moved = 0
     while (more := step(name, now=now)) is not None:
         moved += more
@@ -57,7 +61,7 @@ def run(name: records.ThreadName, *, now: datetime) -> int:
 
 
 def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
-    """Give a thread its categories and begin the walk anew. Those who post follow at once."""
+    """Set a thread's categories and start the scan. New comments get the categories at once."""
 
     def body() -> None:
         thread = reads.get(comment_rows.thread_key(name))
@@ -69,7 +73,7 @@ def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
 
 
 def step(name: records.ThreadName, *, now: datetime) -> int | None:
-    """Go through the next comments; how many moved, None if there is nothing left to do."""
+    """Do the next step of a scan; return how many comments moved, or None if there is no scan."""
     key = category_journal.key(comment_rows.thread_key_name(name))
     row = reads.get(key)
     if row is None:
@@ -93,7 +97,7 @@ def step(name: records.ThreadName, *, now: datetime) -> int | None:
 
 
 def finish(*, now: datetime, steps: int = STEPS) -> int:
-    """Go on with every change that was begun and not finished, so many steps; how many moved."""
+    """Continue all unfinished scans for up to `steps` steps; return how many comments moved."""
     moved = 0
     for name in _begun():
         while steps > 0 and (more := step(name, now=now)) is not None:

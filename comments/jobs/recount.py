@@ -1,22 +1,24 @@
-"""The recount: every counter compared with what it counts, and mended.
+"""Recount: compare every counter with what it counts, and correct it.
 
-Owns the order in which counters are checked. Threads first, each beside its comments; then their
-site, beside its threads, the authors on it, beside what they have in threads, and the site's
-categories and days, beside its comments. Every comparison is of one moment (a read-only
-transaction), and what events have still to add is counted in, so nothing is found wrong because
-people write meanwhile.
+The order is: each thread's counters against its comments; then the site's against its threads; the
+authors' against their numbers in threads; and the site's categories and days against its comments.
 
-A counter is mended by adding the difference, not by storing what was found: what others add in
-between stays. For that the difference must be added once, so each mending notes its number in the
-row it mends (`mended`) and is refused if that row was mended since the comparison.
+Before that, the vote counts in each comment's row are compared with the votes, unless some votes
+are uncounted. They are corrected by recounting, which may be repeated any number of times.
 
-What a comment says of the votes on it is compared first, with the votes themselves, but where some
-wait to be counted. That is mended by counting them anew, which may be done any number of times.
+Participant counters count rows of other counters. They are corrected to match these rows as stored.
+If the rows are corrected too, the usual formula then adjusts the participants.
 
-The participants are counters of counters. What is wrong with them beside the rows they count is
-added; what becomes of them when those rows are mended follows from the formula as ever.
+An interrupted recount of a site continues after the last thread noted in its Job row.
 
-An interrupted recount of a site goes on after the last thread that it noted, in a Job.
+Invariants:
+
+1. Each comparison reads one moment (a read-only transaction) and includes what undelivered events
+   have still to add, so concurrent writes cause no differences.
+2. A counter is corrected by adding the difference, not by storing the expected number, so
+   concurrent increments are kept.
+3. A difference is added once: each correction stores its number in the corrected row (`mended`) and
+   is refused if the row was corrected since the comparison.
 """
 
 import dataclasses
@@ -37,9 +39,9 @@ from comments.store.models import comment_rows, conversion, counter_rows, event_
 from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
-AT_ONCE = 100  # rows of authors in one transaction
-NOTE_EVERY = 20  # threads, so that a restart repeats few and each costs little
-_TRIES = 5  # of one place that is mended by others too
+AT_ONCE = 100  # authors' rows per transaction
+NOTE_EVERY = 20  # threads between two notes of the position; a restart repeats at most these
+_TRIES = 5  # attempts, in case other processes correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]
@@ -48,7 +50,7 @@ Tell = Callable[["Difference"], None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """A number that is not what it counts."""
+    """A counter that differs from the expected number."""
 
     scope: Scope
     name: str
@@ -58,7 +60,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """What one comparison found. `missing` is to be added to the rows of each scope."""
+    """The result of one comparison. `missing` is to be added to the row of each scope."""
 
     mended: int
     missing: Mapping[Scope, Numbers]
@@ -68,7 +70,8 @@ class _Found:
 def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
     """Compare comments with their votes, then the counters of a thread with its comments.
 
-    Returns how many numbers were wrong.
+    Returns:
+        The number of differences.
     """
     found = _votes(name, tell, fixes=fixes)
 
@@ -81,7 +84,7 @@ def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
 
 
 def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
-    """Compare everything of a site, going on where an interrupted recount ended."""
+    """Compare all counters of a site, continuing an interrupted recount; return the differences."""
     found = 0
     for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
         found += thread(name, tell=tell, fixes=fixes)
@@ -98,7 +101,7 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
 
 
 def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
-    """Compare the comments of a thread with the votes on them, and count those anew that differ."""
+    """Compare a thread's comments with the votes on them, and recount those that differ."""
     differences = transactions.snapshot(lambda: _miscounted(name))
     for difference in differences:
         tell(difference)
@@ -121,9 +124,9 @@ def _miscounted(name: records.ThreadName) -> list[Difference]:
 
 
 def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
-    """The numbers of votes that a row has wrong, each as stored and as it should be."""
+    """Yield a row's wrong vote counts: the name, the stored and the expected number."""
     if row is None or row["status"].string_value == records.Status.RETRACTED:
-        # Nobody votes on it any more: those that are there were left behind.
+        # The comment takes no votes any more, so these should have been deleted.
         pairs = {"votes": (sum(cast), 0)}
     else:
         up, down = (
@@ -142,7 +145,7 @@ def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
 def _settle(
     look: Callable[[], _Found], mend: Callable[..., ownership.Writes], tell: Tell, *, fixes: bool
 ) -> int:
-    """Look, tell of what is wrong, and mend it; again if others mended in between."""
+    """Compare, report the differences and correct them; retry if another process was faster."""
     for _ in range(_TRIES):
         found = look()
         if not fixes or not found.differences or _mend(found, mend):
@@ -153,7 +156,11 @@ def _settle(
 
 
 def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
-    """Add what is missing, in transactions of bounded size; whether nobody else did so."""
+    """Add what is missing, in transactions of bounded size.
+
+    Returns:
+        False if another process corrected the counters meanwhile.
+    """
     missing = list(found.missing.items())
     parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
     return all(
@@ -166,8 +173,9 @@ def _apply(mend: Callable[..., ownership.Writes], step: int, part: Mapping[Scope
     try:
         transactions.apply(mend(step, part))
     except counter_repair.MendedMeanwhile as other:
-        # One step further is our own commit, whose answer was lost, or somebody else's that has
-        # found the same: added once either way.
+        # If the row is one step further, an earlier run of this transaction committed and its
+        # answer was lost, or another process found the same difference. Either way it was added
+        # once.
         return other.mended == step + 1
     return True
 
@@ -194,7 +202,7 @@ def _thread(name: records.ThreadName) -> _Found:
     found = _compared(here, stored, expected, mended)
     if told[0] == told[1]:
         return found
-    # Every mending writes the first shard, and in it how many there are.
+    # Every correction writes the first shard, which holds the number of shards.
     shards = Difference(here, "shards", *told)
     return dataclasses.replace(found, differences=(*found.differences, shards))
 
@@ -208,7 +216,7 @@ def _site(site_id: str) -> _Found:
 
 
 def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
-    """What the rows of a site should hold, their participants left out."""
+    """Return the expected numbers of a site's rows, without participants."""
     expected: dict[Scope, dict[str, int]] = {
         scope: dict(_negative(numbers))
         for scope, numbers in _pending().items()
@@ -227,7 +235,7 @@ def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
 
 
 def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
-    """The numbers of a site's categories and days, from its comments."""
+    """Count a site's comments by category and day."""
     query = reads.Query("Comment", where=(("site", "=", site_id),))
     return counting.by_scope(
         counting.total(
@@ -238,7 +246,7 @@ def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
 
 
 def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
-    """Every row of a site that is written from events, but the site's own."""
+    """Yield the numbers of a site's event-driven rows, except the site's own row."""
     query = reads.Query("Standing", where=(("site", "=", site_id),))
     for message in reads.fetch(query):
         author = message.key.path[-1].name.partition("/")[2]
@@ -256,7 +264,7 @@ def _compared(
     expected: Mapping[Scope, Numbers],
     mended: int,
 ) -> _Found:
-    """What has to be added to the numbers of a place, of places in it, and of the authors there."""
+    """Compare the numbers of a place, of the places in it, and of their authors."""
     part = counting.PARTICIPANTS
     present, wanted = _present(stored), _present(expected)
     scopes = {*stored, *expected, *present, *wanted}
@@ -276,7 +284,7 @@ def _compared(
 
 
 def _present(rows: Mapping[Scope, Numbers]) -> dict[Scope, int]:
-    """How many authors take part in each place, by their rows."""
+    """Count the participants of each place by the authors' rows."""
     present: dict[Scope, int] = {}
     for scope, numbers in rows.items():
         if scope.author and numbers.get(counting.APPROVED, 0) > 0:
@@ -293,7 +301,7 @@ def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[D
 
 
 def _pending() -> dict[Scope, dict[str, int]]:
-    """What events have still to add to sites, their statistics, and authors there."""
+    """Return what undelivered events will add to sites, their statistics and their authors."""
     return counting.by_scope(
         counting.total(
             counting.increments(counting.FROM_EVENTS, change.old, change.new)
@@ -311,7 +319,7 @@ def _threads_numbers(site_id: str) -> dict[str, int]:
 
 
 def _following(name: records.ThreadName) -> int:
-    """How many follow a thread, but for what events have still to add to its counter."""
+    """Count a thread's followers, without those that undelivered events will add."""
     pending = counting.total(
         counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
         for event in outbox.followings(comment_rows.thread_key_name(name))
@@ -333,7 +341,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
         where.append(("__key__", ">", after))
     for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
-    # Pages that people follow before anybody has written there.
+    # Threads that have followers but no comments yet.
     for thread_id in subscriptions.followed(site_id):
         name = records.ThreadName(site_id, thread_id)
         if reads.get(comment_rows.thread_key(name)) is None:

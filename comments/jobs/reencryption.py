@@ -1,9 +1,12 @@
-"""After a change of the secret: what is stored sealed is sealed anew, so that the old one may go.
+"""Encrypt stored data again after a change of `SECRET`, so the old secret can be removed.
 
-Owns the pass over everything that is sealed for longer than a few days. Each row is a transaction
-of its own, and a row that is sealed under the current secret is left alone: the pass may be
-interrupted, run again, and run beside a service that is in use. Seals that only links and questions
-hold end by themselves; docs/secrets.md lists them all.
+Handles all data that stay encrypted for longer than a few days. Encrypted values in links and
+questions expire by themselves; docs/secrets.md lists both.
+
+Invariants:
+
+1. Each row is changed in a transaction of its own, and rows encrypted under the current secret are
+   left alone. The job may be interrupted, repeated, and run while the service is in use.
 """
 
 from typing import NamedTuple
@@ -18,14 +21,14 @@ from comments.store import reads
 
 
 class Renewed(NamedTuple):
-    """How many rows were sealed anew, and how many subscribers keep an id of the old secret."""
+    """The number of rows encrypted again, and of subscribers whose id is from the old secret."""
 
     rows: int
     subscribers: int
 
 
 def renew(by: registration.By) -> Renewed:
-    """Seal everything that is stored under the old secret under the current one.
+    """Encrypt under the current secret all stored data that are encrypted under the old one.
 
     Raises:
         errors.Overloaded: the store did not answer in time; run it again.

@@ -1,14 +1,15 @@
-"""Finding and mending damage in stored trees.
+"""Find and repair damage in stored trees.
 
-From parent links and numbers every hash, level, slug and listing can be worked out again; this
-module does so for a whole thread, compares, and mends what differs. `find_problems` writes
-nothing. `fix` writes in transactions of at most `_BATCH` comments, each valid on its own; if it is
-interrupted, run it again. After it, `find_problems` finds nothing unless people damaged more.
+Parent links and numbers determine every hash, level, slug and listing. This module recomputes them
+for a whole thread, compares them with the stored values and corrects the differences.
+`find_problems` writes nothing. `fix` writes in transactions of at most `_BATCH` comments, each of
+which leaves a valid state. If it is interrupted, run it again. Afterwards `find_problems` finds
+nothing, unless there is new damage.
 
-Numbers are the source of truth together with the links. Where two siblings hold one number, the
-older keeps it and the other takes a new one; a comment whose parent is gone, or whose links run
-in a circle, becomes a root. Counters are raised to the highest number and never lowered, because
-a number that was handed out once is never given again.
+Links and numbers are the source of truth. If two siblings have the same number, the older one keeps
+it and the other gets a new one. A comment whose parent is missing, or whose links form a cycle,
+becomes a root. Counters are raised to the highest number and never lowered, because a number is
+never assigned twice.
 """
 
 import dataclasses
@@ -21,12 +22,12 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 
 _BATCH = 100
-SECONDS = 240.0  # for the rows of one thread; the service ends transactions after 270
+SECONDS = 240.0  # for reading one thread; the service aborts transactions after 270
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """One field that is not what the links and numbers say. `comment` is "" for the thread."""
+    """A field that differs from its recomputed value. `comment` is "" for the thread itself."""
 
     thread: records.ThreadName
     comment: str
@@ -36,14 +37,14 @@ class Problem:
 
 
 def threads(site: str) -> Iterator[records.ThreadName]:
-    """The threads of a site."""
+    """Yield the names of a site's threads."""
     query = reads.Query("Thread", where=(("site", "=", site),))
     for entity in reads.walk(query):
         yield records.ThreadName(site, entity.properties["thread"].string_value)
 
 
 def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[Problem]:
-    """Compare a thread with what its links and numbers say; write nothing."""
+    """Compare a thread with the values recomputed from its links and numbers. Writes nothing."""
     rows = _stored(name)
     root_count = _root_count(name)
     problems: list[Problem] = []
@@ -67,13 +68,13 @@ _FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
 
 
 def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
-    """Mend a thread; return how many problems were found."""
+    """Repair a thread and return the number of problems found."""
     problems = find_problems(scheme, name)
     if not problems:
         return 0
     places = _places(scheme, _stored(name))
     wrong = [places[key] for key in dict.fromkeys(p.comment for p in problems) if key in places]
-    # Parents before children, so that what is half mended is right from the root down.
+    # Parents before children, so a partial repair is correct from the root down.
     wrong.sort(key=lambda place: place.level)
     for start in range(0, len(wrong), _BATCH):
         _mend(name, wrong[start : start + _BATCH])
@@ -111,7 +112,7 @@ def _roots_needed(places: dict[str, values.Place]) -> int:
 
 
 def _places(scheme: sorthash.Scheme, rows: dict[str, records.Comment]) -> dict[str, values.Place]:
-    """Where each comment belongs, worked out from links and numbers alone."""
+    """Recompute each comment's place from links and numbers alone."""
     children = _children(rows)
     places: dict[str, values.Place] = {}
     waiting: list[tuple[str | None, str, int]] = [(None, "", 0)]
@@ -136,7 +137,7 @@ def _places(scheme: sorthash.Scheme, rows: dict[str, records.Comment]) -> dict[s
 
 
 def _children(rows: dict[str, records.Comment]) -> dict[str | None, list[records.Comment]]:
-    """Each comment under its parent; those without one that leads to a root are roots."""
+    """Group comments by parent. Comments whose links lead to no root become roots."""
     children: dict[str | None, list[records.Comment]] = {}
     rooted = _rooted(rows)
     for row in rows.values():
@@ -145,7 +146,7 @@ def _children(rows: dict[str, records.Comment]) -> dict[str | None, list[records
 
 
 def _rooted(rows: dict[str, records.Comment]) -> set[str]:
-    """The comments whose links lead to a root. Of a circle, the oldest comment is cut loose."""
+    """Return the comments whose links lead to a root. A cycle is cut at its oldest comment."""
     rooted: set[str] = set()
     cut: set[str] = set()
     for start in sorted(rows.values(), key=lambda row: (row.created, row.id)):
@@ -164,9 +165,10 @@ def _rooted(rows: dict[str, records.Comment]) -> set[str]:
 def _numbered(
     siblings: list[records.Comment], parent: str | None
 ) -> Iterator[tuple[records.Comment, int]]:
-    """Siblings with their numbers; a number taken twice, or too small, is replaced by a new one.
+    """Yield siblings with their numbers, replacing duplicate and too small ones by new numbers.
 
-    Who was a sibling before keeps the number against one who became it just now.
+    A comment that was already a child of this parent keeps its number before one that is moved
+    here.
     """
     first = 0 if parent is None else 1
     siblings = sorted(
@@ -183,7 +185,7 @@ def _numbered(
 
 
 def _settled(places: dict[str, values.Place]) -> dict[str, values.Place]:
-    """Add what depends on what stands below: who is listed, and the counters."""
+    """Add the values that depend on descendants: `listed` and the child counters."""
     listed = {place.id for place in places.values() if place.listed}
     counters: dict[str, int] = {}
     for place in sorted(places.values(), key=lambda place: -place.level):

@@ -1,20 +1,23 @@
-"""The scheduler: what a process compacts and delivers, and in which order.
+"""Schedule compaction, vote counting and delivery in a process.
 
-Owns the way from a changed thread to a cleared one within a process: fold what is due, remember
-what was switched and when by this process's own monotonic clock, and after `compactor.GRACE` clear
-it and delete what it replaced, with the orphans found beside it. Large lists (`follower_lists`) are
-folded here too, and votes counted (`voting`), without a second step. Events of this process are
-delivered a moment after their commit, those of processes that are gone by a sweep (`dispatcher`).
+Compacts the threads that are due, remembers each switch with its time by this process's monotonic
+clock, and after `compactor.GRACE` clears the flags and deletes replaced and unreferenced buckets.
+Also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`); neither needs a
+second step. The process's own events are delivered a moment after their commit, and those of
+processes that are gone by a sweep (`dispatcher`).
 
-On one machine a thread of each serving process does this (`background_worker`). On App Engine,
-where nothing runs after an answer, cron asks `/tasks/compact` for a `visit`: the instance may live
-for that call alone and no clock but its own may measure the grace, so the call waits for it.
-Rankings are kept for an hour, which no call waits for: their directory says, by the clock of who
-replaced them, until when, and whoever comes later deletes them.
+On one machine, a thread of each serving process drives the scheduler (`background_worker`). On App
+Engine, where no code runs after a response, cron calls `/tasks/compact`, which makes a `visit`.
+Only the instance's own clock may measure the grace, and the instance may end after the call, so the
+call waits for the grace. Replaced rankings are kept for an hour, and no call waits that long: their
+directory stores the time until which they are kept, by the clock of the process that replaced them,
+and any later call deletes them.
 
-What must stay true: whatever fails is tried again later, and nothing that fails ends a round.
-What is remembered here may be lost: flags stand in the store, so a process that starts, and from
-time to time each one, looks for the threads and lists that have some (`look`).
+Invariants:
+
+1. Failed work is retried later, and no failure ends a round.
+2. The memory of this process may be lost: the flags are in the store, and each process searches
+   for flagged threads and lists at its start and from time to time (`look`).
 """
 
 import dataclasses
@@ -40,15 +43,15 @@ from comments.sites import rate_limits
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
-_RETRY_AFTER = 5.0  # seconds, doubled at random so that two folders do not meet again
-_TRIES = 5  # of a command for one thread
+_RETRY_AFTER = 5.0  # seconds, up to doubled at random to keep two processes from colliding again
+_TRIES = 5  # attempts of a command to compact one thread
 
 _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switched:
-    """What is to be cleared at a time of this process's clock."""
+    """A compaction to clear at the time `due` of this process's clock."""
 
     due: float
     folded: compactor.Compacted
@@ -57,7 +60,7 @@ class Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """What a round did: threads and lists folded; threads cleared, and waiting for their grace."""
+    """What a round did: threads and lists compacted, threads cleared, threads to clear later."""
 
     folded: int
     cleared: int
@@ -65,14 +68,15 @@ class Done:
 
 
 class Scheduler:
-    """The upkeep of one store by one process.
+    """The background work of one process on one store.
 
     Args:
-        scheme: of the sites' sort hashes.
-        clock: seconds, monotonic: measures the grace.
-        now: the time of day: says until when rankings are kept.
-        handlers: who is told of events; without, those that only write to the store.
-        reach: how those outside are told of messages.
+        scheme: the scheme of the sites' sort hashes.
+        clock: returns monotonic seconds; measures the grace.
+        now: returns the current time; decides how long replaced rankings are kept.
+        handlers: the handlers that events are delivered to; by default those that only write to
+            the store.
+        reach: the channels that messages are sent through.
     """
 
     def __init__(
@@ -95,12 +99,12 @@ class Scheduler:
 
     @property
     def waiting(self) -> Sequence[Switched]:
-        """What is not cleared yet."""
+        """The compactions that are not cleared yet."""
         return tuple(self._switched)
 
     @property
     def next_clearing(self) -> float:
-        """When there is something to clear, by this process's clock."""
+        """The time of the next clearing, by this process's clock; infinity if there is none."""
         return min((each.due for each in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.Done:
@@ -108,23 +112,26 @@ class Scheduler:
         return dispatcher.deliver(events, now=self.now(), handlers=self.handlers)
 
     def sweep(self) -> dispatcher.Done:
-        """Deliver events of processes that did not; a bounded number of them."""
+        """Deliver a bounded number of events that other processes left."""
         return dispatcher.sweep(now=self.now(), handlers=self.handlers)
 
     def sweep_fresh(self) -> dispatcher.Done:
-        """The same, and those that nobody tried yet."""
+        """Like `sweep`, but include events that no process has tried yet."""
         return dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
 
     def send(self, within: float) -> message_sender.Done:
-        """Tell what waits to be told outside, beginning nothing after so many seconds."""
+        """Send waiting messages, starting none after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
     def waiting_letters(self) -> dead_letters.Waiting:
-        """How much waits to be delivered or told, and for how long."""
+        """Count waiting events and messages, with the age of the oldest, and dead letters."""
         return dead_letters.waiting(self.now())
 
     def due(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
-        """Take from a backlog what is to be done now; others may have folded a thread meanwhile."""
+        """Yield the entries of a backlog that are due, after checking threads in the store.
+
+        A thread that another process has compacted meanwhile is dropped.
+        """
         for name in backlog.take():
             left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
             if left <= 0:
@@ -135,14 +142,14 @@ class Scheduler:
     def _left(self, name: records.ThreadName) -> float:
         try:
             return due_threads.wait(name, self.now())
-        except Exception as error:  # noqa: BLE001 - whoever folds it sees what is there
-            report(f"looking at {name.site} {name.id}", error)
+        except Exception as error:  # noqa: BLE001 - the compaction checks the rows itself
+            report(f"Checking whether {name.site} {name.id} is due", error)
             return 0.0
 
     def round(self, names: Iterable[backlog.Name]) -> Done:
-        """Fold these, votes counted first, and clear what was switched long enough ago.
+        """Count votes, compact the other entries, and clear compactions whose grace is over.
 
-        One at a time.
+        Only one round runs at a time.
         """
         with self._turn:
             for voted in filter(_is_voted, due := list(names)):
@@ -151,9 +158,10 @@ class Scheduler:
             return Done(folded, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> Done:
-        """Do all there is in one call: fold these, `wait` for the grace, and clear.
+        """Do everything in one call: compact these entries, `wait` for the grace, and clear.
 
-        Of several calls at once only one waits; the others leave it to that one, or the next.
+        Of several concurrent calls only one waits; the others leave the clearing to it or to the
+        next call.
         """
         done = self.round(names)
         self.expire()
@@ -167,23 +175,24 @@ class Scheduler:
         return Done(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
-        """Delete what is kept for a term: old rankings, networks, limits, refused texts."""
+        """Delete expired rankings, voter networks, refused texts, rate limits and ban marks."""
         try:
             leftovers.expire(self.now())
             cast_vote.expire(self.now())
             retention.expire(self.now())
             rate_limits.expire(self.now())
             bans.expire(self.now())
-        except Exception as error:  # noqa: BLE001 - whoever comes next tries again
-            report("deleting what has expired", error)
+        except Exception as error:  # noqa: BLE001 - the next call tries again
+            report("Deleting expired data", error)
 
     def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
-        """Fold a thread, and note what is to be cleared. False if somebody else was faster."""
+        """Compact a thread and remember to clear it. Return False if another process was faster."""
         folded = compactor.compact(self._scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
         if folded.left:
-            # What was due is folded, its flags stand for the grace; the rest came since.
+            # The rows that were due are compacted, and their flags stay set for the grace. The
+            # rest has changed since and is due later.
             backlog.again(name, within=folded.left)
         due = self._clock() + compactor.GRACE
         orphans = tuple(leftovers.sweep(name))
@@ -195,9 +204,9 @@ class Scheduler:
         try:
             if self._fold(name):
                 return True
-        except Exception as error:  # noqa: BLE001 - one thread's trouble must not stop the others
-            report(f"folding {' '.join(msgspec.structs.astuple(name))}", error)
-        retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - to come apart
+        except Exception as error:  # noqa: BLE001 - one failure must not stop the others
+            report(f"Compacting {' '.join(msgspec.structs.astuple(name))}", error)
+        retry = _RETRY_AFTER * (1 + random.random())  # noqa: S311 - only to spread retries
         backlog.again(name, within=retry)
         return False
 
@@ -215,15 +224,15 @@ class Scheduler:
             self._switched.remove(each)
             try:
                 clear(each)
-            except Exception as error:  # noqa: BLE001 - same
-                report(f"clearing {each.folded.name.site} {each.folded.name.id}", error)
+            except Exception as error:  # noqa: BLE001 - one failure must not stop the others
+                report(f"Clearing {each.folded.name.site} {each.folded.name.id}", error)
                 later = dataclasses.replace(each, due=self._clock() + _RETRY_AFTER)
                 self._switched.append(later)
         return len(due)
 
 
 def clear(switched: Switched) -> None:
-    """Delete what is not needed and clear what was folded, its grace being over."""
+    """Delete replaced buckets and clear flags of a compaction whose grace is over."""
     compactor.clear(switched.folded, switched.orphans)
 
 
@@ -235,22 +244,22 @@ def of_process(
     handlers: Sequence[dispatcher.Handler] | None = None,
     reach: message_sender.Reach = message_sender.channels,
 ) -> Scheduler:
-    """The upkeep that this process does for the current store."""
+    """Return this process's scheduler for the current store."""
     return UPKEEP.of(
         connection.current(), lambda: Scheduler(scheme, handlers=handlers, reach=reach)
     )
 
 
 def look(now: datetime | None = None) -> list[backlog.Name]:
-    """What is to be done, whoever left it: votes to count, threads to fold, lists."""
+    """Find all due work in the store: votes to count, threads and lists to compact."""
     now = datetime.now(UTC) if now is None else now
     return [*cast_vote.waiting(now), *due_threads.due(now), *follower_lists.asking()]
 
 
 def settle(now: datetime) -> int:
-    """Gather the counters of threads that were busy and are quiet again; how many.
+    """Merge the counter shards of threads that are quiet again, and return the number of threads.
 
-    Finish what others began and did not finish, a bounded part of it.
+    Also continues a bounded part of unfinished recategorizations and upgrades.
     """
     recategorize.finish(now=now)
     upgrades.go_on()
@@ -259,7 +268,7 @@ def settle(now: datetime) -> int:
 
 
 def threads(site: str) -> Iterator[records.ThreadName]:
-    """The threads of a site."""
+    """Yield the names of a site's threads."""
     query = reads.Query("Thread", where=(("site", "=", site),))
     for entity in reads.walk(query):
         yield records.ThreadName(site, entity.properties["thread"].string_value)
@@ -271,10 +280,10 @@ def compact_whole(
     *,
     wait: Callable[[float], None] | None,
 ) -> Done:
-    """Fold threads now, and clear them after the grace if there is a way to `wait` for it.
+    """Compact threads now and, if `wait` is given, wait for the grace and clear them.
 
     Raises:
-        errors.Overloaded: a thread is folded by others faster than here, or the store is busy.
+        errors.Overloaded: other processes keep compacting the same thread, or the store is busy.
     """
     upkeep = Scheduler(scheme)
     names = list(names)
@@ -295,8 +304,8 @@ def _is_voted(name: backlog.Name) -> bool:
 
 
 def report(what: str, error: Exception) -> None:
-    """Say in the log what failed, and is tried again."""
+    """Log a failure of work that will be retried."""
     if isinstance(error, errors.Overloaded):
-        _log.warning("%s failed, and is tried again: %s", what, error)
+        _log.warning("%s failed and will be retried: %s", what, error)
     else:
-        _log.error("%s failed, and is tried again", what, exc_info=error)
+        _log.error("%s failed and will be retried", what, exc_info=error)

@@ -1,7 +1,8 @@
-"""Moderators set what a thread shows of itself: its title, its page's address, its categories.
+"""Override a thread's title, address or categories as a moderator.
 
-What a moderator sets is shown whatever comments bring, until it is given back. The caller has
-made sure that the actor may. The entry of the audit log names the fields and not what they hold.
+A moderator's value takes precedence over what comments bring, until the moderator resets the field.
+The caller must have checked that the actor may make the change. The audit log's entry names the
+fields, not their values.
 """
 
 from collections.abc import Collection
@@ -23,7 +24,7 @@ _VERB = "name-thread"
 
 
 class Wanted(NamedTuple):
-    """What a thread is to show; None for what stays. `inherits` are fields to give back."""
+    """The new values; None keeps a field. `inherits` lists fields to reset."""
 
     title: str | None = None
     url: str | None = None
@@ -32,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Named(NamedTuple):
-    """A thread as it is now, and how many comments moved to other categories."""
+    """The changed thread, and the number of comments moved to other categories."""
 
     thread: records.Thread
     moved: int
@@ -47,12 +48,12 @@ def name(
     now: datetime,
     reason: str = "",
 ) -> Named:
-    """Set fields of a thread, or show again what its oldest approved comment brought.
+    """Set fields of a thread, or reset them to what its oldest approved comment brought.
 
     Raises:
-        errors.BadInput: naming the field that is refused.
-        errors.NotFound: nobody wrote there yet.
-        errors.Overloaded: the store is busy. Comments that did not move yet are moved later.
+        errors.BadInput: a field is not valid; the error names it.
+        errors.NotFound: the thread has no comments yet.
+        errors.Overloaded: the store is busy. Comments that have not moved yet are moved later.
     """
     fields = tuple(each for each in FIELDS if getattr(wanted, each) is not None)
     for each in wanted.inherits:

@@ -1,10 +1,12 @@
-"""Rows of older releases, brought to what this one stores: a bounded part at a time.
+"""Upgrade rows of older releases to the current form, a bounded number at a time.
 
-Owns the walks, and the Job rows that say how far each came, so that an interrupted one goes on and
-a finished one is not repeated. Upkeep calls `go_on` soon after the start of each process and every
-five minutes; `repair --fix` runs every walk to its end.
+Owns the upgrade scans and the Job rows with their positions, which let an interrupted scan continue
+and keep a finished one from being repeated. The scheduler calls `go_on` soon after the start of
+each process and every five minutes; `repair --fix` runs every scan to its end.
 
-Until a walk has come to a row, that row is read as the older release wrote it.
+Invariants:
+
+1. Rows that a scan has not reached are read in the form of the older release.
 """
 
 import functools
@@ -19,14 +21,14 @@ from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
 
-STEPS = 20  # of one call of `go_on`: a worker has more to do
-AT_ONCE = 100  # rows that a step reads
+STEPS = 20  # steps per call of `go_on`, to leave the worker time for other work
+AT_ONCE = 100  # rows per step
 _DONE = "done"
-_FINISHED = per_process.PerProcess(set[str])  # walks that this process need not look at
+_FINISHED = per_process.PerProcess(set[str])  # scans that this process knows to be finished
 
 
 class _Walk(NamedTuple):
-    """A walk through a kind by key: what is done to the rows of a step, each as its message."""
+    """A scan of a kind by key. `mend` upgrades the rows of a step, given as messages."""
 
     job: str
     kind: str
@@ -34,10 +36,10 @@ class _Walk(NamedTuple):
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Go on with every walk, so many steps together, None for all; how many rows were looked at.
+    """Continue all scans for up to `steps` steps, or to the end; return the number of rows read.
 
     Raises:
-        errors.Overloaded: the store is busy; the rest is done the next time.
+        errors.Overloaded: the store is busy; the next call does the rest.
     """
     done = _FINISHED.get()
     looked_at = 0
@@ -52,7 +54,7 @@ def go_on(*, steps: int | None = STEPS) -> int:
 
 
 def _step(walk: _Walk) -> int:
-    """Mend the next rows of a walk; how many there were, 0 at its end."""
+    """Upgrade the next rows of a scan; return the number of rows, 0 at the end."""
     key = event_rows.job_key(walk.job)
     row = reads.get(key)
     seen = "" if row is None else row.position
@@ -68,7 +70,7 @@ def _step(walk: _Walk) -> int:
 
 
 def _move_on(key: ndb.Key, seen: str, position: str) -> None:
-    """Note how far a walk came, unless another process has noted it meanwhile."""
+    """Store the position of a scan, unless another process has advanced it meanwhile."""
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:
         job = event_rows.Job(key=key, position=position)
@@ -76,7 +78,7 @@ def _move_on(key: ndb.Key, seen: str, position: str) -> None:
 
 
 def _adopt(found: list[Any]) -> None:
-    """Find out which comments name threads that do not say so; see `naming`."""
+    """Store which comment names each thread, for threads that lack it; see `naming`."""
     for message in found:
         if message.properties["named_by"].WhichOneof("value_type") == "string_value":
             continue

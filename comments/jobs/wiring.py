@@ -1,8 +1,9 @@
-"""Who is told of what happened to comments: the handlers of a process, as its settings allow.
+"""List the event handlers and message channels of a process.
 
-Owns the one list of them. Processes of one service have one list: an event is deleted when every
-handler that the deleting process knows is done with it. Owns the channels too, by which messages
-go out.
+Invariants:
+
+1. All processes of a service have the same list of handlers, because a process deletes an event
+   when all handlers that it knows have handled the event.
 """
 
 import functools
@@ -33,12 +34,12 @@ HANDLERS: tuple[dispatcher.Handler, ...] = (
 
 
 def handlers(settings: config.Settings) -> tuple[dispatcher.Handler, ...]:
-    """The handlers of a process with these settings."""
+    """Return the handlers for a process with these settings."""
     return (*HANDLERS, *planner.handlers(settings, lambda: datetime.now(UTC)))
 
 
 def channels(settings: config.Settings) -> message_sender.Reach:
-    """How a process with these settings tells those outside."""
+    """Return the function that makes the channels for a process with these settings."""
 
     def channels() -> Mapping[str, message_sender.Channel]:
         client = classifier_requests.OUTBOUND.get()

@@ -1,8 +1,10 @@
-"""Taking over the comments of other systems, in two passes over one file.
+"""Import the comments of other systems, in two passes over one file.
 
-`import_plan` reads and checks everything and stores nothing; `import_writer` writes. A module for
-each format (`disqus`, `wordpress`) yields what `import_source` describes; `cli/import_commands`
-lists the formats.
+`import_plan` reads and checks everything and stores nothing; `import_writer` writes. Each format
+has a module (`disqus`, `wordpress`) that yields the records defined in `import_source`.
+`cli/import_commands` lists the formats.
 
-Invariant: an import that was interrupted goes on where it stopped; one that ran twice adds nothing.
+Invariants:
+
+1. An interrupted import continues where it stopped, and an import that runs again adds nothing.
 """

@@ -1,4 +1,4 @@
-"""Reads the XML export of Disqus.
+"""Read the XML export of Disqus.
 
     <disqus xmlns="http://disqus.com" xmlns:dsq="http://disqus.com/disqus-internals">
       <thread dsq:id="1"> <id/> <link/> <title/> <isClosed/> <isDeleted/> </thread>
@@ -8,8 +8,8 @@
       </post>
     </disqus>
 
-Threads usually come before posts and parents before replies; nothing here relies on it. A post
-that was deleted is a retraction, whatever else it is: its text was to be gone.
+Threads usually come before posts and parents before replies, but nothing here relies on that. A
+deleted post is imported as retracted, even if it is also spam, because its text was to be removed.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def read(
     """Yield the threads and posts of an export.
 
     Raises:
-        errors.BadImport: the file is refused; names the line.
+        errors.BadImport: the file is not valid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
         if element.name == _THREAD:

@@ -1,11 +1,12 @@
-"""The first pass: reads the whole file, checks everything, stores nothing.
+"""First pass of an import: read and check the whole file without storing anything.
 
-What cannot be read in one way refuses the file (`errors.BadImport`, with the line): dates, ids,
-bodies beyond every limit. What can be put right without losing a comment is put right and noted:
-a parent that is missing or in another thread makes a root, a circle is cut at its earliest
-comment, an unusable name becomes a guest's, an unusable website is dropped.
+The file is refused (`errors.BadImport`, with the line) for anything that cannot be read
+unambiguously: dates, ids, texts that are too long. Anything that can be corrected without losing a
+comment is corrected and noted: a comment whose parent is missing or in another thread becomes a
+root, a cycle of replies is cut at its earliest comment, an unusable name becomes "Guest", an
+unusable website is removed.
 
-Memory holds ids, links and dates; texts are in the spool.
+Memory holds ids, links and dates; the texts are in a temporary file (`spool`).
 """
 
 import hashlib
@@ -23,15 +24,15 @@ from comments.domain.text import cleaning, rendering
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
-# Comments of one file: what memory holds for each is about half a kilobyte.
+# Comments in one file. Each takes about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
 GUEST = "Guest"
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # RFC 5321, what fits the angle brackets of an envelope
+_MAX_EMAIL = 254  # characters; RFC 5321, the longest address in an envelope
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A thread to write: what it is called, and its comments in the order of writing."""
+    """A thread to write, with its comments in the order of writing."""
 
     name: records.ThreadName
     title: str
@@ -41,10 +42,10 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 def author_id(secret: str, site: str, comment: import_source.Comment) -> str:
-    """Who wrote an imported comment, as this site knows him; empty where nothing tells.
+    """Return the author id of an imported comment; "" if nothing identifies the author.
 
-    One mail address is one author; without one an account of the other system is, else a name.
-    No token is ever given for such an id, so nobody can be him.
+    Authors are told apart by mail address or, without one, by account in the other system or by
+    name. No token is ever issued for such an id, so nobody can act as the author.
     """
     if _is_email(comment.email):
         known: tuple[str, ...] = ("mail", comment.email.strip().lower())
@@ -60,10 +61,8 @@ def author_id(secret: str, site: str, comment: import_source.Comment) -> str:
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
-    """The id of an imported comment: the same each time, so a second import finds it.
-
-    Stored bytes are for ever: another id would import every comment a second time.
-    """
+    """Return the id of an imported comment, which is the same for every import."""
+    # This must never change: with other ids, a second import would add every comment again.
     digest = hashlib.sha256()
     for part in (site, system, source_id):
         data = part.encode()
@@ -101,13 +100,13 @@ class Reading:
             self._note(
                 import_report.REPEATED,
                 item.line,
-                f"{item.id} came in line {self._nodes[item.id].line}",
+                f"{item.id}, first in line {self._nodes[item.id].line}",
             )
         else:
             self._take_comment(item)
 
     def threads(self, levels: int) -> tuple[Thread, ...]:
-        """Settle what only the whole file tells, and give the threads to write."""
+        """Resolve threads and parents after reading the file; return the threads to write."""
         names = self._settle_threads()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
@@ -131,12 +130,12 @@ class Reading:
             self._note(
                 import_report.REPEATED,
                 thread.line,
-                f"thread {thread.key} came in line {first.line}",
+                f"thread {thread.key}, first in line {first.line}",
             )
 
     def _take_comment(self, comment: import_source.Comment) -> None:
         if len(self._nodes) == MAX_COMMENTS:
-            raise self._bad(comment.line, f"more than {MAX_COMMENTS:,} comments in one file")
+            raise self._bad(comment.line, f"the file has more than {MAX_COMMENTS:,} comments")
         self.system = comment.system
         self._nodes[comment.id] = write_order.Node(
             id=comment.id,
@@ -152,7 +151,7 @@ class Reading:
         return errors.BadImport(str(self._file), line, message)
 
     def _imported(self, comment: import_source.Comment) -> records.ImportedComment:
-        """The comment as it will be stored, but for the one it answers."""
+        """Make the comment as it will be stored, except for its parent."""
         is_erased = comment.status is Status.RETRACTED
         body = "" if is_erased else comment.body
         if not body and not is_erased:
@@ -174,13 +173,13 @@ class Reading:
         )
 
     def _author(self, comment: import_source.Comment) -> records.Author:
-        # The address says which author it is, and is stored of nobody.
+        # The mail address only identifies the author; it is not stored.
         known_as = author_id(self._secret, self._site.id, comment)
         return records.Author(self._name(comment), self._website(comment), "", known_as)
 
     def _name(self, comment: import_source.Comment) -> str:
         try:
-            # Names may be reserved here: the site's owner was "admin" where they come from.
+            # Reserved names are allowed: the owner may have been "admin" in the other system.
             return cleaning.tidy_name(" ".join(comment.name.split()))
         except errors.BadInput as error:
             self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {error.message}")
@@ -194,13 +193,13 @@ class Reading:
             return ""
 
     def _settle_threads(self) -> dict[str, list[import_source.Thread]]:
-        """Name every thread that is used; leave out the comments of those without a name."""
+        """Give each used thread its id; drop the comments of threads that cannot have one."""
         names: dict[str, str | None] = {}
         found: dict[str, list[import_source.Thread]] = defaultdict(list)
         for node in list(self._nodes.values()):
             thread = self._sources.get(node.thread)
             if thread is None:
-                self._note(import_report.NO_THREAD, node.line, f"{node.id} in thread {node.thread}")
+                self._note(import_report.NO_THREAD, node.line, f"{node.id}, thread {node.thread}")
                 self._drop(node)
                 continue
             if thread.key not in names:
@@ -265,26 +264,26 @@ class Reading:
             self._note(
                 import_report.ELSEWHERE,
                 threads[0].line,
-                f"{host or 'no host'} (of {len(threads)} of the threads)",
+                f"{host or 'no host'} ({len(threads)} threads)",
             )
 
     def _settle_parents(self) -> None:
         for node in self._nodes.values():
             kind = self._fault(node)
             if kind:
-                self._note(kind, node.line, f"{node.id} answers {node.answers}")
+                self._note(kind, node.line, f"{node.id} replies to {node.answers}")
                 node.answers = None
         for circle in list(write_order.cycles(self._nodes)):
             earliest = min(circle, key=lambda node: node.order)
             self._note(
                 import_report.CYCLES,
                 earliest.line,
-                " answers ".join(node.id for node in circle[:5]),
+                " replies to ".join(node.id for node in circle[:5]),
             )
             earliest.answers = None
 
     def _fault(self, node: write_order.Node) -> str:
-        """Why the comment that a node answers cannot be answered; empty if it can."""
+        """Return the kind of note if the comment that a node replies to cannot be its parent."""
         if node.answers is None:
             return ""
         answered = self._nodes.get(node.answers)
@@ -297,7 +296,7 @@ class Reading:
     def _planned(
         self, name: str, sources: list[import_source.Thread], nodes: list[write_order.Node]
     ) -> Thread:
-        # Two pages that become one discussion take comments while one of them does.
+        # A thread merged from several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
         return Thread(
             name=records.ThreadName(self._site.id, name),
@@ -309,7 +308,7 @@ class Reading:
 
 
 def statuses(threads: tuple[Thread, ...]) -> dict[str, int]:
-    """How many comments will have which status."""
+    """Count the comments by status."""
     return dict(Counter(node.status.value for thread in threads for node in thread.nodes))
 
 

@@ -1,11 +1,11 @@
-"""Imports: how far each came, for those who ask while it goes on or after it was interrupted.
+"""Store the progress of imports, to show it while they run and after an interruption.
 
-Owns the journals of imports, Jobs: one for each file of a system that a site took comments from.
+Owns the journals of imports: one Job row for each imported file of a site and system.
 
-    Job  key: "import/{site id}/{system}/{file's name}"; `position` is an Import as JSON
+    Job  key: "import/{site id}/{system}/{file name}"; `position` is an Import as JSON
 
-A journal says what was done and decides nothing: an import that runs again finds out by itself what
-is there (`transfer`). It is written when an import begins and ends, and every few seconds between.
+A journal is only for display: an import that runs again finds the stored comments by itself
+(`import_writer`). The journal is written at the start, every few seconds, and at the end.
 """
 
 import time
@@ -20,16 +20,16 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import event_rows
 
 _JOBS = "import/"
-PAUSE = 2.0  # seconds between two notes of how far it came
-LATE = 60  # seconds without a note, after which nobody can be at it
-_LONGEST_NAME = 200
-MOST = 100  # imports of a list
+PAUSE = 2.0  # minimum seconds between two writes of the progress
+LATE = 60  # seconds without a write after which an import counts as interrupted
+_LONGEST_NAME = 200  # characters
+MOST = 100  # imports in a list
 
 
 class Import(msgspec.Struct, frozen=True):
-    """One import: of how many `comments`, how many were `seen` so far, and how many it `added`.
+    """The progress of one import: `seen` of `comments` comments are done.
 
-    `added` is known in the end. `at` is when it was last heard of.
+    `added` is the number of new comments, None before the end. `at` is the time of the last write.
     """
 
     system: str
@@ -41,12 +41,12 @@ class Import(msgspec.Struct, frozen=True):
     added: int | None = None
 
     def goes_on(self, now: datetime) -> bool:
-        """Whether somebody is at it: an import that was interrupted says nothing any more."""
+        """Return whether the import is running: it is not finished and wrote recently."""
         return self.added is None and (now - self.at).total_seconds() < LATE
 
 
 class Journal:
-    """The journal of an import that goes on: use it in `with`, and `end` it."""
+    """The journal of a running import. Use it in `with`, and call `end` at the end."""
 
     def __init__(
         self, site: str, system: str, file: str, comments: int, clock: Callable[[], datetime]
@@ -68,16 +68,16 @@ class Journal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leave it as it is: without an end it was interrupted."""
+        """Write nothing: a journal without an end shows an interrupted import."""
 
     def advance(self, more: int) -> None:
-        """Note that some more comments were dealt with."""
+        """Count more comments as done. Writes the row at most every `PAUSE` seconds."""
         self._state = msgspec.structs.replace(self._state, seen=self._state.seen + more)
         if time.monotonic() - self._noted >= PAUSE:
             self._write()
 
     def end(self, added: int) -> None:
-        """Note that all is done, and how many comments were not there before."""
+        """Store that the import is complete, with the number of new comments."""
         self._state = msgspec.structs.replace(self._state, added=added)
         self._write()
 
@@ -91,7 +91,7 @@ class Journal:
 
 
 def of(site: str) -> list[Import]:
-    """The imports of a site, those that began last first."""
+    """List a site's imports, the most recently started first."""
     start = f"{_JOBS}{site}/"
     query = reads.Query(
         "Job",

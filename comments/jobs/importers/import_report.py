@@ -1,41 +1,41 @@
-"""What an operator reads about an export before anything of it is stored."""
+"""Report to the operator what the first pass found in an export."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-# Characters of a note. Exports hold what strangers typed.
+# Characters of a note. Exports contain text typed by strangers.
 _LONGEST = 300
-# Notes of one kind that are shown; the rest is counted.
+# Notes of one kind that are shown; the others are only counted.
 _SHOWN = 20
-# The same of a kind that is told in one line.
+# Lines that are named for a kind summed up in one line.
 _SUMMED = 3
 
-# The kinds of notes, as they are shown.
-MERGED = "Pages that become one thread"
+# The kinds of notes, as shown.
+MERGED = "Pages merged into one thread"
 ELSEWHERE = "Hosts that are not origins of the site"
-NO_LINK = "Threads without a usable link, named by their id"
-NO_NAME = "Threads without a usable link or id, left out with their comments"
-DELETED = "Deleted threads, left out with their comments"
-HIDDEN = "Pages that not everybody may read, their comments held"
-NO_THREAD = "Comments of threads that are not in the file, left out"
-REPEATED = "Ids that come twice, the second left out"
-SKIPPED = "Not comments, left out"
-ORPHANS = "Replies to comments that are not in the file, now roots"
-UNROOTED = "Replies to what was left out, now roots"
-CROSSING = "Replies to comments of other threads, now roots"
-CYCLES = "Circles of replies, cut at the earliest comment"
-NAMELESS = "Comments without a usable name, now a guest's"
-WEBSITES = "Websites that are not http(s), dropped"
+NO_LINK = "Threads without a usable link, imported under their id"
+NO_NAME = "Threads without a usable link or id, skipped with their comments"
+DELETED = "Deleted threads, skipped with their comments"
+HIDDEN = "Pages that are not public, imported with their comments held"
+NO_THREAD = "Comments whose thread is not in the file, skipped"
+REPEATED = "Duplicate ids, skipped after the first"
+SKIPPED = "Items that are not comments, skipped"
+ORPHANS = "Replies to comments that are not in the file, imported as roots"
+UNROOTED = "Replies to skipped items, imported as roots"
+CROSSING = "Replies to comments of other threads, imported as roots"
+CYCLES = "Cycles of replies, cut at the earliest comment"
+NAMELESS = 'Comments without a usable name, imported as "Guest"'
+WEBSITES = "Websites that are not valid http(s) addresses, removed"
 EMPTY = "Comments without text"
 
-# What nobody can do anything about, and an export may have thousands of.
+# Kinds that need no action and may have thousands of notes.
 _IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY}
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something to know about: which kind, where it is in the file, and what is done about it."""
+    """A note about one place in the file. The kind says what is done about it."""
 
     kind: str
     line: int
@@ -43,7 +43,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """The result of the first pass. `comments` will be stored, in `threads`; by `statuses`."""
+    """The result of the first pass: how many comments will be stored, by status, and the notes."""
 
     file: str
     comments: int
@@ -52,9 +52,9 @@ class Report(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
     def lines(self) -> Iterator[str]:
-        """The report as text: totals, then each kind of note with its lines in the file.
+        """Yield the report as text: totals, then the notes of each kind with their lines.
 
-        What somebody may want to look into is listed, the rest is summed up.
+        Notes that may need attention are listed; the others are summed up in one line.
         """
         yield f"{self.file}: {self.comments} comments in {self.threads} threads."
         if self.statuses:
@@ -74,7 +74,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def _summed(kind: str, notes: Sequence[Note]) -> str:
-    """How many there are, of what they are where that differs, and where the first ones stand."""
+    """Return the number of notes, the most frequent texts of skipped items, and the first lines."""
     sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == SKIPPED else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     places = ", ".join(str(note.line) for note in notes[:_SUMMED])
@@ -85,5 +85,5 @@ def _summed(kind: str, notes: Sequence[Note]) -> str:
 
 
 def _printable(text: str) -> str:
-    """Text from a file as a terminal may show it: one line, no escape sequences."""
+    """Make text from a file safe for a terminal: one line, no escape sequences."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text[:_LONGEST])

@@ -1,7 +1,7 @@
-"""What a reader of an export yields, whatever the system: threads, comments, and what it leaves.
+"""Define what the reader of any export format yields: threads, comments and skipped items.
 
-Owns the rules that all systems share: ids, dates, and who may be shown as an author. Readers
-yield in the order of the file, so a comment may come before its parent and before its thread.
+Owns the checks that all formats share: ids and dates. Readers yield in the order of the file, so a
+comment may come before its parent and before its thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,15 +13,16 @@ import msgspec
 from comments import errors
 from comments.domain import records
 
-# Characters. Real ids are numbers; the stored source is a short property.
+# Characters. Real ids are numbers; the property that stores them is short.
 _MAX_ID = 200
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A page of the other system. `key` is what its comments name it by in this file.
+    """A page of the other system. `key` identifies it within the file.
 
-    `closed` takes no more comments; `hidden` is not for everybody (a draft, a password), so what
-    was public below it is held; `deleted` is gone together with its comments.
+    - `closed`: it accepts no more comments.
+    - `hidden`: it is not public (a draft, or behind a password), so its comments are held.
+    - `deleted`: it was deleted together with its comments.
     """
 
     key: str
@@ -35,9 +36,9 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment of the other system, its text still as it came. `body` is HTML.
+    """A comment of the other system, with its text unchanged. `body` is HTML.
 
-    `account` is what the other system knows its author by, empty for a guest.
+    `account` identifies the author in the other system; empty for a guest.
     """
 
     system: str
@@ -55,7 +56,7 @@ class Comment(msgspec.Struct, frozen=True):
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Something with an id that is not a discussion: a pingback. `what` is for the report."""
+    """An item with an id that is not a comment, such as a pingback. `what` is for the report."""
 
     id: str
     line: int
@@ -66,22 +67,22 @@ Reader = Callable[[Path], Iterator[Thread | Comment | Skipped]]
 
 
 def checked_id(file: Path, line: int, raw: str) -> str:
-    """An id of the other system.
+    """Check an id of the other system, and return it without surrounding blanks.
 
     Raises:
-        errors.BadImport: it is missing or not an id.
+        errors.BadImport: it is missing, too long or not printable.
     """
     text = raw.strip()
     if not text or len(text) > _MAX_ID or not text.isprintable():
-        raise errors.BadImport(str(file), line, f"this is not an id: {text[:40]!r}")
+        raise errors.BadImport(str(file), line, f"not a valid id: {text[:40]!r}")
     return text
 
 
 def moment(file: Path, line: int, raw: str) -> datetime:
-    """A date with time in ISO form, UTC where it names no offset, from year 1 to 9999.
+    """Parse a date and time in ISO form, in UTC if it has no offset, from year 1 to 9999.
 
     Raises:
-        errors.BadImport: it is not one.
+        errors.BadImport: it is not such a date.
     """
     text = raw.strip()
     try:
@@ -89,5 +90,5 @@ def moment(file: Path, line: int, raw: str) -> datetime:
         aware = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed
         return aware.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        message = f"this is not a date: {text[:40]!r}"
+        message = f"not a valid date: {text[:40]!r}"
         raise errors.BadImport(str(file), line, message) from error

@@ -1,13 +1,18 @@
-"""Import of another system's comments: a plan that stores nothing, then the writing.
+"""Import an export: make a plan without storing anything, then write it.
 
-    with importing.plan(disqus.read, path, site=site, scheme=scheme, secret=secret) as plan:
+    with import_writer.plan(disqus.read, path, site=site, scheme=scheme, secret=secret) as plan:
         show(plan.report)
-        importing.write(plan, scheme=scheme, now=now, progress=advance)
+        import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
-A file that is refused was refused before anything was stored. Writing goes thread by thread in
-the order of `write_order`, a batch in a transaction with its numbers, and skips what is there: run
-again, it adds nothing; run again after it was interrupted, it adds the rest where it belongs.
-Nothing is sent to anybody.
+Writing goes thread by thread in the order of `write_order`. Each batch is one transaction that also
+updates the counters.
+
+Invariants:
+
+1. A file is refused before anything is stored.
+2. Comments that exist already are skipped. Running an import again adds nothing; running it again
+   after an interruption adds the missing comments in their places.
+3. An import sends no mail and no webhooks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,15 +31,15 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
 
-# A transaction may hold 500 entities; a batch also writes the parents it found stored.
+# Comments. A transaction may hold 500 entities, and a batch also writes stored parents.
 BATCH = 100
-# Bytes of texts in a batch. A transaction may hold 10 MiB, and each text is stored about twice.
+# Bytes of text in a batch. A transaction may hold 10 MiB, and each text is stored about twice.
 BATCH_BYTES = 3 << 20
 _LOOKUP = 500
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a writing did: comments added, those that were there already, threads gone through."""
+    """The result of an import: comments added, comments that existed already, threads."""
 
     added: int
     present: int
@@ -42,7 +47,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Plan:
-    """A checked file. Owns a temporary file: use it in `with`."""
+    """A checked export. It owns a temporary file, so use it in `with`."""
 
     def __init__(
         self,
@@ -55,7 +60,7 @@ class Plan:
     ) -> None:
         self.threads = threads
         self.report = report
-        self.is_compared = False  # with what is stored
+        self.is_compared = False  # set by `check`
         self._spool = store
         self._site = site
         self._system = system
@@ -67,11 +72,11 @@ class Plan:
         self._spool.close()
 
     def id_of(self, source_id: str) -> str:
-        """The comment id of a source id."""
+        """Return the comment id for an id of the other system."""
         return import_plan.comment_id(self._site.id, self._system, source_id)
 
     def batches(self, thread: import_plan.Thread) -> Iterator[list[records.ImportedComment]]:
-        """The comments of a thread in the order of writing, in pieces one transaction can hold."""
+        """Yield a thread's comments in the order of writing, one batch per transaction."""
         batch: list[records.ImportedComment] = []
         size = 0
         for node in thread.nodes:
@@ -94,10 +99,10 @@ def plan(
     scheme: sorthash.Scheme,
     secret: str,
 ) -> Plan:
-    """Read and check a whole export. Stores nothing. `secret` makes the ids of its authors.
+    """Read and check a whole export without storing anything. `secret` makes author ids.
 
     Raises:
-        errors.BadImport: the file is refused; names the line.
+        errors.BadImport: the file is not valid; the error names the line.
     """
     store = spool.Spool()
     try:
@@ -126,15 +131,16 @@ def write(
     progress: Callable[[int], None] = lambda _: None,
     told: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> Summary:
-    """Store what is not stored yet. `progress` is told how many comments each batch dealt with.
+    """Store the comments that are not stored yet.
 
-    `told` gets the events of each batch: until they are delivered, the numbers of the site and of
-    its authors do not know of it.
+    `progress` is called with the number of comments in each finished batch. `told` is called with
+    the events of each batch; the counters of the site and its authors change when these events are
+    delivered.
 
     Raises:
-        errors.Conflict: comments of the file are stored in other threads already. Nothing was
-            stored.
-        errors.Overloaded: the store did not answer; running again goes on from there.
+        errors.Conflict: comments of the file are already stored in other threads. Nothing was
+            written.
+        errors.Overloaded: the store did not answer. Running the import again continues it.
     """
     check(plan)
     added = 0
@@ -167,7 +173,7 @@ def _write_batch(
             now=now,
         )
         transactions.apply(*imported.writes)
-        # A body that runs again after a commit that was applied finds its own work and adds 0.
+        # After a commit whose answer was lost, the next run finds the comments stored and adds 0.
         added.append(imported.added)
         events.extend(imported.events)
 
@@ -180,13 +186,14 @@ def _write_batch(
 
 
 def check(plan: Plan) -> None:
-    """Refuse before writing what can only be written in part. Stores nothing; once is enough.
+    """Check that no comment of the plan is stored in another thread. Stores nothing.
 
-    A comment's thread changes when the site's rules for page ids did, or when the ids belong to
-    another export of the same system; replies would then answer across threads.
+    This happens if the site's rules for page ids have changed, or if another website's export of
+    the same system was imported into this site. Replies would then cross threads. Further calls for
+    the same plan do nothing.
 
     Raises:
-        errors.Conflict: comments of the file are stored in other threads already.
+        errors.Conflict: comments of the file are already stored in other threads.
     """
     if plan.is_compared:
         return
@@ -200,9 +207,9 @@ def check(plan: Plan) -> None:
             for node, row in zip(nodes, rows, strict=True):
                 if row is not None and row.thread != expected:
                     raise errors.Conflict(
-                        f"{plan.report.file}:{node.line}: comment {node.id} belongs to "
-                        f"{thread.name.id} but is stored in {row.thread_id} already; "
-                        "the export of another website goes to a site of its own",
+                        f"{plan.report.file}:{node.line}: comment {node.id} belongs to thread "
+                        f"{thread.name.id} but is already stored in thread {row.thread_id}. "
+                        "Import the exports of different websites into different sites",
                         code="imported-elsewhere",
                     )
     plan.is_compared = True

@@ -1,6 +1,6 @@
-"""A temporary file of comments between the two passes, so that memory holds only their links.
+"""Keep the comments of an import in a temporary file between the two passes, to save memory.
 
-It has no name anyone could open, and goes with the process whatever happens.
+The file has no name, so no other process can open it, and it disappears with the process.
 """
 
 import tempfile
@@ -11,21 +11,21 @@ from comments.domain import records
 
 
 class Spool:
-    """Comments by the place where they were put."""
+    """A temporary file of comments, addressed by offset and length."""
 
     def __init__(self) -> None:
-        # Open as long as the spool; its owner closes it.
+        # Stays open until `close`.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._end = 0
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(records.ImportedComment)
 
     def close(self) -> None:
-        """Give the file back. Closing again does nothing."""
+        """Delete the file. Further calls do nothing."""
         self._file.close()
 
     def add(self, comment: records.ImportedComment) -> tuple[int, int]:
-        """Add a comment; return its place: offset and length in bytes."""
+        """Add a comment and return its place: offset and length in bytes."""
         data = self._encoder.encode(comment)
         place = (self._end, len(data))
         self._file.seek(self._end)

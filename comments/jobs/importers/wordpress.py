@@ -1,4 +1,4 @@
-"""Reads WXR, the XML export of WordPress.
+"""Read WXR, the XML export of WordPress.
 
     <rss xmlns:wp="http://wordpress.org/export/1.2/"> <channel>
       <item>
@@ -11,10 +11,10 @@
       </item>
     </channel> </rss>
 
-Every version of the export's namespace is read. A comment in the bin was taken away by a
-moderator and not by its author, so it is rejected, not retracted: the text stays for moderators.
-What we do not know as approved is held rather than shown. Comments of posts that not everybody
-may read (drafts, private posts, posts with a password) are held.
+All versions of the export's namespace are accepted. A comment in the trash was removed by a
+moderator and not by its author, so it is imported as rejected, not retracted: moderators can still
+see the text. Comments with an unknown status are held. Comments of posts that are not public
+(drafts, private posts, posts with a password) are held too.
 """
 
 import html
@@ -38,7 +38,7 @@ _STATUSES = {
     "trash": Status.REJECTED,
     "post-trashed": Status.REJECTED,
 }
-# An attachment inherits the visibility of its post, which is published far more often than not.
+# An attachment ("inherit") has the visibility of its post, which is usually public.
 _PUBLIC = {"", "publish", "inherit"}
 _DISCUSSION = {"", "comment", "review"}
 _NO_DATE = "0000-00-00 00:00:00"
@@ -49,10 +49,10 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 def read(
     path: Path,
 ) -> Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]:
-    """Yield the posts and comments of an export; pingbacks and other notices as skipped.
+    """Yield the posts and comments of an export, and pingbacks and the like as skipped items.
 
     Raises:
-        errors.BadImport: the file is refused; names the line.
+        errors.BadImport: the file is not valid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
         kind = element.text("wp:comment_type")
@@ -114,7 +114,7 @@ def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
         parent=None if parent in {"", "0"} else parent,
         status=_STATUSES.get(element.text("wp:comment_approved"), Status.PENDING),
         created=import_source.moment(path, element.line, date),
-        # Stored with entities, as it is shown.
+        # WordPress stores names with HTML entities.
         name=html.unescape(element.text("wp:comment_author")),
         email=element.text("wp:comment_author_email"),
         website=element.text("wp:comment_author_url"),
@@ -123,7 +123,7 @@ def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
 
 
 def _with_paragraphs(text: str) -> str:
-    """The content as HTML: WordPress stores line ends and makes paragraphs when it shows them."""
+    """Add paragraphs and line breaks to a text, as WordPress does when it shows one."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text or _PARAGRAPHS.search(text):
         return text

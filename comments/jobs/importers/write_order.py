@@ -1,16 +1,16 @@
-"""Which comment of an export is written after which (pure).
+"""Arrange the comments of an export in the order in which they are written (pure).
 
-Numbers are handed out in the order of writing, so this order is the order of the thread:
+Comments get their numbers in the order of writing, so this becomes the order of the thread.
 
-- a comment is written after the one it answers;
-- siblings of one tree parent are written by date, then by source id. A reply to a comment on the
-  deepest level becomes a further child of that comment's parent (`tree`) and takes its place
-  among those by its own date;
-- the whole is preorder, so that an interrupted import has no hole that a later run would fill
-  out of order.
+Invariants:
 
-Dates that lie are the one exception: a reply on the deepest level that is dated before what it
-answers comes as soon after it as its date allows.
+1. A comment is written after the one it replies to.
+2. Siblings under one tree parent are written by date, then by source id. A reply to a comment on
+   the deepest level becomes a child of that comment's parent (`tree`) and is sorted by its own
+   date. The only exception are wrong dates: a reply on the deepest level that is dated before the
+   comment it replies to comes as soon after that comment as its date allows.
+3. The order is preorder. An interrupted import therefore leaves no gaps that a later run would fill
+   out of order.
 """
 
 import dataclasses
@@ -26,9 +26,9 @@ _LONGEST_NUMBER = 40
 
 @dataclasses.dataclass(slots=True)
 class Node:
-    """One comment of the export, without what is heavy: `place` is where the spool has it.
+    """One comment of the export, without its text. `place` is its place in the spool.
 
-    `answers` is the source id of the comment it answers; cutting a link sets it to None.
+    `answers` is the source id of the comment it replies to; cutting the link sets it to None.
     """
 
     id: str
@@ -41,13 +41,13 @@ class Node:
 
     @property
     def order(self) -> tuple[datetime, int, str]:
-        """What siblings are sorted by: the date, then the id, as a number where it is one."""
+        """The sort key of siblings: the date, then the id, as a number if it is one."""
         is_number = self.id.isascii() and self.id.isdigit() and len(self.id) < _LONGEST_NUMBER
         return self.created, int(self.id) if is_number else -1, self.id
 
 
 def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
-    """The circles of comments that answer one another; `answers` of each is in `nodes` or None."""
+    """Yield the cycles of replies. Each node's `answers` must be in `nodes` or None."""
     finished: set[str] = set()
     for start in nodes:
         trail: dict[str, Node] = {}
@@ -62,7 +62,10 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 
 
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
-    """The nodes of one thread in the order of writing. Their links are whole and free of cycles."""
+    """Return the nodes of one thread in the order of writing.
+
+    All nodes that `answers` names must be included, and there must be no cycles.
+    """
     children = _by_tree_parent(nodes, levels)
     out: list[Node] = []
     stack = list(reversed(_siblings(children.pop(None, []))))
@@ -74,7 +77,7 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
 
 
 def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list[Node]]:
-    """Where `tree` will put each node, by the same rule."""
+    """Group nodes by the parent that `tree` will give them, by the same rule."""
     replies: dict[str | None, list[Node]] = defaultdict(list)
     for node in nodes:
         replies[node.answers].append(node)
@@ -93,7 +96,7 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 
 
 def _siblings(nodes: list[Node]) -> list[Node]:
-    """By `order`, but never before the sibling that is answered."""
+    """Sort siblings by `order`, but none before a sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)
     ready: list[tuple[tuple[datetime, int, str], Node]] = []

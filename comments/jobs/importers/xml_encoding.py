@@ -1,10 +1,9 @@
-"""Which encodings an XML file may declare, and what to do about a file in another one. Pure.
+"""Check the declared encoding of an XML file and advise on unsupported ones (pure).
 
-The parser reads UTF-8, UTF-16, ISO-8859-1 and ASCII itself. For any other name it asks Python for a
-table of 256 characters, so an encoding works if each byte is one character. Python raises its own
-errors for the rest (utf-7, shift_jis, unknown names), and for some it makes a table that misreads
-the text (hz, unicode_escape). `refusal` finds both kinds from the declaration, before any text is
-read.
+The parser decodes UTF-8, UTF-16, ISO-8859-1 and ASCII itself. For any other name it asks Python for
+a table of 256 characters, so an encoding works if each byte is one character. For the rest (utf-7,
+shift_jis, unknown names), Python raises errors of its own or makes a table that misreads the text
+(hz, unicode_escape). `refusal` detects all of these from the declaration, before any text is read.
 """
 
 import codecs
@@ -12,32 +11,32 @@ import codecs
 _OF_THE_PARSER = {"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "iso-8859-1"}
 _UTF_8 = {"utf-8", "utf-8-sig"}
 _ASCII = "".join(map(chr, range(128)))
-# These decode a backslash and what follows it, so no table can hold them.
+# These decode a backslash together with the characters after it, so no table can represent them.
 _ESCAPES = {"unicode-escape", "raw-unicode-escape"}
 _SHOWN = 40  # characters of a name in a message
 _ADVICE = (
-    'convert the file to UTF-8 and write encoding="UTF-8" in its first line '
+    'convert the file to UTF-8 and set encoding="UTF-8" in its first line '
     '(see "Encodings" in docs/importing.md)'
 )
 
 
 def refusal(declared: str) -> str | None:
-    """Say why a declared encoding is not read and what to do; None if it is read."""
+    """Return why a declared encoding is not supported and what to do; None if it is supported."""
     if declared.lower() in _OF_THE_PARSER:
         return None
     try:
         codec = codecs.lookup(declared)
     except (LookupError, ValueError):
-        return f'the encoding "{declared[:_SHOWN]}" is not known: {_ADVICE}'
+        return f'the encoding "{declared[:_SHOWN]}" is unknown: {_ADVICE}'
     if codec.name not in _ESCAPES and _has_a_table(codec.name):
         return None
     return f'the encoding "{declared[:_SHOWN]}" is not supported: {_ADVICE}'
 
 
 def advice(declared: str) -> str:
-    """Say what to do about bytes that are not text of the declared encoding, "" if none was."""
+    """Return what to do about bytes that are not valid in the declared encoding ("" for none)."""
     if declared.lower() not in _OF_THE_PARSER and _is_utf_8(declared):
-        return f'write encoding="UTF-8" in the first line; "{declared}" is not its standard name'
+        return f'set encoding="UTF-8" in the first line; "{declared}" is not the standard name'
     name = declared or "UTF-8"
     return f"if the text is not {name}, {_ADVICE}"
 
@@ -47,7 +46,7 @@ def _is_utf_8(name: str) -> bool:
 
 
 def _has_a_table(name: str) -> bool:
-    """Tell whether each byte is one character, and ASCII is ASCII."""
+    """Return whether each byte is one character and the ASCII range is unchanged."""
     try:
         table = bytes(range(256)).decode(name, "replace")
     except (LookupError, ValueError):

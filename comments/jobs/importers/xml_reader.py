@@ -1,13 +1,13 @@
-"""Streaming XML: the named records of a file, one after the other, in bounded memory.
+"""Read the requested records of an XML file as a stream, in bounded memory.
 
-Owns what makes XML from elsewhere safe to read: a DOCTYPE is refused, so there are no entities
-to expand or fetch; depth, text and tokens have budgets; elements that nobody asked for leave no
-trace. The declared encoding is checked first (`xml_encoding`). Namespaces are those of the file's
-declarations: an unbound prefix is an error, and an element of another namespace is another
-element.
+Owns the protection against hostile XML: a file with a DOCTYPE is refused, so there are no entities
+to expand or fetch; depth, text and tokens are limited; elements that were not requested are
+dropped. The declared encoding is checked first (`xml_encoding`). Namespaces are resolved from the
+file's declarations: an unbound prefix is an error, and elements of other namespaces are different
+elements.
 
-A file is read strictly. What a repairing parser would guess differs between parsers, and half of
-a discussion read wrongly is worse than a line number.
+Parsing is strict. Parsers that repair XML guess differently, and misreading half of a discussion is
+worse than refusing the file with a line number.
 """
 
 import dataclasses
@@ -20,21 +20,21 @@ import msgspec
 from comments import errors
 from comments.jobs.importers import xml_encoding
 
-# Levels of elements. Exports have about six.
+# Levels of nested elements. Exports have about six.
 MAX_DEPTH = 100
-# Characters of one field. What the stored comment may hold is checked by its owner.
+# Characters of one field. The limits for stored comments are checked elsewhere.
 MAX_TEXT = 1_000_000
-# Bytes of one tag, comment or processing instruction: the parser keeps each whole.
+# Bytes of one tag, comment or processing instruction, which the parser keeps as a whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
-# Faults that bytes of another encoding lead to, among other causes.
+# Errors that a wrong encoding may cause, among other reasons.
 _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
     expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
     expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
     expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
 }
-# What can be done about a fault that exports are known for.
+# Advice on errors that are common in exports.
 _ADVICE = {
     expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
         '; add xmlns:PREFIX="..." to the first element (docs/importing.md has one for atom:)'
@@ -43,9 +43,10 @@ _ADVICE = {
 
 
 class Element(msgspec.Struct, frozen=True):
-    """A record of the file. `serial` counts them; `inside` is the serial of the one around it.
+    """A record of the file. `serial` numbers records; `inside` is the enclosing record's serial.
 
-    `fields` is by path within the record: `author/name` is text, `parent@id` an attribute.
+    The keys of `fields` are paths within the record: `author/name` is a text, `parent@id` an
+    attribute.
     """
 
     name: str
@@ -55,16 +56,16 @@ class Element(msgspec.Struct, frozen=True):
     fields: Mapping[str, str]
 
     def text(self, path: str) -> str:
-        """A field without the white space around it; empty where the record has none."""
+        """Return a field without surrounding white space; "" if the record does not have it."""
         return self.fields.get(path, "").strip()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shape:
-    """What to read of a format.
+    """The records and fields to read from a format.
 
-    `name` gives the short name of a qualified one ("namespace local"), empty for those that are
-    of no interest. `records` maps paths of short names from the root to the fields wanted.
+    `name` returns the short name of a qualified one ("namespace local"), or "" for elements to
+    ignore. `records` maps paths of short names from the root to the requested fields.
     """
 
     title: str
@@ -74,11 +75,11 @@ class Shape:
 
 
 def read(path: Path, shape: Shape) -> Iterator[Element]:
-    """Yield the records of a file as they end.
+    """Yield each record of a file when it ends.
 
     Raises:
-        errors.BadImport: it cannot be read, is not well-formed, is of another format, has a
-            DOCTYPE, or goes over a budget; names the line.
+        errors.BadImport: the file cannot be read, is not well-formed, has another format or a
+            DOCTYPE, or exceeds a limit; the error names the line.
     """
     builder = _Builder(str(path), shape)
     try:
@@ -92,7 +93,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element]:
 
 @dataclasses.dataclass(slots=True)
 class _Record:
-    """A record that is open: its first level, and the fields so far."""
+    """A record that has not ended yet."""
 
     path: str
     depth: int
@@ -131,15 +132,15 @@ class _Builder:
         return parser
 
     def feed(self, chunk: bytes, *, is_last: bool = False) -> Iterator[Element]:
-        """Parse the next bytes; yield the records that ended in them."""
+        """Parse the next bytes; return the records that ended in them."""
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
-            reason = f"broken XML: {expat.ErrorString(error.code)}{self._advice(error.code)}"
+            reason = f"invalid XML: {expat.ErrorString(error.code)}{self._advice(error.code)}"
             raise errors.BadImport(self._file, error.lineno, reason) from error
         self._fed += len(chunk)
         if self._fed - max(self._parser.CurrentByteIndex, 0) > MAX_TOKEN + _CHUNK:
-            raise self._bad(f"a tag or comment of more than {MAX_TOKEN:,} bytes")
+            raise self._bad(f"a tag or comment is longer than {MAX_TOKEN:,} bytes")
         done, self._done = self._done, []
         return iter(done)
 
@@ -152,21 +153,21 @@ class _Builder:
         return _ADVICE.get(code, "")
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        """Check the encoding. The parser calls this before it looks for the encoding itself."""
+        """Check the encoding. The parser calls this before it looks up the encoding itself."""
         self._encoding = encoding or ""
         refusal = xml_encoding.refusal(self._encoding) if encoding else None
         if refusal is not None:
             raise self._bad(refusal)
 
     def _doctype(self, *_: object) -> None:
-        raise self._bad("a DOCTYPE is refused: exports have none, and it can define entities")
+        raise self._bad("a DOCTYPE is not allowed: it can define entities, and exports have none")
 
     def _start(self, qualified: str, attributes: dict[str, str]) -> None:
         name = self._shape.name(qualified)
         if not self._names and name != self._shape.root:
-            raise self._bad(f"this is not {self._shape.title}")
+            raise self._bad(f"the file is not {self._shape.title}")
         if len(self._names) == MAX_DEPTH:
-            raise self._bad(f"more than {MAX_DEPTH} elements within each other")
+            raise self._bad(f"elements are nested more than {MAX_DEPTH} levels deep")
         self._names.append(name)
         path = "/".join(self._names)
         if path in self._shape.records:
@@ -181,7 +182,7 @@ class _Builder:
         self._open.append(_Record(path, len(self._names), line, self._serial, inside))
 
     def _read_tag(self, attributes: dict[str, str]) -> None:
-        """Take the wanted attributes, and start the field if this element is one."""
+        """Store the requested attributes, and start the field if this element is one."""
         record = self._open[-1]
         wanted = self._shape.records[record.path]
         path = "/".join(self._names[record.depth :])

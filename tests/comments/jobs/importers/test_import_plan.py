@@ -69,7 +69,7 @@ def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted() -> Non
     with planned("disqus.xml") as plan:
         assert not written(plan).keys() & {"302", "303"}
         assert notes(plan, import_report.DELETED) == [(26, "http://garden.example/old")]
-        assert notes(plan, import_report.NO_THREAD) == [(41, "303 in thread 77")]
+        assert notes(plan, import_report.NO_THREAD) == [(41, "303, thread 77")]
 
 
 def test_threads_without_comments_are_not_made() -> None:
@@ -151,9 +151,9 @@ def test_replies_that_cannot_be_placed_become_roots_and_are_noted() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
         assert all(found[each].reply_to is None for each in ("108", "109", "201"))
-        assert [text for _, text in notes(plan, import_report.ORPHANS)] == ["108 answers 999"]
-        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["109 answers 301"]
-        assert [text for _, text in notes(plan, import_report.CROSSING)] == ["201 answers 101"]
+        assert [text for _, text in notes(plan, import_report.ORPHANS)] == ["108 replies to 999"]
+        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["109 replies to 301"]
+        assert [text for _, text in notes(plan, import_report.CROSSING)] == ["201 replies to 101"]
 
 
 def test_a_circle_is_cut_at_its_earliest_comment() -> None:
@@ -167,7 +167,7 @@ def test_a_circle_is_cut_at_its_earliest_comment() -> None:
 def test_an_id_that_comes_twice_is_taken_once() -> None:
     with planned("disqus.xml") as plan:
         assert written(plan)["203"].body == "And round."
-        assert notes(plan, import_report.REPEATED) == [(38, "203 came in line 37")]
+        assert notes(plan, import_report.REPEATED) == [(38, "203, first in line 37")]
 
 
 def test_a_reply_may_come_before_its_parent_and_its_thread() -> None:
@@ -190,7 +190,7 @@ def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
     with plan_of(export(THREAD, *(post(str(n), "none") for n in range(25)))) as plan:
         lines = list(plan.report.lines())
     start = lines.index(f"{import_report.ORPHANS}: 25")
-    assert lines[start + 1] == "  line 3: 0 answers none"
+    assert lines[start + 1] == "  line 3: 0 replies to none"
     assert lines[start + 21] == "  and 5 more"
 
 
@@ -206,7 +206,7 @@ def test_what_nobody_can_act_on_is_one_line_of_the_report(export: Callable[..., 
 def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]) -> None:
     with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
         assert [thread.name for thread in plan.threads] == [ROSES]
-        assert notes(plan, import_report.REPEATED) == [(3, "thread 1 came in line 2")]
+        assert notes(plan, import_report.REPEATED) == [(3, "thread 1, first in line 2")]
 
 
 def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]) -> None:
@@ -236,7 +236,7 @@ def test_wordpress_replies_to_pingbacks_become_roots() -> None:
             "pingback",
             "order_note",
         ]
-        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["12 answers 11"]
+        assert [text for _, text in notes(plan, import_report.UNROOTED)] == ["12 replies to 11"]
         summed = f"{import_report.SKIPPED}: 2 (1 pingback, 1 order_note), lines 30, 36"
         assert summed in list(plan.report.lines())
 

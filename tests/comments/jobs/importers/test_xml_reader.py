@@ -128,9 +128,9 @@ def test_ascii_under_another_name_is_read(tmp_path: Path, name: str) -> None:
         ("rot13", "utf-8", "is not supported"),
         ("idna", "utf-8", "is not supported"),
         ("undefined", "utf-8", "is not supported"),
-        ("x-nonsense", "utf-8", "is not known"),
-        ("a..b", "utf-8", "is not known"),
-        ("a" * 70_000, "utf-8", "is not known"),
+        ("x-nonsense", "utf-8", "is unknown"),
+        ("a..b", "utf-8", "is unknown"),
+        ("a" * 70_000, "utf-8", "is unknown"),
     ],
 )
 @pytest.mark.filterwarnings("error")
@@ -152,7 +152,7 @@ def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
         (declaring("utf-16").encode("utf-8"), 1, "if the text is not utf-16, convert"),
         (declaring("utf-8").encode("utf-32"), 1, "if the text is not UTF-8, convert"),
         (NOTE.encode()[: NOTE.encode().index(b"\xa9")], 2, "if the text is not UTF-8, convert"),
-        (declaring("utf8").encode(), 3, 'write encoding="UTF-8" in the first line'),
+        (declaring("utf8").encode(), 3, 'set encoding="UTF-8" in the first line'),
     ],
 )
 def test_bytes_of_another_encoding_are_refused_with_what_to_do(
