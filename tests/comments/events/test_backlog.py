@@ -1,4 +1,4 @@
-"""Claims about the backlog: when a thread is due, once, and who keeps one."""
+"""The backlog of a process: when a thread is due, and that it is due once."""
 
 import math
 from datetime import timedelta
@@ -25,7 +25,7 @@ def waiting(clock: Clock) -> backlog.Backlog:
     return made
 
 
-def test_a_thread_is_due_when_enough_of_it_changed(waiting: backlog.Backlog) -> None:
+def test_a_thread_is_due_after_enough_changes(waiting: backlog.Backlog) -> None:
     for _ in range(backlog.FOLD_ROWS - 1):
         waiting.add(NAME)
     assert waiting.take() == []
@@ -46,7 +46,7 @@ def test_a_thread_is_due_some_time_after_its_first_change(
     assert waiting.take() == [NAME]
 
 
-def test_an_erasure_does_not_wait_for_company(waiting: backlog.Backlog, clock: Clock) -> None:
+def test_an_erasure_does_not_wait_for_other_changes(waiting: backlog.Backlog, clock: Clock) -> None:
     waiting.add(OTHER)
     waiting.add(NAME)
     waiting.add(NAME, within=backlog.ERASE_AFTER)
@@ -63,13 +63,13 @@ def test_without_a_worker_nothing_is_kept(clock: Clock) -> None:
 
 @pytest.fixture
 def due(store: connection.Store, clock: Clock) -> backlog.Backlog:
-    """The backlog of the store."""
+    """The store's backlog."""
     made = backlog.BACKLOG.put(store, backlog.Backlog(clock))
     made.open()
     return made
 
 
-def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
+def test_changes_put_the_thread_into_the_backlog_and_reads_do_not(
     due: backlog.Backlog, clock: Clock, site: records.Site
 ) -> None:
     row = sample_threads.post(site, "text", key="0123456789abcdef")
@@ -77,7 +77,7 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
     clock.now += backlog.FOLD_AFTER
     assert due.take() == [NAME]
     later = sample_threads.START + timedelta(seconds=1)
-    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # a repeat changes nothing
+    sample_threads.post(site, "text", key="0123456789abcdef", now=later)  # a retry changes nothing
     listings.page(
         sample_threads.SETTINGS.scheme,
         NAME,
@@ -102,7 +102,7 @@ def test_what_people_do_puts_the_thread_into_the_backlog_and_reading_does_not(
         assert due.take() == [NAME]
 
 
-def test_what_was_refused_is_not_in_the_backlog(due: backlog.Backlog, site: records.Site) -> None:
+def test_a_refused_post_is_not_in_the_backlog(due: backlog.Backlog, site: records.Site) -> None:
     with pytest.raises(errors.NotFound):
         sample_threads.post(site, "text", "a" * 26)
     assert len(due) == 0

@@ -1,4 +1,4 @@
-"""Mail as messages: their form for ever, and nothing hostile in them."""
+"""Mail messages: their stable format, and the neutralization of hostile content."""
 
 import email
 import re
@@ -43,7 +43,7 @@ class Links(HTMLParser):
         self.links += [value for name, value in attrs if name in {"href", "src"}]
 
 
-def test_the_form_of_a_message_is_for_ever() -> None:
+def test_the_format_of_a_message_is_stable() -> None:
     found = made().raw.decode().replace("\r\n", "\n")
     head, _, _ = found.partition("\n\n")
     digest = re.search(r"<(\w{32})@", head)[1]
@@ -64,7 +64,7 @@ def test_the_form_of_a_message_is_for_ever() -> None:
     )
 
 
-def test_a_second_message_of_an_event_has_the_id_of_the_first() -> None:
+def test_a_second_message_of_an_event_has_the_same_message_id() -> None:
     later = compose.message(notice(text="edited"), SENDER, now=datetime(2026, 2, 1, tzinfo=UTC)).raw
     again = email.message_from_bytes(later)["Message-ID"]
     assert again == read()["Message-ID"]
@@ -89,7 +89,7 @@ def test_a_second_message_of_an_event_has_the_id_of_the_first() -> None:
     ],
 )
 @pytest.mark.parametrize("field", ["name", "title", "text"])
-def test_nothing_that_becomes_a_link_is_left(field: str, text: str) -> None:
+def test_nothing_that_mail_programs_turn_into_a_link_is_left(field: str, text: str) -> None:
     found = read(**{field: text})
     told = found["Subject"] + "".join(part.get_content() for part in found.iter_parts())
     assert "[link]" in told
@@ -97,13 +97,13 @@ def test_nothing_that_becomes_a_link_is_left(field: str, text: str) -> None:
     assert not re.search(r"evil\S?\.|\.com|\.example|://|1\.2", left)
 
 
-def test_a_word_of_any_length_is_looked_through_once() -> None:
-    """With the square of its length this would take hours."""
+def test_a_long_word_is_checked_in_linear_time() -> None:
+    """Quadratic time would take hours."""
     assert plain_words.words("a" * 3_000_000) == "a" * 3_000_000
     assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
 
 
-# Each is several addresses, or none, or one to who reads it and another one to who sends to it.
+# Each is several addresses, or none, or one to its reader and another to the sending server.
 ODD = [
     "",
     "ann",
@@ -179,7 +179,7 @@ HOSTILE = st.text() | st.sampled_from(
 
 
 @given(HOSTILE, HOSTILE, HOSTILE)
-def test_whatever_people_write_is_words(name: Any, title: Any, text: Any) -> None:
+def test_any_written_text_stays_plain_text(name: Any, title: Any, text: Any) -> None:
     raw = made(name=name, title=title, text=text).raw
     found = email.message_from_bytes(raw, policy=policy.default)
     assert found.keys() == read().keys()
@@ -195,7 +195,7 @@ def test_whatever_people_write_is_words(name: Any, title: Any, text: Any) -> Non
 
 
 @pytest.mark.parametrize("address", ODD)
-def test_only_one_plain_address_is_written_to(address: str) -> None:
+def test_only_one_plain_address_is_accepted_as_recipient(address: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         made(recipient=address)
     assert caught.value.field == "email"
@@ -211,7 +211,7 @@ def test_only_one_plain_address_is_written_to(address: str) -> None:
         f"{'a' * 64}@{'x.' * 91}example",  # 254 characters
     ],
 )
-def test_a_plain_address_is_written_to(address: str) -> None:
+def test_a_plain_address_is_accepted(address: str) -> None:
     assert read(recipient=address)["To"] == address
 
 
@@ -219,7 +219,7 @@ def test_a_plain_address_is_written_to(address: str) -> None:
     "url", ["", "javascript:alert(1)", "https://a b", "https://a\r\nX: y", "//a", 'https://a"']
 )
 @pytest.mark.parametrize("field", ["place", "unsubscribe"])
-def test_a_link_of_ours_is_a_web_address(field: str, url: str) -> None:
+def test_our_links_must_be_web_addresses(field: str, url: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         made(**{field: url})
     assert caught.value.field == field

@@ -1,8 +1,8 @@
-"""Hostile mail: what strangers write stays words, however a mail program reads what we sent.
+"""Hostile mail content stays plain text in every mail program.
 
-Names, titles and texts come in through HTTP, and a real mail server takes what goes out. That is
-read by two parsers that did not write it: the standard library's oldest, and one of our own that
-decodes everything that may be an encoded word (`mail_reader`).
+Names, titles and texts come in through HTTP, and a real mail server takes what goes out. Two
+independent parsers read it: the standard library's oldest, and our own that decodes everything that
+may be an encoded word (`mail_reader`).
 """
 
 import dataclasses
@@ -40,12 +40,12 @@ OURS = [
 TO_MODERATORS = [each for each in OURS if not each.startswith("list-")]
 FOLLOWER, MODERATOR = "fay@example.org", "mod@site.example"
 EVIL = re.compile(r"evil|reply-to|bcc|admin", re.IGNORECASE)
-# What an attacker wants decoded: a header, a body, a link, a name that speaks for the site.
+# What an attacker wants decoded: a header, a body, a link, a reserved name.
 PAYLOADS = ["x\r\nReply-To: a@evil.example\r\n\r\nhttp://evil.example", "Admin", "evil.example"]
 
 
 def _forms(payload: str) -> list[str]:
-    """A payload in every form of RFC 2047 that a program may decode."""
+    """Return a payload in every form of RFC 2047 that a program may decode."""
     q = "".join(f"={byte:02X}" for byte in payload.encode())
     b = b64encode(payload.encode()).decode()
     half = len(payload) // 2
@@ -74,12 +74,12 @@ def _forms(payload: str) -> list[str]:
         f"=?utf-8?q?{q}",
         f"=?utf-8?q? {q} ?=",
         f"= ?utf-8?q?{q}? =",
-        # Once more: what decodes to an encoded word.
+        # Encoded twice: decodes to another encoded word.
         f"=?utf-8?b?{b64encode(f'=?utf-8?q?{q}?='.encode()).decode()}?=",
-        # What NFKC makes an encoded word of: small and full-width signs.
+        # NFKC turns small and full-width characters into an encoded word.
         f"\uff1d\uff1futf-8\uff1fq\uff1f{q}\uff1f\uff1d",
         f"\ufe66\ufe56utf-8\ufe56q\ufe56{q.replace('=', chr(0xFE66))}\ufe56\ufe66",
-        # Signs that something invisible parts.
+        # An invisible character between the signs.
         f"=\u2060?utf-8?q?{q}?\u2060=",
     ]
 
@@ -92,7 +92,7 @@ SPLIT = [
 
 @dataclasses.dataclass(frozen=True)
 class Said:
-    """What an anonymous reader begins a thread with."""
+    """The first comment of a thread, by an anonymous author."""
 
     name: str = "Bob"
     title: str = "A page"
@@ -105,7 +105,7 @@ def busy_mailer(store: connection.Store, site: records.Site, box: Box) -> MailSe
 
 
 def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
-    """Each begins a thread that somebody follows; the mails of them, as a server took them."""
+    """Start a followed thread with each comment; return the mails that the server received."""
     client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for place, each in enumerate(said):
         thread = records.ThreadName("demo", f"page-{place}")
@@ -122,7 +122,7 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
 
 
 def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
-    """What the standard library's oldest parser reads: names of headers, the subject, types."""
+    """Parse with the standard library's oldest parser: header names, subject, content types."""
     found = email.message_from_bytes(raw)
     assert not found.defects
     subject = str(make_header(decode_header(found["Subject"])))
@@ -131,7 +131,7 @@ def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
 
 
 def _assert_ours(raw: bytes, ours: list[str]) -> None:
-    """No header but ours, one text and one HTML part, and nothing of a stranger's choice."""
+    """Only our headers, one text and one HTML part, and nothing that a stranger chose."""
     raw.decode("ascii")
     names, subject, kinds = _compat32(raw)
     assert names == ours
@@ -147,7 +147,7 @@ def _assert_ours(raw: bytes, ours: list[str]) -> None:
 
 
 def _assert_harmless(text: str) -> None:
-    # Without our own links: their ids and tokens may spell anything.
+    # Without our own links: their ids and tokens may contain anything.
     without = re.sub(rf'{mail_server.PUBLIC}[^\s"<]*', "", text)
     assert not EVIL.search(unicodedata.normalize("NFKC", without)), text
     assert "://" not in without
@@ -161,12 +161,12 @@ def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
         _assert_ours(raw, OURS)
 
 
-def test_an_encoded_word_in_two_fields_is_none(busy_mailer: MailService) -> None:
+def test_an_encoded_word_split_over_two_fields_is_not_decoded(busy_mailer: MailService) -> None:
     for raw in _told(busy_mailer, [Said(name, title) for name, title in SPLIT]):
         _assert_ours(raw, OURS)
 
 
-def test_moderators_get_no_header_of_an_authors_choice(busy_mailer: MailService) -> None:
+def test_moderators_get_no_header_that_an_author_chose(busy_mailer: MailService) -> None:
     site_settings.change("demo", moderators=[MODERATOR])
     actor = records.Actor("cli", "Ada")
     policy_changes.set_policy("demo", actor, now=busy_mailer.now, policy=records.Policy.ALL)
@@ -175,11 +175,13 @@ def test_moderators_get_no_header_of_an_authors_choice(busy_mailer: MailService)
     assert set(busy_mailer.box.recipients) == {MODERATOR}
 
 
-# What mail leaves out of a name, or writes otherwise, must not make it a reserved one.
+# Without the characters that mail omits or rewrites, these names would be reserved ones.
 NEARLY = ["Admin\u3164", "\u115fAdmin", "Admin\uffa0"]
 
 
-def test_no_guest_gets_a_reserved_name_by_what_mail_leaves_out(busy_mailer: MailService) -> None:
+def test_no_guest_gets_a_reserved_name_through_characters_that_mail_omits(
+    busy_mailer: MailService,
+) -> None:
     client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for name in NEARLY:
         sent = {"name": name, "body": "hello"}
@@ -208,7 +210,7 @@ def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailServi
 BIDI = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c"
 
 
-def test_nothing_reorders_the_text_around_it(busy_mailer: MailService) -> None:
+def test_no_text_reorders_the_text_around_it(busy_mailer: MailService) -> None:
     hostile = [Said(f"B{each}ob", f"A{each} page", f"hel{each}lo") for each in BIDI]
     for raw in _told(busy_mailer, hostile):
         found = mail_reader.read(raw)
@@ -217,7 +219,7 @@ def test_nothing_reorders_the_text_around_it(busy_mailer: MailService) -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_whatever_is_written_is_read_as_it_was_meant(name: str, title: str, text: str) -> None:
+def test_any_written_text_is_read_as_it_was_written(name: str, title: str, text: str) -> None:
     made = sample_mail.made(name=name, title=title, text=text).raw
     _, subject, kinds = _compat32(made)
     found = mail_reader.read(made)
@@ -232,8 +234,8 @@ def test_whatever_is_written_is_read_as_it_was_meant(name: str, title: str, text
     assert all(len(line) <= 78 for line in made.split(b"\r\n"))
 
 
-def test_a_mail_that_cannot_be_made_ends_no_other(busy_mailer: MailService) -> None:
-    """Addresses that an older release accepted are refused now."""
+def test_a_mail_that_cannot_be_composed_stops_no_other(busy_mailer: MailService) -> None:
+    """Older releases accepted addresses that are refused now."""
     for email_ in ("ann@example.org", "ann@x..example", "zoe@example.org"):
         busy_mailer.subscribe(email_)
     busy_mailer.say("news")

@@ -1,4 +1,4 @@
-"""Claims about the postroom: what waits is counted cheaply, what was given up is settled."""
+"""Dead letters: pending events and messages are counted cheaply, dead ones shown and resolved."""
 
 from datetime import timedelta
 
@@ -38,7 +38,7 @@ def _dead_event(site: records.Site, text: str = "text") -> str:
     return event
 
 
-def test_what_waits_is_counted_and_the_oldest_is_known(
+def test_pending_events_are_counted_and_the_oldest_is_known(
     store: connection.Store, site: records.Site
 ) -> None:
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(0, 0, 0, 0)
@@ -47,7 +47,7 @@ def test_what_waits_is_counted_and_the_oldest_is_known(
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 0)
     ids = _messages(2)
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 2, 30 * 60, 0)
-    # Neither an attempt nor a pause makes it younger; being given up ends the wait.
+    # Neither an attempt nor a pause makes it younger; a dead letter is no longer pending.
     for each in ids:
         message_queue.claim(each, now=NOW)
         message_queue.postpone(each, "planned", now=NOW, pause=timedelta(hours=1))
@@ -57,7 +57,7 @@ def test_what_waits_is_counted_and_the_oldest_is_known(
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(3, 0, 92, 2)
 
 
-def test_counting_what_waits_costs_little_however_much_it_is(
+def test_the_cost_of_counting_pending_events_is_bounded(
     store: connection.Store, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dead_letters, "MOST_COUNTED", 20)
@@ -67,7 +67,7 @@ def test_counting_what_waits_costs_little_however_much_it_is(
     assert (cost.reads <= 6, cost.writes) == (True, 0)
 
 
-def test_what_was_given_up_is_listed_in_pages_by_id(
+def test_dead_letters_are_listed_in_pages_by_id(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.post(site, "waits")
@@ -81,7 +81,7 @@ def test_what_was_given_up_is_listed_in_pages_by_id(
     assert [*dead_letters.dead_ids()] == ids
 
 
-def test_a_letter_says_what_it_is_and_nothing_personal(
+def test_a_dead_letter_is_described_without_personal_data(
     store: connection.Store, site: records.Site
 ) -> None:
     event = _dead_event(site)
@@ -96,7 +96,7 @@ def test_a_letter_says_what_it_is_and_nothing_personal(
     assert "g:text" not in str((shown, dead_letters.show(message)))
 
 
-def test_what_is_revived_is_delivered_and_counted(
+def test_a_revived_letter_is_delivered_and_counted(
     store: connection.Store, site: records.Site
 ) -> None:
     event = _dead_event(site)
@@ -111,14 +111,16 @@ def test_what_is_revived_is_delivered_and_counted(
     assert claimed.attempts == 1
 
 
-def test_what_is_dropped_is_gone(store: connection.Store, site: records.Site) -> None:
+def test_a_discarded_letter_is_deleted(store: connection.Store, site: records.Site) -> None:
     for letter in (_dead_event(site), *_messages(1, dead=True)):
         dead_letters.drop(letter)
         with pytest.raises(errors.NotFound, match=f"no such letter: {letter}"):
             dead_letters.show(letter)
 
 
-def test_what_still_waits_is_left_to_delivery(store: connection.Store, site: records.Site) -> None:
+def test_a_pending_letter_is_neither_discarded_nor_revived(
+    store: connection.Store, site: records.Site
+) -> None:
     letters = (f"{sample_threads.post(site, 'text').id}.1", *_messages(1))
     for letter in letters:
         with pytest.raises(errors.Conflict, match=letter):
@@ -129,7 +131,7 @@ def test_what_still_waits_is_left_to_delivery(store: connection.Store, site: rec
 
 
 @pytest.mark.parametrize("letter", ["", "x", "x/y", "a" * 5_000, "é" * 900, "a.1/mail/b"])
-def test_what_is_no_letter_is_not_found(store: connection.Store, letter: str) -> None:
+def test_an_unknown_letter_is_not_found(store: connection.Store, letter: str) -> None:
     for verb in (
         dead_letters.show,
         dead_letters.drop,
@@ -139,7 +141,7 @@ def test_what_is_no_letter_is_not_found(store: connection.Store, letter: str) ->
             verb(letter)
 
 
-def test_an_event_of_followers_that_was_given_up_is_shown_and_revived(
+def test_a_dead_event_of_followers_is_shown_and_revived(
     store: connection.Store, site: records.Site
 ) -> None:
     name = sample_threads.name_of(site)

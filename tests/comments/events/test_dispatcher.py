@@ -1,4 +1,4 @@
-"""Claims about events: one for every commit and none else, each delivered to every handler."""
+"""Events: exactly one per commit, each delivered to every handler."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,9 +27,9 @@ def faults(interceptor: InterceptorSlot) -> Commits:
     return interceptor.use(Commits())
 
 
-def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.Site) -> None:
+def test_every_change_writes_one_event(store: connection.Store, site: records.Site) -> None:
     row = sample_threads.post(site, "old")
-    for _ in range(2):  # the second time there is nothing to tell
+    for _ in range(2):  # the second time nothing changes, so there is no event
         own_comment.edit(
             row.id,
             author_id=row.author.id,
@@ -52,7 +52,7 @@ def test_every_verb_tells_of_itself_once(store: connection.Store, site: records.
     assert told[2].changes[0].new.author == ""
 
 
-def test_what_is_not_committed_is_told_to_nobody(
+def test_an_uncommitted_change_has_no_event(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     store.deadline = 0.1
@@ -65,7 +65,7 @@ def test_what_is_not_committed_is_told_to_nobody(
     assert counter_oracle.events() == []
 
 
-def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_nothing(
+def test_a_task_that_runs_before_its_commit_is_visible_delivers_nothing_and_loses_nothing(
     engine: inprocess.Engine, store: connection.Store, site: records.Site
 ) -> None:
     told: list[str] = []
@@ -101,14 +101,14 @@ def test_a_task_that_comes_before_its_commit_is_visible_tells_nobody_and_loses_n
     counter_oracle.assert_all_counted()
 
 
-def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
+def test_an_event_is_sent_again_under_the_same_id_if_the_sender_died_before_noting_it(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
     store.deadline = 0.1
-    faults.plan = ["", *["before"] * 100]  # counted, told, and then the store is gone
+    faults.plan = ["", *["before"] * 100]  # counted, sent, and then the store fails
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     faults.plan = []
@@ -117,7 +117,9 @@ def test_a_sender_that_dies_before_it_is_noted_is_told_again_under_the_same_id(
     counter_oracle.assert_all_counted()
 
 
-def test_an_event_waits_for_every_handler(store: connection.Store, site: records.Site) -> None:
+def test_an_event_stays_until_every_handler_is_done(
+    store: connection.Store, site: records.Site
+) -> None:
     sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", lambda event: told.append(event.id)))
@@ -144,7 +146,7 @@ def _first_mail(event: outbox.Event) -> list[Any]:
     return [outbox.follow(outbox.Kind.MAIL, f"{event.id}.mail", "1", due=NOW)]
 
 
-def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
+def test_following_events_are_written_in_the_commit_that_notes_the_first(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = sample_threads.post(site, "text")
@@ -173,10 +175,10 @@ def test_events_that_follow_are_written_by_the_commit_that_notes_the_first(
         dispatcher.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
     assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
-    assert counter_oracle.events() == []  # nobody waited for handlers of other kinds
+    assert counter_oracle.events() == []  # handlers of other kinds are not waited for
 
 
-def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
+def test_a_claimed_event_is_left_alone_until_the_lease_ends(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -210,14 +212,14 @@ def test_who_is_at_an_event_is_left_alone_until_the_term_is_over(
         assert counter_oracle.events() == []
 
 
-def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
+def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     row = sample_threads.post(site, "text")
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
     store.deadline = 0.1
-    faults.plan = ["after", "", *["before"] * 100]  # claimed twice, told, never noted
+    faults.plan = ["after", "", *["before"] * 100]  # claimed twice, sent, never noted
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []
@@ -228,7 +230,7 @@ def test_who_died_at_an_event_is_followed_by_another_when_the_term_is_over(
     assert counter_oracle.events() == []
 
 
-def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
+def test_a_failing_event_delays_no_other_and_is_retried_later(
     store: connection.Store, site: records.Site
 ) -> None:
     rows = [sample_threads.post(site, f"{n}") for n in range(3)]
@@ -251,7 +253,7 @@ def test_an_event_that_fails_holds_up_no_other_and_comes_again_later(
     counter_oracle.assert_all_counted()
 
 
-def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
+def test_a_failing_handler_delays_no_other_and_counts_as_one_attempt(
     store: connection.Store, site: records.Site, faults: Commits
 ) -> None:
     first, bad, last = (f"{sample_threads.post(site, f'{n}').id}.1" for n in range(3))
@@ -275,7 +277,7 @@ def test_a_handler_that_fails_holds_up_no_other_and_is_one_attempt(
     )
     assert sorted(told) == sorted([first, last] * 2)
     assert totals.of_site("demo")["approved"] == 3
-    # Whoever was done with it is not told again when the others are.
+    # Handlers that are done with it are not called again when the others are.
     bad = ""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     counter_oracle.assert_all_counted()
@@ -292,7 +294,7 @@ def test_exact_handlers_share_a_commit(
     counter_oracle.assert_all_counted()
 
 
-def test_an_event_that_always_fails_is_given_up_kept_and_revived(
+def test_an_event_that_always_fails_becomes_a_dead_letter_and_can_be_revived(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.post(site, "text")

@@ -1,6 +1,6 @@
-"""Claims about what one commit of a delivery holds, with as many categories as there may be.
+"""The size of a delivery's commits, with the maximum number of categories.
 
-The service takes 10 MiB in one commit, and older versions of it 500 writes.
+The service accepts 10 MiB in one commit, and its older versions 500 writes.
 """
 
 from datetime import timedelta
@@ -20,14 +20,14 @@ from tests.support.threads import sample_threads
 NOW = sample_threads.START + timedelta(days=1)
 MOST_WRITES = 500
 MOST_BYTES = 10 << 20
-# As long as names may be, in letters of four bytes.
+# The longest possible names, in letters of four bytes.
 NAMES = [f"{chr(0x20000 + n) * (categories.LONGEST - 1)}{n}" for n in range(2 * categories.MOST)]
 BEFORE, AFTER = NAMES[: categories.MOST], NAMES[categories.MOST :]
 PAGE = records.ThreadName("demo", "p" * 500)
 
 
 class Commits:
-    """How many writes and bytes each commit held."""
+    """The number of writes and bytes of each commit."""
 
     def __init__(self) -> None:
         self.writes: list[int] = []
@@ -46,7 +46,7 @@ def commits(interceptor: InterceptorSlot) -> Commits:
 
 
 def _node(number: int) -> records.ImportedComment:
-    """A comment of an author of its own, on a day of its own."""
+    """Return a comment by its own author on its own day."""
     created = sample_threads.START + timedelta(days=number)
     return sample_threads.node(f"{number:016}", author=f"g:{number:026}", created=created)
 
@@ -56,14 +56,14 @@ def _deliver() -> dispatcher.Done:
 
 
 def _assert_counted(commits: Commits) -> None:
-    """Everything was counted, by commits that the service takes."""
+    """Everything was counted, in commits that the service accepts."""
     assert max(commits.writes) <= MOST_WRITES
     assert max(commits.bytes) <= MOST_BYTES
     assert counter_oracle.events() == []
     counter_oracle.assert_all_counted()
 
 
-def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
+def test_a_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
     # A mark, a message for each hook, and the rows of counters.
     assert (
         dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
@@ -73,7 +73,7 @@ def test_a_batch_of_events_leaves_room_for_what_every_handler_writes() -> None:
     assert outbox.MOST_ROWS <= dispatcher.MOST_ROWS
 
 
-def test_an_import_of_many_authors_and_days_is_told_in_parts(
+def test_an_import_of_many_authors_and_days_writes_several_events(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     sample_threads.store_imported(PAGE, _node(0))
@@ -83,7 +83,7 @@ def test_an_import_of_many_authors_and_days_is_told_in_parts(
     assert sample_threads.store_imported(PAGE, *nodes) == 100
     events = counter_oracle.events()
     assert len(events) > 1
-    # Run again, an import adds nothing and tells of nothing.
+    # A repeated import adds nothing and writes no event.
     assert sample_threads.store_imported(PAGE, *nodes) == 0
     assert counter_oracle.events() == events
     assert _deliver() == dispatcher.Done(len(events), 0)
@@ -91,7 +91,7 @@ def test_an_import_of_many_authors_and_days_is_told_in_parts(
     _assert_counted(commits)
 
 
-def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
+def test_a_change_from_most_categories_to_as_many_others_writes_several_events(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     sample_threads.store_imported(PAGE, _node(0))
@@ -107,7 +107,7 @@ def test_a_walk_from_most_categories_to_as_many_others_is_told_in_parts(
     _assert_counted(commits)
 
 
-def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
+def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     site = sample_threads.filing(site, *BEFORE)
@@ -120,5 +120,5 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit(
     for number in range(dispatcher.AT_ONCE):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
     assert _deliver() == dispatcher.Done(dispatcher.AT_ONCE, 0)
-    assert max(commits.writes) > dispatcher.MOST_ROWS  # what they have in common is one row
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # they have one row in common
     _assert_counted(commits)

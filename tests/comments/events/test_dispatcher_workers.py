@@ -1,4 +1,4 @@
-"""Claims about who delivers events: the process that wrote them, the next one, or cron."""
+"""Who delivers events: the process that wrote them, another process, or cron."""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> Iterator[background_worker.Worker]:
-    """A worker whose steps the test takes, the first being done."""
+    """A worker that has taken its first step; the test takes the others."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     made = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme)
     with open_store.context():
@@ -34,7 +34,7 @@ def worker(open_store: connection.Store, clock: Clock) -> Iterator[background_wo
         yield made
 
 
-def test_the_process_that_posted_delivers_soon_and_asks_no_query(
+def test_the_process_that_posted_delivers_soon_without_a_query(
     worker: background_worker.Worker, site: records.Site, clock: Clock, faults: Commits
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
@@ -48,10 +48,10 @@ def test_the_process_that_posted_delivers_soon_and_asks_no_query(
     counter_oracle.assert_all_counted()
 
 
-def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
+def test_a_sweep_finds_the_events_of_a_dead_process(
     worker: background_worker.Worker, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
-    backlog.BACKLOG.forget(store)  # another process posts, and dies
+    backlog.BACKLOG.forget(store)  # like another process that posts and dies
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
     assert len(counter_oracle.events()) == 8
@@ -60,7 +60,7 @@ def test_events_of_a_process_that_is_gone_are_found_by_a_sweep(
     counter_oracle.assert_all_counted()
 
 
-def test_a_store_that_fails_while_delivering_stops_no_worker(
+def test_a_failing_store_stops_no_worker(
     worker: background_worker.Worker,
     store: connection.Store,
     site: records.Site,
@@ -74,13 +74,13 @@ def test_a_store_that_fails_while_delivering_stops_no_worker(
     worker.step()
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())
-    assert row.attempts == 0  # that was not the event's fault
+    assert row.attempts == 0  # the event is not to blame
     clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()
 
 
-def test_what_waits_in_a_process_is_bounded(
+def test_the_pending_events_of_a_process_are_bounded(
     open_store: connection.Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog, "MOST_EVENTS", 5)

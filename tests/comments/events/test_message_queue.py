@@ -1,4 +1,4 @@
-"""Claims about messages: one for each recipient, claimed by one at a time, kept until told."""
+"""Messages: one per recipient, claimed by one process at a time, stored until sent."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +21,10 @@ def _write(*queues: str, event: str = EVENT) -> list[str]:
     return [row.key.id() for row in rows]
 
 
-def test_a_message_is_of_an_event_and_a_recipient(store: connection.Store) -> None:
+def test_a_message_belongs_to_an_event_and_a_recipient(store: connection.Store) -> None:
     ann, bob = _write(ANN, BOB)
     assert (ann, bob) == (f"{EVENT}/mail/ann", f"{EVENT}/mail/bob")
-    _write(ANN)  # writing again is the same message
+    _write(ANN)  # writing again gives the same message
     assert message_queue.queues(10) == [ANN, BOB]
     assert message_queue.due(ANN, NOW, 10) == [ann]
     claimed = message_queue.claim(ann, now=NOW)
@@ -33,7 +33,7 @@ def test_a_message_is_of_an_event_and_a_recipient(store: connection.Store) -> No
     assert claimed.at == NOW - timedelta(minutes=1)
 
 
-def test_who_claims_a_message_has_it_until_the_lease_is_over(store: connection.Store) -> None:
+def test_a_claimed_message_is_unavailable_until_the_lease_ends(store: connection.Store) -> None:
     (ann,) = _write(ANN)
     assert message_queue.claim(ann, now=NOW)
     assert message_queue.claim(ann, now=NOW) is None
@@ -45,7 +45,7 @@ def test_who_claims_a_message_has_it_until_the_lease_is_over(store: connection.S
     assert again.attempts == 2
 
 
-def test_of_many_who_claim_at_once_one_has_it(open_store: connection.Store) -> None:
+def test_one_of_many_concurrent_claims_succeeds(open_store: connection.Store) -> None:
     with open_store.context():
         (ann,) = _write(ANN)
     gate = threading.Barrier(8)
@@ -59,15 +59,15 @@ def test_of_many_who_claim_at_once_one_has_it(open_store: connection.Store) -> N
         assert sum(pool.map(claim, range(8))) == 1
 
 
-def test_a_message_that_was_told_is_gone(store: connection.Store) -> None:
+def test_a_sent_message_is_deleted(store: connection.Store) -> None:
     (ann,) = _write(ANN)
     message_queue.finish(ann)
-    message_queue.finish(ann)  # as who was slower does
+    message_queue.finish(ann)  # as a slower sender does
     assert message_queue.claim(ann, now=NOW) is None
     assert message_queue.queues(10) == []
 
 
-def test_a_message_that_fails_comes_again_and_is_given_up_at_last(store: connection.Store) -> None:
+def test_a_failing_message_is_retried_and_finally_given_up(store: connection.Store) -> None:
     (ann,) = _write(ANN)
     now = NOW
     for attempt in range(1, outbox.MOST_ATTEMPTS + 1):
@@ -85,7 +85,7 @@ def test_a_message_that_fails_comes_again_and_is_given_up_at_last(store: connect
 
 
 @pytest.mark.parametrize("verb", ["postpone", "give_up"])
-def test_what_is_told_meanwhile_does_not_come_back(store: connection.Store, verb: str) -> None:
+def test_a_message_sent_meanwhile_is_not_recreated(store: connection.Store, verb: str) -> None:
     (ann,) = _write(ANN)
     message_queue.finish(ann)
     if verb == "postpone":

@@ -1,4 +1,4 @@
-"""Claims about sending: real receivers, each at its own pace, told at least once under one id."""
+"""Sending messages: each receiver at its own pace, at least once, under one id."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ LIMITS = safe_http.Limits(connect=60.0, total=60.0)  # every receiver here answe
 def hooked(
     open_store: connection.Store, site: records.Site, told: list[loopback_servers.Receiver]
 ) -> Iterator[list[loopback_servers.Receiver]]:
-    """The receivers, being hooks "0", "1" and "2" of the site; the store's context is entered."""
+    """The receivers as webhooks "0", "1" and "2" of the site; the store's context is entered."""
     client = loopback_servers.client(*(each.port for each in told), limits=LIMITS)
     message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
@@ -44,7 +44,7 @@ def hooked(
         yield told
 
 
-def test_every_hook_is_told_once_and_nothing_is_left(
+def test_every_hook_receives_each_event_once(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     expected = [webhook_site.post(site, f"{n}") for n in range(5)]
@@ -59,13 +59,13 @@ def test_every_hook_is_told_once_and_nothing_is_left(
     assert dead_letters.waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
 
 
-def test_one_that_fails_neither_holds_up_nor_repeats_another(
+def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     hooked[1].status = 500
     expected = [webhook_site.post(site, f"{n}") for n in range(3)]
     assert message_sender.serve(at) == message_sender.Done(6, 1)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)  # it is left alone
+    assert message_sender.serve(at) == message_sender.Done(0, 0)  # the failing hook is paused
     assert len(hooked[1].ids) == 1
     hooked[1].status = 200
     at.now += outbox.FIRST_PAUSE
@@ -75,7 +75,7 @@ def test_one_that_fails_neither_holds_up_nor_repeats_another(
     assert webhook_endpoints.get("demo", "1").failures == 0
 
 
-def test_a_pause_that_a_receiver_asks_for_is_kept(
+def test_a_receivers_retry_after_is_respected(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     hooked[0].status, hooked[0].headers = 503, {"Retry-After": "900"}
@@ -89,7 +89,7 @@ def test_a_pause_that_a_receiver_asks_for_is_kept(
     assert hooked[0].ids == hooked[0].ids[:1] * 2
 
 
-def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
+def test_a_hook_that_answers_410_is_disabled_and_its_messages_are_kept(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     hooked[2].status = 410
@@ -102,7 +102,7 @@ def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
     off = "the webhook is disabled: answered 410"
     assert sorted(letter.reason for letter in page.letters) == ["answered 410", off, off]
     assert dead_letters.waiting(at()).messages == 0
-    # The owner mends it: what was given up is told after all.
+    # The owner enables it again: the dead letters are delivered after all.
     hooked[2].status = 200
     webhook_endpoints.switch_on("demo", "2")
     for letter in page.letters:
@@ -111,7 +111,7 @@ def test_a_receiver_that_is_gone_is_switched_off_and_what_waits_is_kept(
     assert sorted(set(hooked[2].ids)) == sorted(ids)
 
 
-def test_a_receiver_that_always_fails_is_switched_off_in_the_end(
+def test_a_hook_that_always_fails_is_eventually_disabled(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     hooked[0].status = 500
@@ -131,7 +131,7 @@ def test_a_receiver_that_always_fails_is_switched_off_in_the_end(
     assert len(hooked[0].heard) == heard
 
 
-def test_what_waits_for_a_hook_that_was_removed_is_forgotten(
+def test_messages_for_a_removed_hook_are_discarded(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     webhook_site.post(site)
@@ -140,7 +140,7 @@ def test_what_waits_for_a_hook_that_was_removed_is_forgotten(
     assert (hooked[0].heard, webhook_site.left()) == ([], [])
 
 
-def test_a_comment_taken_back_meanwhile_says_nothing(
+def test_the_message_of_a_retracted_comment_has_no_content(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     row = sample_threads.post(site, "a canary")
@@ -151,10 +151,10 @@ def test_a_comment_taken_back_meanwhile_says_nothing(
     assert json.loads(hooked[0].heard[0].body)["data"]["comment"]["status"] == "removed"
 
 
-def test_slow_receivers_are_served_side_by_side(
+def test_slow_receivers_are_served_concurrently(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
-    """None of them answers before all of them were asked."""
+    """No receiver answers before all have a request."""
     gate = threading.Barrier(4)
     with ExitStack() as stack:
         slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]
@@ -170,7 +170,7 @@ def test_slow_receivers_are_served_side_by_side(
             assert message_sender.serve(at) == message_sender.Done(4, 0)
 
 
-def test_whoever_has_nothing_to_tell_loads_no_certificates(
+def test_a_sender_without_messages_loads_no_certificates(
     store: connection.Store,
     site: records.Site,
     at: webhook_site.Time,
@@ -181,7 +181,7 @@ def test_whoever_has_nothing_to_tell_loads_no_certificates(
     assert message_sender.serve(at) == message_sender.Done(0, 0)
 
 
-def test_a_round_begins_nothing_when_its_time_is_over(
+def test_a_round_starts_nothing_after_its_time_limit(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     webhook_site.post(site)
@@ -189,7 +189,7 @@ def test_a_round_begins_nothing_when_its_time_is_over(
     assert len(webhook_site.left()) == 3
 
 
-def test_a_recipient_that_is_served_long_has_its_turn_again(
+def test_a_recipient_with_many_messages_gets_another_turn(
     hooked: list[loopback_servers.Receiver],
     site: records.Site,
     at: webhook_site.Time,
@@ -203,7 +203,7 @@ def test_a_recipient_that_is_served_long_has_its_turn_again(
     assert message_sender.serve(at) == message_sender.Done(3, 0)
 
 
-def test_what_goes_wrong_here_ends_neither_the_round_nor_the_message(
+def test_an_internal_error_ends_neither_the_round_nor_the_message(
     hooked: list[loopback_servers.Receiver],
     site: records.Site,
     at: webhook_site.Time,
@@ -222,18 +222,16 @@ def test_what_goes_wrong_here_ends_neither_the_round_nor_the_message(
         assert message_sender.serve(at, among={"hook": fail}) == message_sender.Done(0, 3)
     rows = message_queue.read(webhook_site.left())
     assert sorted((row.reason, row.attempts) for row in rows) == [
-        *[("", 0)] * 3,  # a queue is left after an attempt that failed
+        *[("", 0)] * 3,  # a queue is left after a failed attempt
         *[("ValueError", 1)] * 3,
     ]
     assert webhook_site.SECRET not in caplog.text
     at.now += outbox.FIRST_PAUSE
-    assert message_sender.serve(at, among={}) == message_sender.Done(
-        0, 0
-    )  # nobody knows this channel
+    assert message_sender.serve(at, among={}) == message_sender.Done(0, 0)  # no such channel
     assert message_sender.serve(at) == message_sender.Done(6, 0)
 
 
-def test_two_that_send_at_once_tell_each_hook_once(
+def test_concurrent_senders_send_each_message_once(
     hooked: list[loopback_servers.Receiver],
     open_store: connection.Store,
     site: records.Site,
@@ -254,7 +252,7 @@ def test_two_that_send_at_once_tell_each_hook_once(
     assert webhook_site.left() == []
 
 
-def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
+def test_a_worker_sends_soon_after_the_commit_and_stops(
     hooked: list[loopback_servers.Receiver], open_store: connection.Store, site: records.Site
 ) -> None:
     heard = [threading.Event() for _ in hooked]
@@ -266,13 +264,13 @@ def test_a_worker_tells_hooks_soon_after_the_commit_and_stops(
     worker.start()
     try:
         sample_threads.post(site, "text")
-        # Far less than a sweep or its first look would take, were it not told of the commit.
+        # Far sooner than by a sweep or its first look: the worker was notified of the commit.
         assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)
 
 
-def test_an_address_that_comes_to_lead_inside_is_never_asked(
+def test_a_host_that_comes_to_resolve_to_an_internal_address_gets_no_request(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
     found = ["93.184.215.14"]
@@ -286,7 +284,7 @@ def test_an_address_that_comes_to_lead_inside_is_never_asked(
         assert "is not on the Internet" in webhook_endpoints.get("demo", "0").off
 
 
-def test_an_event_of_what_was_not_committed_is_told_to_nobody(
+def test_an_uncommitted_event_is_not_sent(
     hooked: list[loopback_servers.Receiver],
     at: webhook_site.Time,
 ) -> None:

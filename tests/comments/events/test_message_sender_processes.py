@@ -1,4 +1,4 @@
-"""Claims about sending from several processes: one that is killed, and two at once."""
+"""Sending from several processes: one that is killed, and two at once."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ def _go(child: "subprocess.Popen[str]") -> None:
 
 
 @pytest.mark.slow
-def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
+def test_another_process_finishes_for_one_killed_between_sending_and_noting(
     shared: connection.Store,
     told: list[loopback_servers.Receiver],
     tmp_path: Path,
@@ -102,7 +102,7 @@ def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
     child.communicate(timeout=programs.PATIENCE)
     assert child.returncode == -signal.SIGKILL
     told[0].then = lambda _: None
-    # What the dead one had claimed is left alone, until its lease is over.
+    # Messages that the dead process had claimed are left alone until their lease ends.
     message_sender.serve(at)
     assert webhook_site.left() != []
     at.now += message_queue.LEASE
@@ -115,7 +115,7 @@ def test_a_process_killed_between_sending_and_noting_leaves_it_to_another(
 
 
 @pytest.mark.slow
-def test_two_processes_that_send_at_once_tell_each_hook_once(
+def test_two_concurrent_processes_send_each_message_once(
     shared: connection.Store, told: list[loopback_servers.Receiver], tmp_path: Path
 ) -> None:
     client = loopback_servers.client(*(each.port for each in told))

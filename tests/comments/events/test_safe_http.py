@@ -1,4 +1,4 @@
-"""Addresses that people gave: which are refused, and by whom and how the others are reached."""
+"""URLs that people enter: which are refused, and how the others are reached."""
 
 import ast
 import functools
@@ -22,7 +22,7 @@ PUBLIC = "93.184.216.34"
 
 
 def to(address: str) -> Any:
-    """A client for which every name leads to these addresses, and that reaches only public ones."""
+    """Return a client that resolves every name to this address and may reach public ones only."""
     return safe_http.Client(SHORT, resolver=lambda _host: [address])
 
 
@@ -106,7 +106,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("url", REFUSED)
-def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url: str) -> None:
+def test_a_url_that_is_not_plainly_on_the_internet_is_refused(url: str) -> None:
     asked = []
     client = safe_http.Client(SHORT, resolver=asked.append)  # type: ignore[arg-type]
     for verb in (client.check, client.vet, lambda url: client.send("POST", url)):
@@ -126,14 +126,14 @@ def test_an_address_that_is_not_plainly_on_the_internet_is_refused(url: str) -> 
         ("https://bücher.example/", "xn--bcher-kva.example", "xn--bcher-kva.example", "/"),
     ],
 )
-def test_a_plain_address_is_taken(url: str, host: str, authority: str, path: str) -> None:
+def test_a_plain_url_is_accepted(url: str, host: str, authority: str, path: str) -> None:
     found = safe_http.Client().check(url)
     assert (found.host, found.authority, found.path) == (host, authority, path)
     assert found.is_secure
 
 
 @given(st.text() | st.from_regex(r"https?://[!-~]{0,30}", fullmatch=True))
-def test_any_text_is_taken_or_refused(url: Any) -> None:
+def test_any_text_is_accepted_or_refused(url: Any) -> None:
     try:
         found = safe_http.Client().check(url)
     except errors.UnsafeAddress:
@@ -194,8 +194,8 @@ INSIDE = [
 
 
 @pytest.mark.parametrize("address", INSIDE)
-def test_a_name_that_leads_inside_is_refused(address: str) -> None:
-    # The last one is a name that is known inside only.
+def test_a_name_that_resolves_to_an_internal_address_is_refused(address: str) -> None:
+    # The last name is known in internal networks only.
     for url in ("https://hooks.example/", "https://metadata.google.internal/computeMetadata/v1/"):
         for verb in (to(address).vet, functools.partial(to(address).send, "POST")):
             with pytest.raises(errors.UnsafeAddress, match="not on the Internet"):
@@ -214,7 +214,7 @@ def test_no_address_that_is_not_global_is_public(address: Any) -> None:
         assert not address.is_multicast
 
 
-def test_a_name_is_refused_if_one_of_its_addresses_is_inside() -> None:
+def test_a_name_is_refused_if_one_of_its_addresses_is_internal() -> None:
     client = safe_http.Client(SHORT, resolver=lambda _host: [PUBLIC, "10.0.0.1"])
     with pytest.raises(errors.UnsafeAddress):
         client.send("POST", "https://hooks.example/")
@@ -237,10 +237,10 @@ def test_a_resolver_that_fails_or_hangs_ends_in_time() -> None:
     over.set()
 
 
-def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(
+def test_a_name_is_resolved_once_and_its_address_pinned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DNS rebinding: public when it is checked, loopback when it is asked again."""
+    """DNS rebinding: public when it is checked, loopback at the next lookup."""
     answers = itertools.chain([[PUBLIC]], itertools.repeat(["127.0.0.1"]))
     opened = []
 
@@ -258,7 +258,7 @@ def test_a_name_that_changes_its_answer_is_asked_once_and_pinned(
     assert len(opened) == 1
 
 
-def test_loopback_is_opened_by_tests_only_and_only_for_their_port() -> None:
+def test_only_tests_reach_loopback_and_only_on_their_port() -> None:
     with loopback_servers.receiver() as told:
         client = loopback_servers.client(told.port)
         assert client.send("GET", f"http://hooks.example:{told.port}/").status == 200
@@ -274,7 +274,7 @@ def test_loopback_is_opened_by_tests_only_and_only_for_their_port() -> None:
         assert len(told.heard) == 1
 
 
-# What opens connections, and who of us may: the mail server and the queue are the operator's own.
+# Modules that open connections. The mail server and the queue are the operator's own.
 OPENING = {
     "aiohttp", "ftplib", "http.client", "httpx", "requests", "smtplib", "socket", "ssl",
     "telnetlib", "urllib.request", "urllib3", "google.auth.transport.requests",
@@ -282,7 +282,7 @@ OPENING = {
 MAY_OPEN = {"safe_http", "smtp", "cloud_tasks", "server_address"}
 
 
-def test_nothing_else_opens_connections_to_addresses_that_people_gave() -> None:
+def test_no_other_module_connects_to_addresses_that_people_entered() -> None:
     found = set()
     for path in (ROOT / "comments").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

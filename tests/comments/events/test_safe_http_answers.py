@@ -1,4 +1,4 @@
-"""Requests to addresses that people gave: what they say, and that each of them ends."""
+"""Requests to URLs that people enter: their content, and that each of them ends."""
 
 import socket
 import struct
@@ -13,7 +13,7 @@ from comments.events import safe_http
 from tests.support import loopback_servers
 
 
-def test_a_request_says_the_name_and_carries_its_body() -> None:
+def test_a_request_has_the_host_name_and_the_body() -> None:
     with loopback_servers.receiver() as told:
         told.headers = {"X-Said": "yes"}
         answer = loopback_servers.client(told.port).send(
@@ -27,7 +27,7 @@ def test_a_request_says_the_name_and_carries_its_body() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_the_answer_and_is_not_followed(status: int) -> None:
+def test_a_redirect_is_returned_and_not_followed(status: int) -> None:
     with loopback_servers.receiver() as told, loopback_servers.receiver() as inside:
         told.status, told.headers = status, {"Location": f"http://127.0.0.1:{inside.port}/"}
         answer = loopback_servers.client(told.port).send(
@@ -36,7 +36,7 @@ def test_a_redirect_is_the_answer_and_is_not_followed(status: int) -> None:
     assert (answer.status, len(told.heard), inside.heard) == (status, 1, [])
 
 
-def test_the_certificate_is_checked_by_the_name() -> None:
+def test_the_certificate_is_checked_against_the_name() -> None:
     with loopback_servers.receiver(certificate="hooks.example") as told:
         client = loopback_servers.client(told.port)
         url = f"https://hooks.example:{told.port}/"
@@ -45,7 +45,7 @@ def test_the_certificate_is_checked_by_the_name() -> None:
             client.send("GET", url.replace("hooks", "other"))
 
 
-def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
+def test_a_certificate_of_an_unknown_authority_is_refused() -> None:
     stranger = trustme.CA()
     with loopback_servers.receiver(certificate="hooks.example", authority=stranger) as told:
         with pytest.raises(errors.Unreachable):
@@ -53,7 +53,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused() -> None:
         assert told.heard == []
 
 
-def test_no_proxy_of_the_environment_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with loopback_servers.receiver() as told, loopback_servers.receiver() as proxy:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "https_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -71,7 +71,7 @@ def test_an_answer_is_read_up_to_its_limit(size: int) -> None:
 
 
 def drip(text: bytes) -> Any:
-    """Says its beginning, then one byte after the other for much longer than anybody waits."""
+    """Return a peer that sends `text` and then one byte after the other for a long time."""
 
     def talk(connection: Any, over: Any) -> None:
         connection.recv(10_000)
@@ -104,7 +104,7 @@ def at_once(text: bytes) -> Any:
 
 
 def then_reset(text: bytes) -> Any:
-    """Says something and ends the connection at once, so that what is on its way is lost."""
+    """Return a peer that sends `text` and resets the connection, which loses unread bytes."""
 
     def talk(connection: Any, over: Any) -> None:
         at_once(text)(connection, over)
@@ -133,7 +133,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("how", HOSTILE)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_whatever_the_peer_does_a_request_ends(how: str, scheme: str) -> None:
+def test_a_request_ends_for_any_behavior_of_the_peer(how: str, scheme: str) -> None:
     limits = safe_http.Limits(connect=30, total=0.3, answer=1_000)
     with loopback_servers.peer(HOSTILE[how]) as port:
         client = loopback_servers.client(port, limits=limits)
@@ -141,10 +141,10 @@ def test_whatever_the_peer_does_a_request_ends(how: str, scheme: str) -> None:
             answer = client.send("POST", f"{scheme}://hooks.example:{port}/", body=b"{}")
         except errors.Unreachable:
             answer = None
-    assert answer is None  # half an answer, of which more was announced, is none
+    assert answer is None  # half of an announced body is not an answer
 
 
-def test_to_look_a_name_up_is_part_of_the_time_of_a_request() -> None:
+def test_the_time_limit_of_a_request_includes_name_resolution() -> None:
     over = threading.Event()
 
     def looked_up(_host: Any) -> Any:

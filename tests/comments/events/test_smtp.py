@@ -1,4 +1,4 @@
-"""Mail and a real server: what is sent, what its answers mean, and how it is reached."""
+"""Mail through a real SMTP server: what is sent, what the replies mean, and how it is reached."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ from tests.support.outside.sample_mail import SENDER, made
 
 
 class Box:
-    """What a server took, and how it answers."""
+    """The mail a server took, and the replies it gives."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[str], bytes]] = []
@@ -44,7 +44,7 @@ class Box:
 
 @contextlib.contextmanager
 def server(box: Box, tmp_path: Path, security: Any, *, password: Any = None) -> Iterator[Any]:
-    """A mail server on loopback, and how to reach it."""
+    """Run a mail server on loopback; yield its port and certificate file."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     loopback_servers.AUTHORITY.issue_cert("localhost").configure_cert(context)
     authority = tmp_path / "authority.pem"
@@ -87,7 +87,8 @@ def reach(where: Any, security: Any, login: str = "") -> Any:
     return config.load(values).smtp
 
 
-@pytest.mark.filterwarnings("ignore:Requiring AUTH")  # over TLS from the start, it asks for none
+# aiosmtpd warns about the server with implicit TLS, which requires AUTH but no STARTTLS.
+@pytest.mark.filterwarnings("ignore:Requiring AUTH")
 @pytest.mark.parametrize(
     ("security", "login"),
     [
@@ -116,7 +117,7 @@ def test_a_message_arrives_as_it_was_made(tmp_path: Path, security: Any, login: 
         ("data", "451 later", End.RETRY),
     ],
 )
-def test_what_an_answer_means(tmp_path: Path, where: str, answer: str, end: Any) -> None:
+def test_the_meaning_of_each_smtp_reply(tmp_path: Path, where: str, answer: str, end: Any) -> None:
     box = Box()
     setattr(box, where, answer)
     plain = setting_values.Security.NONE
@@ -125,7 +126,7 @@ def test_what_an_answer_means(tmp_path: Path, where: str, answer: str, end: Any)
     assert (found.end, found.reason) == (end, f"refused: {answer[:3]}")
 
 
-def test_a_wrong_password_is_not_the_messages_fault(tmp_path: Path) -> None:
+def test_a_wrong_password_is_not_held_against_the_message(tmp_path: Path) -> None:
     box, security = Box(), setting_values.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
@@ -136,7 +137,7 @@ def test_a_wrong_password_is_not_the_messages_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "security", [setting_values.Security.TLS, setting_values.Security.STARTTLS]
 )
-def test_a_server_that_nobody_vouches_for_gets_nothing(tmp_path: Path, security: Any) -> None:
+def test_a_server_with_an_untrusted_certificate_gets_nothing(tmp_path: Path, security: Any) -> None:
     box = Box()
     with server(box, tmp_path, security) as (port, _):
         found = smtp.send(reach((port, ""), security), made())
@@ -150,7 +151,7 @@ def test_a_server_without_starttls_gets_nothing(tmp_path: Path) -> None:
     assert (found.end, box.taken) == (End.RETRY, [])
 
 
-def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_or_unavailable_server_is_retried_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smtp, "TIMEOUT", 0.2)
     plain = setting_values.Security.NONE
     with loopback_servers.peer(lambda _connection, over: over.wait(10)) as port:  # type: ignore[arg-type]
@@ -159,13 +160,13 @@ def test_a_server_that_is_silent_or_away_is_asked_later(monkeypatch: pytest.Monk
 
 
 def reset(connection: Any) -> None:
-    """End a connection at once: what is on its way is lost."""
+    """Reset a connection, which loses unread bytes."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def scripted(last: Any, ending: Any) -> Any:
-    """Takes a message as servers do, says `last` about it, and then ends in its own way."""
+    """Return a server that accepts a message, replies `last`, and ends in its own way."""
 
     def talk(connection: Any, _over: Any) -> None:
         said = connection.makefile("rb")
@@ -199,10 +200,12 @@ def scripted(last: Any, ending: Any) -> Any:
     ],
 )
 @pytest.mark.parametrize("ending", [reset, socket.socket.close])
-def test_what_a_server_said_counts_however_it_parts(last: bytes, end: Any, ending: Any) -> None:
+def test_a_servers_reply_counts_however_the_connection_ends(
+    last: bytes, end: Any, ending: Any
+) -> None:
     with loopback_servers.peer(scripted(last, ending)) as port:
         found = smtp.send(reach((port, ""), setting_values.Security.NONE), made())
-    # What is reset may be lost before it is read: then it is sent again, under the same id.
+    # A reset may lose the reply: then the mail is sent again, under the same id.
     allowed = {end, End.RETRY} if ending is reset else {end}
     assert found.end in allowed
 
@@ -224,7 +227,9 @@ def test_what_a_server_said_counts_however_it_parts(last: bytes, end: Any, endin
         ("", "a@x.example, b@y.example", "MAIL_FROM"),
     ],
 )
-def test_a_wrong_setting_is_named_and_not_shown(url: str, sender: str, named: str) -> None:
+def test_an_invalid_setting_is_named_and_its_value_not_shown(
+    url: str, sender: str, named: str
+) -> None:
     values = {"SECRET": "0123456789abcdef", "SMTP_URL": url, "MAIL_FROM": sender}
     values["PUBLIC_URL"] = "https://service.example"
     with pytest.raises(errors.Misconfigured, match=named) as caught:

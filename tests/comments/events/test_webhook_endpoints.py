@@ -1,4 +1,4 @@
-"""Claims about hooks: what is registered, what becomes of one that fails, which events are told."""
+"""Webhook endpoints: registration, pauses and disabling after failures, and their events."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def _note(end: End, reason: str = "answered 500", *, later: timedelta, asked: in
 
 
 def _told() -> list[tuple[str, str]]:
-    """Deliver what happened; the messages there are, by queue."""
+    """Deliver the events; return the stored messages as (queue, content)."""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
     stored = reads.fetch(reads.Query("Message"))
     return sorted(
@@ -77,7 +77,7 @@ def test_a_hook_is_registered_listed_and_removed(
         ("", ["93.184.215.14"], "is not https"),
     ],
 )
-def test_an_address_that_leads_inside_is_refused_when_it_is_registered(
+def test_a_url_that_resolves_to_an_internal_address_is_refused_at_registration(
     store: connection.Store, site: records.Site, url: str, found: list[str], reason: str
 ) -> None:
     client = safe_http.Client(resolver=lambda _host: found)
@@ -98,7 +98,7 @@ def test_a_name_without_an_address_is_refused(store: connection.Store, site: rec
         webhook_endpoints.add("demo", made, safe_http.Client(resolver=unknown))
 
 
-def test_a_site_has_a_bounded_number_of_hooks_each_address_once(
+def test_a_site_has_a_limited_number_of_hooks_with_distinct_urls(
     store: connection.Store, site: records.Site
 ) -> None:
     for number in range(webhook_endpoints.MOST):
@@ -126,7 +126,7 @@ def test_a_new_secret_signs_beside_the_old_one_unless_that_leaked(
     assert webhook_endpoints.get("demo", "one").secrets == (SECRETS[3],)
 
 
-def test_what_was_applied_though_its_answer_was_lost_is_done_once(
+def test_a_change_whose_answer_was_lost_is_applied_once(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
     def lose(method: str, _: object, proceed: object) -> object:
@@ -155,10 +155,10 @@ def _fault() -> Exception:
     return error
 
 
-# --- Those that fail --------------------
+# --- Failing hooks --------------------
 
 
-def test_a_hook_that_fails_is_left_alone_for_pauses_that_double_or_that_it_asked_for(
+def test_a_failing_hook_is_paused_for_doubling_times_or_its_retry_after(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
@@ -177,7 +177,7 @@ def test_a_hook_that_fails_is_left_alone_for_pauses_that_double_or_that_it_asked
     assert (found.failures, found.failing_since, found.paused_until) == (0, None, None)
 
 
-def test_a_hook_that_nothing_reached_for_long_is_switched_off_with_a_reason(
+def test_a_hook_that_fails_for_long_is_disabled_with_a_reason(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
@@ -189,14 +189,14 @@ def test_a_hook_that_nothing_reached_for_long_is_switched_off_with_a_reason(
         webhook_endpoints.get("demo", "one").off
         == "no successful delivery for 3 days: answered 404"
     )
-    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # an attempt that was under way
+    _note(End.DELIVERED, later=webhook_endpoints.FAILING_FOR)  # an attempt that was in progress
     assert webhook_endpoints.get("demo", "one").off
     webhook_endpoints.switch_on("demo", "one")
     found = webhook_endpoints.get("demo", "one")
     assert (found.off, found.failures, found.paused_until) == ("", 0, None)
 
 
-def test_a_hook_that_wants_no_more_is_switched_off_at_once(
+def test_a_hook_that_answers_410_is_disabled_at_once(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
@@ -206,7 +206,7 @@ def test_a_hook_that_wants_no_more_is_switched_off_at_once(
     assert _told() == []
 
 
-def test_a_note_of_a_hook_that_was_removed_makes_none(
+def test_a_result_for_a_removed_hook_does_not_recreate_it(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
@@ -215,10 +215,12 @@ def test_a_note_of_a_hook_that_was_removed_makes_none(
     assert webhook_endpoints.every("demo") == ()
 
 
-# --- What is told --------------------
+# --- Events --------------------
 
 
-def test_each_hook_is_told_of_what_it_wants(store: connection.Store, site: records.Site) -> None:
+def test_each_hook_gets_the_events_it_subscribed_to(
+    store: connection.Store, site: records.Site
+) -> None:
     _add()
     _add("two", f"{URL}2", (webhooks.Type.RETRACTED,))
     row = sample_threads.post(site, "text")
@@ -241,7 +243,7 @@ def test_each_hook_is_told_of_what_it_wants(store: connection.Store, site: recor
     counter_oracle.assert_all_counted()
 
 
-def test_nobody_is_told_of_another_sites_comments_nor_of_imports(
+def test_comments_of_other_sites_and_imports_are_not_sent(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()
@@ -275,7 +277,7 @@ def test_a_site_without_hooks_costs_a_delivery_one_read(
     assert costs[1][0] <= costs[0][0] + 1
 
 
-def test_messages_of_a_hook_hold_no_name_and_no_id_of_an_author(
+def test_messages_of_a_hook_contain_no_name_and_no_author_id(
     store: connection.Store, site: records.Site
 ) -> None:
     _add()

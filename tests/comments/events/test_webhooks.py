@@ -1,4 +1,4 @@
-"""Messages to hooks: their form and signatures for ever, what they hold, what answers mean."""
+"""Webhook messages: their stable format and signatures, their content, and the answers."""
 
 import json
 import re
@@ -49,7 +49,7 @@ THREAD = records.Thread(
     records.ThreadState.OPEN,
     1,
 )
-# Receivers read this.
+# Receivers parse this.
 GOLDEN = {
     "type": "comment.edited",
     "timestamp": "2026-01-02T03:04:05.678901Z",
@@ -78,7 +78,7 @@ GOLDEN = {
 
 @pytest.fixture(scope="module")
 def is_genuine() -> Any:
-    """The check that the documentation shows."""
+    """The verification function in the documentation."""
     text = (ROOT / "docs" / "webhooks.md").read_text()
     (shown,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     space = {}
@@ -93,7 +93,7 @@ def signed(hook: Any = HOOK, payload: bytes = b"{}", event: Any = EVENT) -> Any:
 # --- Messages --------------------
 
 
-def test_the_form_of_a_message_is_for_ever() -> None:
+def test_the_format_of_a_message_is_stable() -> None:
     made = webhooks.body(webhooks.Type.EDITED, NOW, COMMENT, THREAD)
     assert json.loads(made) == GOLDEN
     assert made.startswith(
@@ -101,11 +101,11 @@ def test_the_form_of_a_message_is_for_ever() -> None:
     )
 
 
-def test_a_message_holds_nothing_personal() -> None:
+def test_a_message_contains_no_personal_data() -> None:
     assert b"canary" not in webhooks.body(webhooks.Type.POSTED, NOW, COMMENT, THREAD)
 
 
-def test_a_comment_that_was_taken_back_says_nothing() -> None:
+def test_the_message_of_a_retracted_comment_has_no_content() -> None:
     gone = msgspec.structs.replace(COMMENT, status=records.Status.RETRACTED)
     made = webhooks.body(webhooks.Type.POSTED, NOW, gone, None)
     assert b"hello" not in made
@@ -113,7 +113,7 @@ def test_a_comment_that_was_taken_back_says_nothing() -> None:
     assert json.loads(made)["data"]["comment"]["status"] == "removed"
 
 
-def test_the_signature_of_a_message_is_for_ever() -> None:
+def test_the_signature_of_a_message_is_stable() -> None:
     assert signed() == {
         "Content-Type": "application/json",
         "User-Agent": "Flatthread",
@@ -123,15 +123,15 @@ def test_the_signature_of_a_message_is_for_ever() -> None:
     }
 
 
-def test_the_conventions_own_example_is_signed_as_they_say() -> None:
-    """The vector of the conventions' reference libraries, checked by its parts."""
+def test_the_standards_own_example_has_the_expected_signature() -> None:
+    """The test vector of the Standard Webhooks libraries, checked by its parts."""
     key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     text = b'msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}'
     assert webhooks._signature(key, text) == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 @given(st.binary(max_size=200), st.binary(max_size=200))
-def test_the_documented_check_takes_what_was_signed_and_nothing_else(
+def test_the_documented_check_accepts_only_what_was_signed(
     is_genuine: Any, payload: Any, other: Any
 ) -> None:
     found, now = signed(payload=payload), NOW.timestamp()
@@ -143,18 +143,18 @@ def test_the_documented_check_takes_what_was_signed_and_nothing_else(
     assert not is_genuine(NEW, found | moved, payload, now)
 
 
-def test_an_old_message_is_not_genuine_any_more(is_genuine: Any) -> None:
+def test_an_old_message_is_not_genuine(is_genuine: Any) -> None:
     found, later = signed(), (NOW + timedelta(minutes=6)).timestamp()
     assert not is_genuine(NEW, found, b"{}", later)
 
 
-def test_while_a_secret_is_changed_both_sign(is_genuine: Any) -> None:
+def test_both_secrets_sign_during_a_rotation(is_genuine: Any) -> None:
     found, now = signed(webhooks.Hook(HOOK.url, (NEW, OLD))), NOW.timestamp()
     assert is_genuine(NEW, found, b"{}", now)
     assert is_genuine(OLD, found, b"{}", now)
 
 
-def test_an_event_told_again_has_its_id_and_another_moment() -> None:
+def test_an_event_sent_again_has_the_same_id_and_a_new_timestamp() -> None:
     later = webhooks.headers(HOOK, EVENT, b"{}", now=NOW + timedelta(hours=1))
     assert later["webhook-id"] == signed()["webhook-id"]
     assert later["webhook-signature"] != signed()["webhook-signature"]
@@ -207,7 +207,7 @@ def test_a_key_of_another_length_is_refused(size: int) -> None:
         (503, End.RETRY),
     ],
 )
-def test_what_an_answer_means(status: int, end: Any, is_genuine: Any) -> None:
+def test_the_meaning_of_each_status(status: int, end: Any, is_genuine: Any) -> None:
     payload = webhooks.body(webhooks.Type.POSTED, NOW, COMMENT, THREAD)
     with loopback_servers.receiver(certificate=loopback_servers.NAME) as told:
         told.status, told.answer = status, b""
@@ -231,7 +231,7 @@ def test_what_an_answer_means(status: int, end: Any, is_genuine: Any) -> None:
         ("Wed, 21 Oct 2026 07:28:00 GMT", None),
     ],
 )
-def test_a_pause_that_is_asked_for_is_heard_within_bounds(asked: str, seconds: int | None) -> None:
+def test_retry_after_is_respected_within_limits(asked: str, seconds: int | None) -> None:
     with loopback_servers.receiver() as told:
         told.status, told.headers = 503, {"Retry-After": asked}
         hook = webhooks.Hook(f"http://{loopback_servers.NAME}:{told.port}/", (NEW,))
@@ -239,7 +239,7 @@ def test_a_pause_that_is_asked_for_is_heard_within_bounds(asked: str, seconds: i
     assert (found.end, found.retry_after) == (End.RETRY, seconds)
 
 
-def test_a_peer_that_does_not_answer_is_told_later() -> None:
+def test_a_peer_that_does_not_answer_is_retried_later() -> None:
     def hang_up(connection: Any, _over: Any) -> None:
         connection.recv(1)
 
@@ -249,7 +249,7 @@ def test_a_peer_that_does_not_answer_is_told_later() -> None:
     assert found.end is End.RETRY
 
 
-def test_an_address_inside_is_given_up() -> None:
+def test_an_internal_address_is_given_up() -> None:
     client = safe_http.Client(resolver=lambda _host: ["10.0.0.1"])
     found = webhooks.send(client, HOOK, EVENT, b"{}", now=NOW)
     assert (found.end, "Internet" in found.reason) == (End.GIVE_UP, True)

@@ -1,4 +1,4 @@
-"""Claims about who may post: limits of networks, authors, threads, repeats, and the cost."""
+"""Admission of posts: limits per network, author and thread, repeats, and the cost."""
 
 import itertools
 from datetime import timedelta
@@ -25,7 +25,7 @@ def stored(store: connection.Store) -> int:
     return api_requests.stored(store, "Comment")
 
 
-def test_a_network_posts_as_often_as_it_may_and_then_waits(door: Any, moment: Moment) -> None:
+def test_a_network_at_its_limit_must_wait(door: Any, moment: Moment) -> None:
     client = door(posts_per_network=2)
     assert codes(post(client), post(client)) == [201, 201]
     moment.pass_by(minutes=1)
@@ -69,7 +69,7 @@ def test_behind_a_trusted_proxy_each_caller_is_counted(door: Any) -> None:
     assert codes(*answers) == [201, "too-many-posts", 201]
 
 
-def test_an_author_posts_as_often_as_he_may_from_wherever(door: Any, moment: Moment) -> None:
+def test_an_author_is_limited_across_networks(door: Any, moment: Moment) -> None:
     client = door(posts_per_author=2)
     token = api_requests.answer(post(client))["token"]
     peers = itertools.count(1)
@@ -81,7 +81,7 @@ def test_an_author_posts_as_often_as_he_may_from_wherever(door: Any, moment: Mom
     assert codes(post(client, token=token)) == [201]
 
 
-def test_a_thread_is_posted_to_as_often_as_it_may_be(door: Any, moment: Moment) -> None:
+def test_a_thread_is_limited_across_networks(door: Any, moment: Moment) -> None:
     client = door(posts_per_thread=2)
     assert codes(post(client), post(client, peer="192.0.2.2")) == [201, 201]
     moment.pass_by(minutes=4)
@@ -93,7 +93,7 @@ def test_a_thread_is_posted_to_as_often_as_it_may_be(door: Any, moment: Moment) 
     assert codes(elsewhere, post(client)) == [201, 201]
 
 
-def test_a_spread_thread_takes_as_many_in_all(
+def test_a_spread_thread_has_the_same_limit_in_total(
     door: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     client = door(posts_per_thread=16)
@@ -102,12 +102,12 @@ def test_a_spread_thread_takes_as_many_in_all(
         sharding.spread(records.ThreadName(site.id, "t"), 4)
     answers = [post(client, parent=parents[n % 2]) for n in range(40)]
     accepted = codes(*answers).count(201)
-    # One process meets one of four rows here: its part, of which two are used.
+    # One process sees one of the four rows: a quarter of the limit, of which two are used.
     assert 2 <= accepted < 16 - 2
     assert set(codes(*answers)) == {201, "too-many-posts"}
 
 
-def test_a_site_has_rules_of_its_own(
+def test_a_site_may_have_its_own_limits(
     door: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -121,7 +121,7 @@ def test_a_site_has_rules_of_its_own(
 
 @pytest.mark.parametrize("body", [LONG, "Short"])
 @pytest.mark.parametrize("later", [0, 59, 300])
-def test_a_repeat_of_what_was_accepted_is_free(
+def test_a_repeat_of_an_accepted_post_is_free(
     door: Any, open_store: connection.Store, moment: Moment, body: str, later: int
 ) -> None:
     client = door(**RULES)
@@ -145,7 +145,7 @@ def test_a_repeat_within_the_hour_is_not_charged(
     assert codes(post(client), post(client)) == [201, "too-many-posts"]
 
 
-def test_another_text_under_a_key_is_still_told_so(door: Any) -> None:
+def test_another_text_under_the_same_key_is_a_conflict(door: Any) -> None:
     client = door(**RULES)
     post(client, key="the-key")
     assert (
@@ -153,13 +153,13 @@ def test_another_text_under_a_key_is_still_told_so(door: Any) -> None:
     )
 
 
-def test_what_is_refused_as_input_is_not_charged(door: Any) -> None:
+def test_invalid_input_is_not_charged(door: Any) -> None:
     client = door(posts_per_network=1)
     assert post(client, "").status_code == 400
     assert codes(post(client)) == [201]
 
 
-def test_what_is_refused_at_the_door_leaves_nothing(
+def test_a_refused_post_stores_nothing(
     door: Any, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     client = door(**RULES, proof_of_work=10)
@@ -186,7 +186,7 @@ def test_admission_takes_two_reads_and_two_writes(
     everything = dict.fromkeys(RULES, 50) | {"proof_of_work": 10}
     plain, guarded = door(), door(**everything)
     given = proof_solver.proof(guarded)
-    # Also so that the site and its rules are known from here on.
+    # Also caches the site and its rules.
     newcomer = api_requests.answer(post(plain))["token"]
     token = newcomer if is_known else None
 
@@ -201,7 +201,7 @@ def test_admission_takes_two_reads_and_two_writes(
     assert full[1] - 2 <= 5
 
 
-def test_a_store_that_fails_admits_nobody(
+def test_a_failing_store_admits_nobody(
     door: Any,
     engine: inprocess.Engine,
     open_store: connection.Store,
@@ -220,7 +220,7 @@ def test_a_store_that_fails_admits_nobody(
     assert codes(post(client)) == [201]
 
 
-def test_an_answer_that_is_lost_charges_once(
+def test_a_post_whose_answer_is_lost_is_charged_once(
     door: Any, engine: inprocess.Engine, brief_doubt: None
 ) -> None:
     client = door(posts_per_network=2)
@@ -231,7 +231,7 @@ def test_an_answer_that_is_lost_charges_once(
     assert codes(post(client), post(client)) == [201, "too-many-posts"]
 
 
-def test_old_buckets_are_deleted_and_young_ones_stay(
+def test_old_rate_buckets_are_deleted_and_recent_ones_stay(
     door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(posts_per_network=1, same_texts=1)
@@ -246,9 +246,7 @@ def test_old_buckets_are_deleted_and_young_ones_stay(
     assert codes(post(client, peer="198.51.100.1"), post(client)) == ["too-many-posts", 201]
 
 
-def test_nothing_of_an_address_or_a_text_is_in_the_store(
-    door: Any, open_store: connection.Store
-) -> None:
+def test_no_part_of_an_address_or_a_text_is_stored(door: Any, open_store: connection.Store) -> None:
     client = door(**RULES, proof_of_work=10)
     assert codes(post(client, LONG, proof=proof_solver.proof(client), peer="203.0.113.77")) == [201]
     with open_store.context():

@@ -1,6 +1,6 @@
-"""Claims about limits under everything at once: two processes, and 200 posts of one network.
+"""Limits under concurrency: two processes and 200 posts from one network.
 
-Each process is a service of its own with 100 clients; nothing but the store tells one of the other.
+Each process is a service with 100 clients; the processes share only the store.
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 MOST = 20
-CLIENTS = 100  # of each of two processes
+CLIENTS = 100  # of each of the two processes
 
 POSTING = """
 import dataclasses, json, sys, threading
@@ -57,7 +57,7 @@ with ThreadPoolExecutor(test_admission_processes.CLIENTS) as pool:
 
 
 @pytest.mark.parametrize(("mode", "tries"), [("pessimistic", 50), ("optimistic", 0)])
-def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
+def test_of_200_concurrent_posts_of_one_network_exactly_the_limit_is_accepted(
     tmp_path: Path, mode: str, tries: int
 ) -> None:
     path = tmp_path / "store.db"
@@ -80,7 +80,7 @@ def test_of_200_posts_of_one_network_exactly_as_many_are_accepted_as_may_be(
 
 
 def _posted(path: Path, mode: str, rules: dict[str, int]) -> list[tuple[int, str]]:
-    """What 200 clients of two processes were answered, who all began at once."""
+    """Return the answers to 200 clients in two processes that start at the same time."""
     children = [
         subprocess.Popen(
             [sys.executable, "-c", POSTING, str(path), label, mode, json.dumps(rules)],

@@ -1,4 +1,4 @@
-"""Claims about proofs of work at the door: of whom they are asked, and what each is good for."""
+"""Proof of work at admission: who needs one, and how often each is valid."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def stored(store: connection.Store) -> int:
     return api_requests.stored(store, "Comment")
 
 
-def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
+def test_a_member_needs_no_proof_and_is_limited_all_the_same(
     door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     client = door(proof_of_work=10, form_seconds=3, posts_per_author=2)
@@ -36,7 +36,7 @@ def test_who_has_signed_in_proves_nothing_and_is_counted_all_the_same(
     assert codes(post(client, token=token, subject="Buy")) == ["not-accepted"]
 
 
-def test_to_ask_for_a_challenge_writes_nothing_and_is_kept_by_nobody(
+def test_a_challenge_writes_nothing_and_is_not_cacheable(
     door: Any, engine: inprocess.Engine
 ) -> None:
     client = door(proof_of_work=10)
@@ -48,7 +48,7 @@ def test_to_ask_for_a_challenge_writes_nothing_and_is_kept_by_nobody(
     assert api_requests.answer(response)["maxnumber"] == 10
 
 
-def test_a_proof_is_good_once(door: Any) -> None:
+def test_a_proof_is_valid_once(door: Any) -> None:
     client = door(proof_of_work=100)
     given = proof_solver.proof(client)
     assert codes(post(client, proof=given)) == [201]
@@ -57,7 +57,7 @@ def test_a_proof_is_good_once(door: Any) -> None:
     assert codes(post(client, proof=proof_solver.proof(client))) == [201]
 
 
-def test_a_proof_stays_spent_as_long_as_it_would_be_good(door: Any, moment: Moment) -> None:
+def test_a_proof_stays_spent_as_long_as_it_would_be_valid(door: Any, moment: Moment) -> None:
     client = door(proof_of_work=100)
     given = proof_solver.proof(client)
     post(client, proof=given)
@@ -67,15 +67,15 @@ def test_a_proof_stays_spent_as_long_as_it_would_be_good(door: Any, moment: Mome
     assert codes(post(client, proof=given)) == ["proof-expired"]
 
 
-def test_who_asked_for_a_challenge_is_charged_wherever_it_is_used(door: Any) -> None:
-    """A telephone's address changes; a bot asks for its challenges from somewhere."""
+def test_the_network_that_requested_a_challenge_is_charged_wherever_it_is_used(door: Any) -> None:
+    """A phone's address changes; a bot requests its challenges from somewhere."""
     client = door(proof_of_work=10, posts_per_network=2)
     given = [proof_solver.proof(client) for _ in range(3)]
     answers = [post(client, proof=each, peer=f"198.51.100.{n}") for n, each in enumerate(given)]
     assert codes(*answers) == [201, 201, "too-many-posts"]
 
 
-def test_a_repeat_with_a_proof_that_is_spent_or_old_is_the_same_comment(
+def test_a_repeat_with_a_spent_or_expired_proof_is_the_same_comment(
     door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(proof_of_work=10, form_seconds=3, **RULES)
@@ -89,7 +89,7 @@ def test_a_repeat_with_a_proof_that_is_spent_or_old_is_the_same_comment(
     assert stored(open_store) == 1
 
 
-def test_a_form_that_is_sent_at_once_is_a_bots(door: Any, moment: Moment) -> None:
+def test_a_form_that_is_sent_too_fast_is_refused(door: Any, moment: Moment) -> None:
     client = door(proof_of_work=10, form_seconds=3)
     given = proof_solver.proof(client)
     moment.pass_by(seconds=2)
@@ -99,7 +99,7 @@ def test_a_form_that_is_sent_at_once_is_a_bots(door: Any, moment: Moment) -> Non
     assert codes(post(client, proof=given)) == [201]
 
 
-def test_a_proof_is_of_one_site(door: Any, open_store: connection.Store) -> None:
+def test_a_proof_is_valid_for_one_site(door: Any, open_store: connection.Store) -> None:
     with open_store.context():
         site_settings.add("other", ["http://o.example"], scheme=sorthash.Scheme(), now=Moment().at)
     client = door(proof_of_work=10)
@@ -108,7 +108,7 @@ def test_a_proof_is_of_one_site(door: Any, open_store: connection.Store) -> None
     assert client.get("/api/v1/sites/nowhere/challenge").status_code == 404
 
 
-def test_without_a_proof_or_in_the_honeypot_nothing_is_stored(
+def test_a_post_without_a_proof_or_with_a_filled_honeypot_stores_nothing(
     door: Any, open_store: connection.Store
 ) -> None:
     client = door(proof_of_work=10)
@@ -118,7 +118,7 @@ def test_without_a_proof_or_in_the_honeypot_nothing_is_stored(
     assert stored(open_store) == 0
 
 
-def test_while_many_ask_challenges_are_harder(door: Any) -> None:
+def test_challenges_are_harder_while_demand_is_high(door: Any) -> None:
     client = door(proof_of_work=10)
     hardness = [
         api_requests.answer(client.get(proof_solver.CHALLENGE))["maxnumber"] for _ in range(130)

@@ -1,4 +1,4 @@
-"""Claims about the same text again: from whom it is taken how often, and where a rule counts."""
+"""Repeated texts: how often a network or an author may send the same text, and rules that count."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -17,19 +17,19 @@ from tests.support.people.proof_solver import post
 
 
 @pytest.mark.parametrize("again", [LONG, LONG.upper(), f"  {LONG.replace(' ', '  ')}"])
-def test_a_network_says_the_same_once_an_hour(door: Any, moment: Moment, again: str) -> None:
+def test_a_network_may_post_a_text_once_an_hour(door: Any, moment: Moment, again: str) -> None:
     client = door(same_texts=3)
     assert codes(post(client, LONG), post(client, again)) == [201, "duplicate"]
     moment.pass_by(minutes=61)
     assert codes(post(client, again)) == [201]
 
 
-def test_short_texts_are_said_again_and_again(door: Any) -> None:
+def test_short_texts_may_be_repeated(door: Any) -> None:
     client = door(same_texts=1)
     assert codes(*(post(client, "Thank you very much!") for _ in range(4))) == [201] * 4
 
 
-def test_newcomers_of_many_networks_say_the_same_a_few_times(door: Any, moment: Moment) -> None:
+def test_guests_of_many_networks_may_post_a_text_a_few_times(door: Any, moment: Moment) -> None:
     client = door(same_texts=2)
     answers = [post(client, LONG, peer=f"198.51.100.{n}") for n in range(4)]
     assert codes(*answers) == [201, 201, "duplicate", "duplicate"]
@@ -37,14 +37,14 @@ def test_newcomers_of_many_networks_say_the_same_a_few_times(door: Any, moment: 
     assert codes(post(client, LONG, peer="198.51.100.9")) == [201]
 
 
-def test_a_known_author_says_the_same_once_from_wherever(door: Any) -> None:
+def test_a_known_author_may_post_a_text_once_across_networks(door: Any) -> None:
     client = door(same_texts=5)
     token = api_requests.answer(post(client))["token"]
     answers = [post(client, LONG, token=token, peer=f"198.51.100.{n}") for n in range(2)]
     assert codes(*answers) == [201, "duplicate"]
 
 
-def test_a_text_that_comes_too_often_is_held_whoever_sends_it(
+def test_a_text_sent_too_often_is_held_from_any_sender(
     door: Any, open_store: connection.Store, moment: Moment
 ) -> None:
     client = door(same_texts=0)
@@ -66,9 +66,7 @@ def test_a_text_that_comes_too_often_is_held_whoever_sends_it(
     assert post(client, "buy", token=None).status_code == 201
 
 
-def test_a_text_that_is_only_counted_leaves_little_behind(
-    door: Any, open_store: connection.Store
-) -> None:
+def test_a_counted_text_stores_little(door: Any, open_store: connection.Store) -> None:
     client = door(proof_of_work=1, same_texts=3)
     with open_store.context():
         rule = Rule(id="r", action=Action.HOLD, repeated=1_000)
@@ -83,7 +81,7 @@ def test_a_text_that_is_only_counted_leaves_little_behind(
     assert len(counted[0].properties["recent"].blob_value) <= 28 * 65
 
 
-def test_where_texts_are_counted_a_guest_is_a_newcomer_and_a_member_is_his_account(
+def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_members(
     door: Any, open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     client = door(posts_per_network=2, posts_per_author=2, same_texts=2)
@@ -96,7 +94,7 @@ def test_where_texts_are_counted_a_guest_is_a_newcomer_and_a_member_is_his_accou
     )
     guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     peers = [f"198.51.100.{n}" for n in range(3)]
-    # A guest from several networks: each is counted, and his text as anybody's.
+    # A guest from several networks: each network is counted, and the text across all of them.
     assert codes(*(post(client, LONG, token=guest, peer=peer) for peer in peers)) == [
         201,
         201,
@@ -107,7 +105,7 @@ def test_where_texts_are_counted_a_guest_is_a_newcomer_and_a_member_is_his_accou
         201,
         "too-many-posts",
     ]
-    # A member is counted wherever he is, and his network's neighbours do not keep him out.
+    # A member is counted across networks, and is not affected by guests of the same network.
     sent = [post(client, "Hello!", token=member, peer="203.0.113.1") for _ in range(2)]
     sent.append(post(client, "Hello!", token=member, peer="203.0.113.2"))
     assert codes(*sent) == [201, 201, "too-many-posts"]

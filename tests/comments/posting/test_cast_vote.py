@@ -1,4 +1,4 @@
-"""Claims about votes: one of each voter, few of each network, none where none belongs; costs."""
+"""Votes: one per voter, a few per network, none on comments that take none; and their cost."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +33,7 @@ def _votes(comment: records.Comment) -> dict[str, int]:
     ("values", "last"),
     [((1,), 1), ((1, 1), 1), ((1, -1), -1), ((-1, 0), None), ((0,), None), ((1, -1, 1), 1)],
 )
-def test_a_voter_has_one_vote_the_last(
+def test_a_voters_last_vote_counts(
     row: records.Comment, values: tuple[int, ...], last: int | None
 ) -> None:
     for value in values:
@@ -44,14 +44,14 @@ def test_a_voter_has_one_vote_the_last(
     sample_votes.assert_counted()
 
 
-def test_who_takes_a_vote_back_leaves_nothing(row: records.Comment) -> None:
+def test_a_withdrawn_vote_leaves_nothing(row: records.Comment) -> None:
     sample_votes.vote(row, "bob")
     sample_votes.vote(row, "bob", 0)
     sample_votes.count_all()
     assert (_votes(row), sample_votes.networks()) == ({}, [])
 
 
-def test_nobody_votes_on_his_own_comment(row: records.Comment) -> None:
+def test_authors_cannot_vote_on_their_own_comment(row: records.Comment) -> None:
     with pytest.raises(errors.Forbidden) as refused:
         cast_vote.vote(row.id, row.author.id, 1, sample_threads.request(network="192.0.2.1"))
     assert refused.value.code == "own-comment"
@@ -66,14 +66,14 @@ def test_a_tombstone_takes_no_votes(site: records.Site, row: records.Comment) ->
     assert refused.value.code == "comment-retracted"
 
 
-def test_a_comment_that_is_gone_takes_no_votes(row: records.Comment) -> None:
+def test_a_retracted_comment_takes_no_votes(row: records.Comment) -> None:
     sample_threads.retract(row)
     with pytest.raises(errors.NotFound):
         sample_votes.vote(row, "bob")
 
 
 @pytest.mark.parametrize("status", [Status.PENDING, Status.SPAM, Status.REJECTED])
-def test_a_comment_readers_do_not_see_is_not_there(
+def test_a_vote_on_a_hidden_comment_is_not_found(
     store: connection.Store, site: records.Site, status: Status
 ) -> None:
     held = sample_threads.node("held", None, status)
@@ -85,7 +85,7 @@ def test_a_comment_readers_do_not_see_is_not_there(
 
 
 @pytest.mark.parametrize(("comment", "site_id"), [("a" * 26, "demo"), ("", "other")])
-def test_an_unknown_comment_and_one_of_another_site_are_not_there(
+def test_a_vote_on_an_unknown_or_foreign_comment_is_not_found(
     row: records.Comment, comment: str, site_id: str
 ) -> None:
     request = sample_threads.request(site_id, network="192.0.2.1")
@@ -105,13 +105,13 @@ def test_a_network_counts_as_few_voters(row: records.Comment) -> None:
     sample_votes.vote(row, "bob 0", -1, network="cafe")
     sample_votes.vote(row, "bob 0", -1, network="cafe")
     assert len(_votes(row)) == MOST + 1
-    # Who takes a vote back leaves room for another.
+    # A withdrawn vote makes room for another voter.
     sample_votes.vote(row, "bob 0", 0, network="cafe")
     sample_votes.vote(row, "one more", network="cafe")
     assert len(_votes(row)) == MOST + 1
 
 
-def test_a_network_is_limited_on_each_comment_and_cannot_be_followed(
+def test_a_network_is_limited_on_each_comment_and_cannot_be_tracked(
     site: records.Site, row: records.Comment
 ) -> None:
     other = sample_threads.post(site, "other")
@@ -127,7 +127,7 @@ def test_a_network_is_limited_on_each_comment_and_cannot_be_followed(
     assert not any("the cafe" in text or "bob " in text for text in known)
 
 
-def test_a_network_is_remembered_for_thirty_days_and_no_longer(row: records.Comment) -> None:
+def test_a_network_is_remembered_for_thirty_days(row: records.Comment) -> None:
     for number in range(MOST):
         day = sample_threads.START + timedelta(days=5 * number)
         sample_votes.vote(row, f"bob {number}", network="cafe", now=day)
@@ -141,7 +141,7 @@ def test_a_network_is_remembered_for_thirty_days_and_no_longer(row: records.Comm
     assert len(_votes(row)) == MOST + 1
 
 
-def test_a_network_that_is_over_but_still_stored_counts_no_more(row: records.Comment) -> None:
+def test_an_expired_network_that_is_still_stored_does_not_count(row: records.Comment) -> None:
     for number in range(MOST):
         sample_votes.vote(row, f"bob {number}", network="cafe")
     sample_votes.vote(row, "late", network="cafe", now=sample_threads.START + timedelta(days=30))
@@ -168,7 +168,7 @@ def test_a_hundred_parallel_votes_of_one_voter_are_one(
     sample_votes.assert_counted()
 
 
-def test_fifty_new_voters_of_one_network_at_once_are_as_many_as_may_be(
+def test_of_fifty_concurrent_new_voters_of_one_network_only_the_limit_counts(
     open_store: connection.Store, row: records.Comment
 ) -> None:
     gate = threading.Barrier(10)
@@ -193,7 +193,7 @@ def test_fifty_new_voters_of_one_network_at_once_are_as_many_as_may_be(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["Lookup", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
-def test_a_vote_whose_call_fails_once_is_one_vote(
+def test_a_vote_whose_store_call_fails_once_is_stored_once(
     row: records.Comment, faults: Faults, method: str, when: str, status: grpc.StatusCode
 ) -> None:
     for value in (1, -1, 0, 1):
@@ -221,7 +221,7 @@ def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
 
     def work() -> None:
         with store.context():
-            assert cost("ann", 1) == (4, 3, 0)  # the first: it says that votes wait
+            assert cost("ann", 1) == (4, 3, 0)  # the first vote also marks the comment for counting
             assert cost("bob", 1) == (4, 2, 0)
             assert cost("bob", -1) == (4, 1, 0)
             assert cost("bob", -1) == (4, 0, 0)
@@ -231,7 +231,7 @@ def test_a_vote_is_two_calls_four_reads_and_at_most_three_writes(
         pool.submit(work).result()
 
 
-def test_votes_of_different_voters_write_nothing_in_common(
+def test_votes_of_different_voters_write_no_row_in_common(
     engine: inprocess.Engine, row: records.Comment
 ) -> None:
     sample_votes.vote(row, "first")
@@ -243,7 +243,7 @@ def test_votes_of_different_voters_write_nothing_in_common(
     assert len(frozenset().union(*written)) == sum(len(keys) for keys in written)
 
 
-def test_a_newcomer_is_the_same_under_a_key_from_one_place_and_nowhere_else() -> None:
+def test_a_first_time_voters_id_depends_on_key_network_and_comment() -> None:
     def make(comment: str = "c", network: str = "n", key: str | None = "k" * 16) -> str:
         return cast_vote.newcomer(comment, "", key, sample_threads.request(network=network))
 
@@ -252,7 +252,7 @@ def test_a_newcomer_is_the_same_under_a_key_from_one_place_and_nowhere_else() ->
     assert len({*made, make(key=None)}) == 6
 
 
-def test_a_voter_sees_his_own_votes_of_a_thread(
+def test_a_voter_sees_their_own_votes_of_a_thread(
     site: records.Site, engine: inprocess.Engine, row: records.Comment
 ) -> None:
     rows = [row, *(sample_threads.post(site, f"{n}") for n in range(6))]

@@ -1,9 +1,9 @@
-"""Claims about votes under everything at once: processes, threads, faults and kills.
+"""Votes are exact with concurrent processes, threads, faults and kills.
 
-Two processes of 16 threads each vote at random on a few comments, count, and take comments back;
-calls fail with every status, before and after they are applied, and in one round the processes die
-in the middle of a commit. All of them also cast the same vote of one voter, again and again.
-Afterwards every row says what its votes come to, and every counter agrees.
+Two processes with 16 threads each vote at random on a few comments, count votes, and retract
+comments. Calls fail with every status, before and after they are applied, and in one round the
+processes die in the middle of a commit. All threads also cast the same vote of one voter
+repeatedly. Afterwards every row has the sum of its votes, and every counter agrees.
 """
 
 import json
@@ -27,7 +27,7 @@ from tests.system import test_counting_processes
 
 pytestmark = pytest.mark.slow
 
-THREADS = 16  # of each of two processes
+THREADS = 16  # of each of the two processes
 STEPS = 3  # of each thread
 
 VOTING = """
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """A store in a file that other processes share, with its context entered."""
+    """Open a store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(
         path, indexes=test_counting_processes.INDEXES, concurrency="pessimistic"
     ) as engine:
@@ -115,7 +115,7 @@ def _start(path: Path, label: str, seed: int, ids: list[str], rules: object) -> 
         (2, test_counting_processes._killed(min(fault_rules.POINTS), 20), -signal.SIGKILL),
     ],
 )
-def test_every_row_says_what_its_votes_come_to_whatever_fails(
+def test_every_row_has_the_sum_of_its_votes_under_every_fault(
     store: connection.Store, path: Path, seed: int, rules: object, status: int
 ) -> None:
     site = site_settings.add(

@@ -1,4 +1,4 @@
-"""Claims about reports: each person once, enough of them hold, and nobody can abuse them."""
+"""Reports: each person counts once, enough of them hold a comment, and abuse has no effect."""
 
 import contextlib
 import threading
@@ -42,7 +42,7 @@ def row(store: connection.Store, site: records.Site) -> records.Comment:
     return sample_threads.post(site, "text")
 
 
-def test_so_many_different_people_have_a_comment_held_and_say_why(row: records.Comment) -> None:
+def test_enough_different_reporters_hold_a_comment_with_their_reasons(row: records.Comment) -> None:
     _report(row, "one")
     _report(row, "two", reason=Reason.ABUSE)
     assert _status(row) is Status.APPROVED
@@ -66,7 +66,7 @@ def test_a_person_counts_once_and_so_does_a_network(row: records.Comment) -> Non
     assert _status(row) is Status.APPROVED
 
 
-def test_what_a_moderator_approved_is_not_held_by_the_same_people_again(
+def test_the_same_reporters_cannot_hold_an_approved_comment_again(
     row: records.Comment,
 ) -> None:
     for number in range(3):
@@ -90,7 +90,7 @@ def test_anonymous_reports_of_one_area_count_once(row: records.Comment) -> None:
     assert _status(row) is Status.PENDING
 
 
-def test_accounts_of_one_area_count_each(row: records.Comment) -> None:
+def test_accounts_of_one_area_count_separately(row: records.Comment) -> None:
     for number in range(3):
         _report(row, f"192.0.2.{number}", f"a:{number}")
     assert _status(row) is Status.PENDING
@@ -98,12 +98,12 @@ def test_accounts_of_one_area_count_each(row: records.Comment) -> None:
 
 def _anonymously(row: records.Comment, first: int = 0) -> None:
     for number in range(first, first + 9):
-        with contextlib.suppress(errors.NotFound):  # once it is held
+        with contextlib.suppress(errors.NotFound):  # once the comment is held
             _report(row, f"10.{number}.0.1", f"g:{number}")
 
 
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.RESTORE])
-def test_anonymous_reports_never_hold_what_a_moderator_approved(
+def test_anonymous_reports_never_hold_a_comment_that_a_moderator_approved(
     row: records.Comment, verb: Verb
 ) -> None:
     for number in range(3):
@@ -119,7 +119,7 @@ def test_anonymous_reports_never_hold_what_a_moderator_approved(
     assert _status(row) is Status.PENDING
 
 
-def test_a_comment_that_was_shown_all_along_is_vetted_when_a_moderator_approves_it(
+def test_approving_a_visible_comment_protects_it_from_anonymous_reports(
     row: records.Comment,
 ) -> None:
     _report(row, "one")
@@ -128,7 +128,7 @@ def test_a_comment_that_was_shown_all_along_is_vetted_when_a_moderator_approves_
     assert _status(row) is Status.APPROVED
 
 
-def test_an_approval_is_of_the_text_that_was_there(
+def test_an_approval_covers_only_the_text_that_was_approved(
     store: connection.Store, site: records.Site
 ) -> None:
     policy_changes.set_policy("demo", ADA, now=NOW, policy=records.Policy.ALL)
@@ -154,7 +154,7 @@ def test_an_approval_is_of_the_text_that_was_there(
         (author_ids.guest("b" * 26, NOW), file_report.TRUSTED, Status.PENDING),
     ],
 )
-def test_anonymous_reports_never_hold_what_a_trusted_author_wrote(
+def test_anonymous_reports_never_hold_a_trusted_authors_comment(
     site: records.Site, store: connection.Store, author: str, others: int, expected: Status
 ) -> None:
     who = records.Author("Ann", id=author)
@@ -165,7 +165,7 @@ def test_anonymous_reports_never_hold_what_a_trusted_author_wrote(
 
 
 @pytest.mark.parametrize("limit", [0, 1, 5])
-def test_a_site_says_how_many_it_takes(row: records.Comment, limit: int) -> None:
+def test_a_site_sets_the_number_of_reports_that_hold(row: records.Comment, limit: int) -> None:
     policy_changes.set_policy("demo", ADA, now=NOW, reports=limit)
     for number in range(4):
         if _status(row) is Status.APPROVED:
@@ -173,7 +173,7 @@ def test_a_site_says_how_many_it_takes(row: records.Comment, limit: int) -> None
     assert _status(row) is (Status.PENDING if limit == 1 else Status.APPROVED)
 
 
-def test_only_what_readers_of_the_site_see_is_reported(row: records.Comment) -> None:
+def test_only_visible_comments_of_the_site_can_be_reported(row: records.Comment) -> None:
     with pytest.raises(errors.NotFound):
         _report(row, "one", site="other")
     decisions.decide("demo", row.id, Verb.HOLD, ADA, now=NOW)
@@ -182,7 +182,9 @@ def test_only_what_readers_of_the_site_see_is_reported(row: records.Comment) -> 
     assert reports.of([row.id]) == {}
 
 
-def test_a_network_reports_a_few_times_an_hour(store: connection.Store, site: records.Site) -> None:
+def test_a_network_may_report_a_few_times_an_hour(
+    store: connection.Store, site: records.Site
+) -> None:
     most = file_report.PER_NETWORK.most
     rows = [sample_threads.post(site, f"{number}") for number in range(most + 1)]
     for each in rows[:most]:
@@ -194,14 +196,14 @@ def test_a_network_reports_a_few_times_an_hour(store: connection.Store, site: re
     _report(rows[most], "one", now=NOW + timedelta(hours=1))
 
 
-def test_nothing_stored_says_who_reported(row: records.Comment) -> None:
+def test_the_store_does_not_identify_reporters(row: records.Comment) -> None:
     _report(row, "203.0.113.99", "g:canary")
     stored = str([list(stored_state.rows(kind)) for kind in ("Report", "RateBucket", "AuditEntry")])
     assert "203.0.113" not in stored
     assert "canary" not in stored
 
 
-def test_who_reported_is_forgotten_after_the_term(row: records.Comment) -> None:
+def test_reporters_are_deleted_after_the_retention_period(row: records.Comment) -> None:
     _report(row, "one")
     retention.expire(NOW + retention.TERM - timedelta(seconds=1))
     assert reports.of([row.id])
@@ -210,7 +212,7 @@ def test_who_reported_is_forgotten_after_the_term(row: records.Comment) -> None:
 
 
 @pytest.mark.slow
-def test_many_reports_at_once_hold_once(open_store: connection.Store, site: records.Site) -> None:
+def test_concurrent_reports_hold_once(open_store: connection.Store, site: records.Site) -> None:
     with open_store.context():
         row = sample_threads.post(site, "text")
     barrier = threading.Barrier(8)
@@ -230,7 +232,7 @@ def test_many_reports_at_once_hold_once(open_store: connection.Store, site: reco
         stored_state.assert_sums(is_delivered=False)
 
 
-def test_the_answer_to_a_report_is_the_same_whatever_comes_of_it(
+def test_the_response_to_a_report_does_not_depend_on_its_effect(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -256,7 +258,7 @@ def _rows(client: FlaskClient) -> list[dict]:
     return list(answer(client.get(THREAD))["comments"])
 
 
-def test_a_report_that_is_none_is_refused(client: FlaskClient) -> None:
+def test_an_invalid_report_is_refused(client: FlaskClient) -> None:
     made = post(client)
     url = f"{ONE}{made['comment']['id']}/report"
     refused(client.post(url, json={"reason": "boring"}), 400, "reason")

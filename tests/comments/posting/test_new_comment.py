@@ -1,4 +1,4 @@
-"""Claims about posting: once however often, never somebody else's, refused before it costs."""
+"""Posting: retries store one comment, never another author's, and refusals cost nothing."""
 
 import dataclasses
 from datetime import timedelta
@@ -20,16 +20,16 @@ KEY = "0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
-def test_a_repeat_with_the_same_key_is_the_same_comment(site: records.Site) -> None:
+def test_a_retry_with_the_same_key_returns_the_same_comment(site: records.Site) -> None:
     first = sample_threads.post(site, "hello", key=KEY)
     assert sample_threads.post(site, "hello", key=KEY) == first
     assert sample_threads.listed(site) == ["hello"]
 
 
-def test_a_newcomers_repeat_gets_the_same_author(site: records.Site) -> None:
+def test_a_first_time_authors_retry_gets_the_same_author(site: records.Site) -> None:
     nobody = records.Author(name="Ann")
     first = sample_threads.post(site, "hello", key=KEY, author=nobody)
     again = sample_threads.post(site, "hello", key=KEY, author=nobody)
@@ -37,13 +37,13 @@ def test_a_newcomers_repeat_gets_the_same_author(site: records.Site) -> None:
     assert again == first
 
 
-def test_two_newcomers_get_two_authors(site: records.Site) -> None:
+def test_two_first_time_authors_are_different(site: records.Site) -> None:
     nobody = records.Author(name="Ann")
     one, two = (sample_threads.post(site, "hello", author=nobody) for _ in range(2))
     assert one.author.id != two.author.id
 
 
-def test_the_same_key_with_other_content_is_refused(site: records.Site) -> None:
+def test_the_same_key_with_another_text_is_refused(site: records.Site) -> None:
     author = records.Author("Ann", id="g:ann")
     sample_threads.post(site, "hello", key=KEY, author=author)
     with pytest.raises(errors.KeyReused):
@@ -59,7 +59,7 @@ def test_the_same_key_with_other_content_is_refused(site: records.Site) -> None:
         records.Author("Ann", id="g:bob"),
     ],
 )
-def test_another_authors_same_key_never_leads_to_somebody_elses_comment(
+def test_another_authors_same_key_never_returns_the_first_authors_comment(
     site: records.Site, other: records.Author
 ) -> None:
     first = sample_threads.post(site, "hello", key=KEY, author=records.Author("Ann"))
@@ -92,7 +92,7 @@ def test_the_same_key_in_another_thread_or_site_is_another_comment(site: records
         ("categories", {"categories": tuple(f"c{n}" for n in range(6))}),
     ],
 )
-def test_bad_input_names_its_field_and_costs_no_number(
+def test_invalid_input_names_its_field_and_uses_no_number(
     site: records.Site, field: str, values: dict[str, Any]
 ) -> None:
     draft = new_comment.Submission("page", None, records.Author("Ann"), "hello")
@@ -105,7 +105,7 @@ def test_bad_input_names_its_field_and_costs_no_number(
     assert reads.get(comment_rows.thread_key(sample_threads.name_of(site))) is None
 
 
-def test_an_author_edits_his_own_comment(site: records.Site) -> None:
+def test_authors_edit_their_own_comment(site: records.Site) -> None:
     row = sample_threads.post(site, "old")
     edited = _edit(row, "new **text**")
     assert "<strong>text</strong>" in edited.html
@@ -123,7 +123,7 @@ def test_nobody_else_edits_or_retracts_it(site: records.Site, author: str) -> No
     assert sample_threads.listed(site) == ["mine"]
 
 
-def test_after_the_edit_window_a_comment_is_no_longer_edited(site: records.Site) -> None:
+def test_a_comment_cannot_be_edited_after_the_edit_window(site: records.Site) -> None:
     row = sample_threads.post(site, "old")
     late = sample_threads.START + timedelta(seconds=sample_threads.SETTINGS.edit_window + 1)
     with pytest.raises(errors.Forbidden, match="time to edit"):
@@ -138,7 +138,7 @@ def test_an_edit_of_an_older_revision_is_refused(site: records.Site) -> None:
     assert sample_threads.listed(site) == ["two"]
 
 
-def test_retracting_twice_is_retracting_once(site: records.Site) -> None:
+def test_retracting_twice_equals_retracting_once(site: records.Site) -> None:
     row = sample_threads.post(site, "one")
     first = own_comment.retract(
         row.id, author_id=row.author.id, revision=None, now=sample_threads.START
@@ -149,7 +149,7 @@ def test_retracting_twice_is_retracting_once(site: records.Site) -> None:
     )
 
 
-def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
+def test_a_retracted_comment_cannot_be_edited(site: records.Site) -> None:
     row = sample_threads.post(site, "one")
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=sample_threads.START)
     with pytest.raises((errors.NotFound, errors.Forbidden)):
@@ -157,7 +157,7 @@ def test_a_retracted_comment_is_not_edited_back(site: records.Site) -> None:
     assert ordered_query.thread(sample_threads.name_of(site)) == ()
 
 
-def test_a_thread_keeps_those_categories_of_its_first_comment_that_the_site_knows(
+def test_a_thread_stores_the_first_comments_categories_that_the_site_knows(
     site: records.Site,
 ) -> None:
     site = sample_threads.filing(site, "news", "sport")
@@ -173,7 +173,7 @@ def test_a_thread_keeps_those_categories_of_its_first_comment_that_the_site_know
     ] * 2
 
 
-def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Site) -> None:
+def test_a_thread_stores_the_title_and_url_of_its_first_comment(site: records.Site) -> None:
     sample_threads.post(site, "one", title="A page", url="https://example.com/page")
     sample_threads.post(site, "two", title="Another title")
     thread = conversion.thread_record(
@@ -182,7 +182,7 @@ def test_a_thread_keeps_the_title_and_url_of_its_first_comment(site: records.Sit
     assert (thread.title, thread.url) == ("A page", "https://example.com/page")
 
 
-def test_what_a_visitors_address_asks_beside_is_not_kept(site: records.Site) -> None:
+def test_the_query_of_a_visitors_address_is_not_stored(site: records.Site) -> None:
     sample_threads.post(
         site, "one", thread="example.com/page", url="https://example.com/page?reset=s3#x"
     )
@@ -201,7 +201,7 @@ def _edit(row: records.Comment, body: str, **changed: Any) -> records.Comment:
     return own_comment.edit(row.id, body=body, **{**values, **changed})
 
 
-def test_a_repeat_finds_its_comment_though_nothing_may_be_posted_there_any_more(
+def test_a_retry_finds_its_comment_even_if_posting_there_is_no_longer_allowed(
     store: connection.Store, site: records.Site
 ) -> None:
     parent = sample_threads.post(site, "parent")

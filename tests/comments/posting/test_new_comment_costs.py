@@ -1,4 +1,4 @@
-"""Claims about what a post costs with everything on that a site may ask: every combination."""
+"""The cost of a post with every protection that a site can enable, in all combinations."""
 
 import dataclasses
 import itertools
@@ -23,10 +23,10 @@ pytestmark = pytest.mark.usefixtures("one_day")
 
 NUMBERS = itertools.count()
 LIMITS = ("posts_per_network", "posts_per_author", "posts_per_thread", "same_texts")
-TEXT = "A text that no rule has anything to say about, whoever sends it, number {}."
+TEXT = "A text that matches no rule, from any sender, number {}."
 
 
-TEMPTING = "A casino that a rule asks about, whoever sends it, number {}."
+TEMPTING = "A casino that matches a rule, from any sender, number {}."
 
 
 @pytest.mark.parametrize("repeated", [False, True])
@@ -46,10 +46,10 @@ def test_what_a_post_costs_with_everything_on(
     policy: Policy,
     repeated: bool,
 ) -> None:
-    """As docs/spam.md says it: proofs, limits, a ban, and a budget are always on.
+    """As docs/spam.md says; proofs, limits, a ban and a budget are always enabled.
 
-    The transaction at the door takes two reads and two writes, whoever posts. The one that stores
-    the comment takes what it always does, and a read more where nothing but the number of approved
+    The admission transaction takes two reads and two writes for any caller. The transaction that
+    stores the comment takes its usual calls, and one read more if only the number of approved
     comments decides.
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}
@@ -77,7 +77,7 @@ def test_what_a_post_costs_with_everything_on(
     more = {} if parent is None else {"parent": parent["comment"]["id"]}
     given = "" if who == "member" else proof_solver.proof(client)
     text = TEMPTING if rule else TEXT
-    client.get("/api/v1/sites/demo/comments?thread=t")  # the site is known, and its rules
+    client.get("/api/v1/sites/demo/comments?thread=t")  # caches the site and its rules
     with open_store.context():
         rulebook.get(site.id)
         counts = {"root": (3, 5), "reply": (4, 5), "deepest": (5, 5)}[place]
@@ -92,7 +92,7 @@ def test_what_a_post_costs_with_everything_on(
 
 
 def _moderate(policy: Policy, *, rule: bool, repeated: bool) -> None:
-    """Settle how the site is moderated: rules that ask for all there is, and a ban."""
+    """Set a site's policy, a rule of every kind, and a ban."""
     ada, now = records.Actor("cli", "Ada"), datetime.now(UTC)
     policy_changes.set_policy("demo", ada, now=now, policy=policy)
     policy_changes.ban("demo", "g:eve", ada, now=now)

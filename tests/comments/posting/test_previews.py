@@ -1,4 +1,4 @@
-"""Claims about previews: how many a network gets, and that they count towards the budget."""
+"""Previews: the limit per network, and their part in the site's budget."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ def ask(client: FlaskClient, peer: str = "192.0.2.1", body: str = "*Hello*") -> 
 
 
 class Clock:
-    """The time of a process, as a test sets it."""
+    """A process's clock, which a test sets."""
 
     def __init__(self) -> None:
         self.now = 600.0
@@ -30,7 +30,7 @@ class Clock:
         return self.now
 
 
-def test_a_network_gets_so_many_a_minute(door: Any) -> None:
+def test_a_network_gets_a_limited_number_per_minute(door: Any) -> None:
     client = door(previews_per_network=2)
     assert [ask(client).status_code for _ in range(2)] == [200, 200]
     refused = ask(client)
@@ -41,7 +41,7 @@ def test_a_network_gets_so_many_a_minute(door: Any) -> None:
     assert {ask(free).status_code for _ in range(40)} == {200}
 
 
-def test_there_are_more_in_the_next_minute_and_wider_networks_have_more() -> None:
+def test_the_limit_renews_each_minute_and_wider_networks_have_their_own() -> None:
     clock = Clock()
     pace = previews.Pace(clock)
     of_one_56 = [f"2001:db8:0:{number:x}::/64" for number in range(9)]
@@ -52,7 +52,7 @@ def test_there_are_more_in_the_next_minute_and_wider_networks_have_more() -> Non
     assert pace.wait(of_one_56[0], 2) == 0
 
 
-def test_however_many_networks_ask_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded_for_any_number_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(previews, "MOST_NETWORKS", 10)
     pace = previews.Pace(Clock())
     found = [pace.wait(f"192.0.2.{number}", 3) for number in range(20)]
@@ -60,7 +60,7 @@ def test_however_many_networks_ask_memory_is_bounded(monkeypatch: pytest.MonkeyP
     assert len(pace._made) == 11
 
 
-def test_previews_count_in_the_budget_and_touch_nothing_of_the_store(
+def test_previews_count_in_the_budget_and_cost_no_store_calls(
     door: Any, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     client = door()
@@ -75,7 +75,7 @@ def test_previews_count_in_the_budget_and_touch_nothing_of_the_store(
         assert usage.stored("demo", datetime.now(UTC).date().isoformat()).previews == 3
 
 
-def test_a_spent_budget_of_previews_refuses_them_and_nothing_else(
+def test_a_spent_preview_budget_refuses_only_previews(
     door: Any, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -86,7 +86,7 @@ def test_a_spent_budget_of_previews_refuses_them_and_nothing_else(
     assert api_requests.post(client)["comment"]["html"] == "<p>Hello</p>\n"
 
 
-def test_a_site_that_takes_nothing_more_shows_no_previews(
+def test_a_site_that_refuses_posts_refuses_previews(
     door: Any, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -97,7 +97,7 @@ def test_a_site_that_takes_nothing_more_shows_no_previews(
     assert api_requests.refused(ask(client), 429) == "budget-spent"
 
 
-def test_a_service_limits_previews_unless_told_otherwise() -> None:
+def test_previews_are_limited_by_default() -> None:
     given = {"SECRET": "x" * 40, "PREVIEWS_PER_NETWORK": "7"}
     assert config.load({"SECRET": "x" * 40}).previews_per_network == 30
     assert config.load(given).previews_per_network == 7

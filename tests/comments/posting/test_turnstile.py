@@ -1,6 +1,6 @@
-"""Claims about Turnstile: which posts it lets through, which it does not, and what if it is away.
+"""Turnstile: which posts it admits, which it refuses, and what happens while it is unavailable.
 
-Cloudflare is played by a real HTTP peer on loopback that takes each token once, as it does.
+A real HTTP server on loopback plays Cloudflare and accepts each token once, as Cloudflare does.
 """
 
 import dataclasses
@@ -36,13 +36,13 @@ pytestmark = pytest.mark.settings(posts_per_network=20)
 HOST = "blog.example"
 GOOD = "token"
 LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
-SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for those that never answer
+SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for servers that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
 
 
 class Cloudflare:
-    """The peer: which tokens are good, where they were given, and for what."""
+    """The server: the valid tokens, where they were issued, and for what."""
 
     def __init__(self, receiver: loopback_servers.Receiver) -> None:
         self.receiver = receiver
@@ -107,7 +107,7 @@ def stored(store: connection.Store) -> list[records.Case]:
         return [case for cases in found for case in cases]
 
 
-def test_who_brings_a_good_token_posts_and_nothing_of_him_is_sent(
+def test_a_valid_token_admits_and_no_personal_data_is_sent(
     client: FlaskClient, cloudflare: Cloudflare
 ) -> None:
     assert post(client).status_code == 201
@@ -116,7 +116,7 @@ def test_who_brings_a_good_token_posts_and_nothing_of_him_is_sent(
     assert (asked, len(key)) == ({"secret": "secret-key", "response": "token"}, 36)
 
 
-def test_browsers_are_told_the_site_key_where_it_is_asked(
+def test_browsers_get_the_site_key_where_turnstile_is_enabled(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     told = api_requests.answer(client.get(proof_solver.CHALLENGE))
@@ -128,7 +128,7 @@ def test_browsers_are_told_the_site_key_where_it_is_asked(
     assert cloudflare.asked == []
 
 
-def test_without_a_token_nobody_is_asked_and_nothing_is_stored(
+def test_a_post_without_a_token_sends_no_request_and_stores_nothing(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     assert_refused(post(client, ""), 403, "turnstile-required")
@@ -149,7 +149,7 @@ def test_without_a_token_nobody_is_asked_and_nothing_is_stored(
         {"success": True, "hostname": HOST},
     ],
 )
-def test_a_token_that_is_bad_or_of_another_page_or_purpose_is_refused(
+def test_an_invalid_token_or_one_of_another_page_or_purpose_is_refused(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store, said: dict
 ) -> None:
     cloudflare.said = said
@@ -158,32 +158,33 @@ def test_a_token_that_is_bad_or_of_another_page_or_purpose_is_refused(
 
 
 @pytest.mark.parametrize("host", [HOST, HOST.upper(), "localhost"])
-def test_any_origin_of_the_site_is_one_of_its_pages(
+def test_a_token_from_any_origin_of_the_site_is_accepted(
     client: FlaskClient, cloudflare: Cloudflare, host: str
 ) -> None:
     cloudflare.said["hostname"] = host
     assert post(client).status_code == 201
 
 
-def test_a_token_is_good_for_one_post(
+def test_a_token_is_valid_for_one_post(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     assert post(client, body="one").status_code == 201
     assert_refused(post(client, body="two"), 403, "turnstile-refused")
-    # Even where the service would take it twice.
+    # Even if Cloudflare would accept it twice.
     cloudflare.used.clear()
     assert_refused(post(client, body="three"), 403, "turnstile-refused")
     assert len(stored(open_store)) == 1
 
 
-def test_a_repeat_of_a_post_is_the_same_post(
+def test_a_retried_post_is_the_same_post(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     first = post(client, key="key")
     again = post(client, key="key")
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.headers["Idempotent-Replayed"] == "true"
-    cloudflare.used["token"] = "another post's"  # it has forgotten that it took it for this one
+    # Cloudflare has lost its note that this post used the token
+    cloudflare.used["token"] = "another post's"
     assert post(client, key="key").status_code == 201
     cloudflare.receiver.status = 500
     with open_store.context():
@@ -192,13 +193,13 @@ def test_a_repeat_of_a_post_is_the_same_post(
             turnstile=lambda found: msgspec.structs.replace(found, refuses=True),  # type: ignore[type-var]
         )
     assert post(client, key="key").status_code == 201
-    # From another network, which has no note of it.
+    # From another network, whose earlier use is not recorded.
     assert post(client, key="key", peer="198.51.100.9").status_code == 201
     assert_refused(post(client, "new", key="other"), 503, "turnstile-unavailable")
     assert len(stored(open_store)) == 1
 
 
-def test_it_is_asked_beside_the_proof_of_work_and_after_it(
+def test_turnstile_is_checked_after_the_proof_of_work(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -211,7 +212,7 @@ def test_it_is_asked_beside_the_proof_of_work_and_after_it(
 
 
 @pytest.mark.parametrize("beside", ["", "beside the proof of work"])
-def test_it_is_asked_before_the_transaction_and_costs_the_store_nothing(
+def test_turnstile_is_checked_outside_transactions_and_costs_no_store_calls(
     client: FlaskClient,
     cloudflare: Cloudflare,
     open_store: connection.Store,
@@ -241,11 +242,11 @@ def test_it_is_asked_before_the_transaction_and_costs_the_store_nothing(
         with testing.meter(engine) as cost:
             assert post(client, f"t{number}", f"text {number}", proof=proof).status_code == 201
         costs.append((cost.reads, cost.writes))
-    # The first one may read the site and its rules, of which there are copies from then on.
+    # The first post may read the site and its rules, which are cached afterwards.
     first, second = under_way
     assert set(first) <= {"Lookup"}
     assert second == []
-    assert costs[1][0] - 4 <= 2  # of the post itself four, and five writes
+    assert costs[1][0] - 4 <= 2  # the post itself takes four reads and five writes
     assert costs[1][1] - 5 <= 2
     assert costs[1] == costs[2]
 
@@ -294,7 +295,7 @@ AWAY = {
 
 @pytest.mark.parametrize("how", AWAY)
 @pytest.mark.parametrize("then", ["hold", "refuse"])
-def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
+def test_while_turnstile_is_unavailable_posts_are_held_or_refused_as_the_site_chose(
     client: FlaskClient,
     open_store: connection.Store,
     settings: config.Settings,
@@ -315,7 +316,7 @@ def test_who_cannot_be_asked_about_is_held_or_refused_for_now_as_the_site_says(
     assert case.why == "Turnstile could not be asked"
 
 
-def test_what_fares_worse_anyway_is_not_only_held(
+def test_a_rules_stricter_status_wins_over_holding(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     cloudflare.receiver.status = 500
@@ -328,7 +329,7 @@ def test_what_fares_worse_anyway_is_not_only_held(
         counter_oracle.assert_counted()
 
 
-def test_a_secret_that_cannot_be_read_is_as_if_nobody_answered(
+def test_an_unreadable_secret_is_treated_as_unavailability(
     client: FlaskClient, cloudflare: Cloudflare, open_store: connection.Store
 ) -> None:
     with open_store.context():

@@ -1,4 +1,4 @@
-"""Claims about how a site is made to ask Turnstile, by command and at the desk."""
+"""Setting up Turnstile for a site, by command and in the admin console."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _rows(store: connection.Store, kind: str) -> list[Any]:
         return list(reads.fetch(reads.Query(kind)))
 
 
-def test_an_owner_sets_it_at_the_desk_and_reads_no_secret(
+def test_an_owner_sets_it_in_the_console_and_never_sees_the_secret(
     app: flask.Flask, store: connection.Store, site: records.Site
 ) -> None:
     account_holders.account("ann", OWNER)

@@ -1,4 +1,4 @@
-"""Claims about counting votes: when, by whom, what readers see of it, and what becomes of votes."""
+"""Counting votes: when and by which process, what readers see, and when votes are deleted."""
 
 import threading
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _votes(comment: records.Comment) -> dict[str, int]:
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["BeginTransaction", "Lookup", "RunAggregationQuery", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
-def test_a_count_whose_call_fails_once_counts_once(
+def test_a_count_whose_store_call_fails_once_counts_once(
     row: records.Comment, faults: Faults, method: str, when: str, status: grpc.StatusCode
 ) -> None:
     for voter, value in [("ann", 1), ("bob", 1), ("cid", -1)]:
@@ -60,7 +60,8 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
     assert len(cast_vote.waiting(sample_votes.LATER)) == 1
     with testing.meter(engine) as cost:
         cast_vote.count(row.id, now=sample_votes.LATER)
-    # The comment, two counts, the counters of thread and author; the event and that it is done.
+    # Read: the mark, the comment, two counts, the counters of thread and author. Written: the
+    # comment, these counters, the event. Deleted: the mark.
     assert (cost.reads, cost.writes, cost.deletes) == (6, 4, 1)
     stored = reads.get(comment_rows.comment_key(row.id))
     assert (stored.up, stored.revision) == (100, 2)
@@ -69,7 +70,7 @@ def test_a_burst_of_votes_is_one_write_of_the_row(
     assert (cost.reads, cost.writes, cost.deletes) == (1, 0, 0)
 
 
-def test_a_worker_counts_ten_seconds_after_the_first_vote_and_then_readers_see_it(
+def test_a_worker_counts_ten_seconds_after_the_first_vote_and_readers_see_it(
     open_store: connection.Store, store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
@@ -112,23 +113,23 @@ def test_a_worker_counts_a_vote_whose_answer_was_lost(
     assert sample_votes.stored(row.id) == (1, 0, 1)
 
 
-def test_votes_of_a_process_that_is_gone_are_counted_by_the_next_that_looks(
+def test_another_process_counts_the_votes_of_a_dead_process(
     open_store: connection.Store, row: records.Comment, clock: Clock
 ) -> None:
-    sample_votes.vote(row, "ann")  # nothing is open here, so nobody was told
+    sample_votes.vote(row, "ann")  # no backlog is open, so this process does not note the vote
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     background_worker.Worker(open_store, sample_threads.SETTINGS.scheme).step()
     assert sample_votes.stored(row.id) == (1, 0, 1)
 
 
-def test_a_count_waits_for_its_time_whoever_looks(row: records.Comment) -> None:
+def test_votes_are_not_due_before_their_time_for_any_process(row: records.Comment) -> None:
     sample_votes.vote(row, "ann")
     due = sample_threads.START + timedelta(seconds=10)
     assert cast_vote.waiting(due - timedelta(seconds=1)) == []
     assert cast_vote.waiting(due) == [records.VotedComment(row.id)]
 
 
-def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
+def test_a_vote_between_count_and_commit_is_in_this_count_or_the_next(
     engine: inprocess.Engine, row: records.Comment
 ) -> None:
     sample_votes.vote(row, "ann")
@@ -165,7 +166,7 @@ def test_a_vote_between_count_and_commit_is_in_that_count_or_the_next(
     sample_votes.assert_counted()
 
 
-def test_imported_votes_stay_beside_those_that_are_cast(
+def test_imported_votes_are_added_to_votes_cast_here(
     store: connection.Store, site: records.Site
 ) -> None:
     node = sample_threads.node("old", None, Status.APPROVED, author="g:ann", up=7, down=2)
@@ -182,7 +183,7 @@ def test_imported_votes_stay_beside_those_that_are_cast(
 
 
 @pytest.mark.parametrize("is_late", [True, False])
-def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
+def test_votes_on_a_retracted_comment_stop_counting_and_are_deleted(
     row: records.Comment, monkeypatch: pytest.MonkeyPatch, *, is_late: bool
 ) -> None:
     monkeypatch.setattr(votes, "AT_ONCE", 3)
@@ -199,7 +200,7 @@ def test_with_a_retraction_votes_stop_to_count_and_are_deleted(
     assert "score" not in totals.of_site("demo")
 
 
-def test_votes_on_a_comment_that_is_gone_are_deleted(row: records.Comment) -> None:
+def test_votes_on_a_deleted_comment_are_deleted(row: records.Comment) -> None:
     sample_votes.vote(row, "ann")
     key = comment_rows.comment_key(row.id)
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", delete=(key,))))
@@ -212,7 +213,7 @@ def test_votes_on_a_comment_that_is_gone_are_deleted(row: records.Comment) -> No
     ) == ({}, [], [])
 
 
-def test_votes_reach_pages_and_folding_like_every_change(
+def test_votes_reach_pages_and_compaction_like_any_change(
     open_store: connection.Store, site: records.Site, row: records.Comment
 ) -> None:
     second = sample_threads.post(site, "second")
@@ -229,7 +230,8 @@ def test_votes_reach_pages_and_folding_like_every_change(
 
     assert scores() == [0, 2]
     compaction.whole(NAME)
-    view_cache.HOLDINGS.forget(open_store)  # this process's copy, which the grace is for
+    # this process's cached directory, for which the grace is
+    view_cache.HOLDINGS.forget(open_store)
     assert scores() == [0, 2]
     best = ordered_query.thread(NAME)
     assert [each.score for each in best] == [0, 2]
@@ -240,7 +242,7 @@ def test_votes_reach_pages_and_folding_like_every_change(
     assert directory.content.best is not None
 
 
-def test_votes_do_not_refuse_an_edit_and_a_change_of_the_text_does(row: records.Comment) -> None:
+def test_votes_do_not_conflict_with_an_edit_but_another_edit_does(row: records.Comment) -> None:
     def edit(body: str, revision: int) -> records.Comment:
         return own_comment.edit(
             row.id, author_id=row.author.id, body=body, revision=revision,

@@ -1,4 +1,4 @@
-"""The cache of a process: what it says it keeps is what it keeps, bounded in size and age."""
+"""A process's cache: limited in bytes and age, and its accounting is exact."""
 
 import sys
 import threading
@@ -15,7 +15,9 @@ STEPS = st.tuples(st.sampled_from(("keep", "get", "drop")), st.integers(0, 5), s
 
 
 @given(st.lists(STEPS, max_size=40))
-def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int, int]]) -> None:
+def test_a_cache_keeps_the_most_recently_used_values_up_to_its_bytes(
+    steps: list[tuple[str, int, int]],
+) -> None:
     cache = caches.Cache[int, int](MOST)
     expected: OrderedDict[int, int] = OrderedDict()
     for verb, key, size in steps:
@@ -37,7 +39,7 @@ def test_it_keeps_what_was_used_last_up_to_its_bytes(steps: list[tuple[str, int,
     assert {key: cache.get(key) for key in range(6)} == {key: expected.get(key) for key in range(6)}
 
 
-def test_threads_that_keep_and_drop_at_once_leave_its_bytes_right() -> None:
+def test_concurrent_use_leaves_the_byte_count_right() -> None:
     cache, before = caches.Cache[int, int](MOST), sys.getswitchinterval()
 
     def use(number: int) -> None:
@@ -73,7 +75,7 @@ def test_a_value_that_is_too_old_is_not_returned(monkeypatch: pytest.MonkeyPatch
     assert cache.get("key") is None
 
 
-def test_what_was_read_before_a_drop_is_not_put_in_after_it() -> None:
+def test_a_value_read_before_a_drop_is_not_stored_after_it() -> None:
     cache = caches.Cache[str, str](MOST)
     drops = cache.drops
     cache.drop("key")

@@ -1,4 +1,4 @@
-"""Claims about rows as messages: the bytes NDB would send, and the values NDB would read."""
+"""Rows as protobuf messages: the bytes that NDB sends, and the values that NDB reads."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -31,7 +31,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 
 
 class Odd(schema.Kind):
-    """A kind with a property that is not stored here."""
+    """A kind with a property type that the codec does not support."""
 
     where = ndb.GeoPtProperty()  # type: ignore[attr-defined]
 
@@ -57,7 +57,7 @@ def _message(row: ndb.Model) -> Any:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @given(data=st.data())
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_row_is_sent_and_read_as_ndb_would(
+def test_a_row_is_sent_and_read_as_by_ndb(
     store: connection.Store, kind: type[ndb.Model], data: st.DataObject
 ) -> None:
     row = kind(key=ndb.Key(kind, "a name"), **_values(data, kind))
@@ -77,7 +77,7 @@ def test_a_row_that_was_read_may_be_changed_and_sent(store: connection.Store) ->
     assert _message(row).properties["shards"].integer_value == 3
 
 
-def test_what_is_not_stored_has_its_default_and_what_is_unknown_is_left_out(
+def test_a_missing_property_has_its_default_and_an_unknown_one_is_dropped(
     store: connection.Store,
 ) -> None:
     key = comment_rows.site_key("demo")
@@ -94,6 +94,6 @@ def test_a_required_property_without_a_value_is_refused(store: connection.Store)
         _message(comment_rows.Site(key=comment_rows.site_key("demo"), digits="AB"))
 
 
-def test_a_kind_with_another_property_is_refused(store: connection.Store) -> None:
+def test_a_kind_with_an_unsupported_property_is_refused(store: connection.Store) -> None:
     with pytest.raises(TypeError, match=r"Odd\.where"):
         _message(Odd(key=ndb.Key(Odd, "one")))

@@ -1,4 +1,4 @@
-"""Claims about the data folder: nobody but the service's user can read anything in it."""
+"""The data folder: only the service's user can read anything in it."""
 
 import grp
 import json
@@ -15,7 +15,7 @@ from comments import config, errors
 from comments.store import data_folder
 from tests.support import optional_tools, other_user, programs
 
-# Starts the service as gunicorn does, has somebody post, and says what lies there while it runs.
+# Starts the service as gunicorn does, posts, and prints the folder's contents while it runs.
 SERVING = """
 import json, os
 os.umask(0)
@@ -47,7 +47,7 @@ def _serve(folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def test_everything_in_it_is_made_for_its_owner_alone(folder: Path) -> None:
+def test_every_file_is_created_for_its_owner_alone(folder: Path) -> None:
     found = json.loads(_serve(folder).stdout)
     assert {"data", "data/secret", "data/flatthread.db", "data/flatthread.db-wal",
             "data/flatthread.db-shm", "data/flatthread.db-locks/gate"} <= set(found)  # fmt: skip
@@ -59,7 +59,7 @@ def test_everything_in_it_is_made_for_its_owner_alone(folder: Path) -> None:
     assert files == dict.fromkeys(files, "0o600")
 
 
-def test_what_was_readable_is_closed_at_the_next_start(folder: Path) -> None:
+def test_readable_files_are_closed_at_the_next_start(folder: Path) -> None:
     optional_tools.root()
     _serve(folder)
     backup = folder / "backups" / "monday.db"
@@ -72,7 +72,7 @@ def test_what_was_readable_is_closed_at_the_next_start(folder: Path) -> None:
     found = json.loads(_serve(folder).stdout)
     assert not any(other_user.can_read(path) for path in paths)
     assert set(found.values()) == {"0o700", "0o600"}
-    # Each file is closed to others by itself, even if the folder is opened again.
+    # Each file is closed by its own mode, even if the folder is opened again.
     folder.chmod(0o755)
     assert other_user.can_read(folder)
     assert not any(other_user.can_read(path) for path in paths[1:])
@@ -92,7 +92,7 @@ def _has(name: str) -> bool:
     return name in {each.gr_name for each in grp.getgrall()}
 
 
-def test_a_group_that_is_not_there_is_refused() -> None:
+def test_an_unknown_group_is_refused() -> None:
     with pytest.raises(errors.Misconfigured, match="DATA_GROUP"):
         config.load(
             {
@@ -104,7 +104,7 @@ def test_a_group_that_is_not_there_is_refused() -> None:
         )
 
 
-def test_a_link_in_it_leads_nowhere(tmp_path: Path) -> None:
+def test_a_link_in_the_folder_is_not_followed(tmp_path: Path) -> None:
     folder, outside = tmp_path / "data", tmp_path / "outside"
     folder.mkdir()
     outside.write_text("somebody else's")
@@ -114,7 +114,7 @@ def test_a_link_in_it_leads_nowhere(tmp_path: Path) -> None:
     assert outside.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_folder_that_is_used_for_other_things_too_keeps_its_own(
+def test_a_folder_with_other_files_keeps_their_modes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     other, ours = tmp_path / "notes.txt", tmp_path / "flatthread.db"
@@ -130,7 +130,7 @@ def test_a_folder_that_is_used_for_other_things_too_keeps_its_own(
     assert "Set DATA_DIR to a folder of its own" in caplog.text
 
 
-def test_what_is_refused_is_a_warning(
+def test_a_refused_chmod_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "data"

@@ -1,4 +1,4 @@
-"""Objects that a process keeps: made once for each store, whatever they are."""
+"""Per-process objects: created once for each store."""
 
 import threading
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def test_two_stores_share_nothing(store: connection.Store, other_store: connecti
     assert kept.of(other_store) == ["theirs"]
 
 
-def test_threads_that_ask_at_once_get_one_object(store: connection.Store) -> None:
+def test_concurrent_threads_get_one_object(store: connection.Store) -> None:
     everyone_asks = threading.Barrier(8)
     made: list[object] = []
 
@@ -69,7 +69,7 @@ def test_a_fresh_process_keeps_nothing(store: connection.Store) -> None:
     assert kept.get() is not before
 
 
-def test_one_object_can_be_replaced_or_forgotten(store: connection.Store) -> None:
+def test_an_object_can_be_replaced_or_forgotten(store: connection.Store) -> None:
     kept = per_process.PerProcess(list[str])
     assert kept.put(store, ["mine"]) is kept.get()
     kept.forget(store)

@@ -1,4 +1,4 @@
-"""Claims about reads: an answer is the state of one moment, however many batches it comes in."""
+"""A read returns the state of one moment, in however many batches it comes."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -23,7 +23,7 @@ NAME = records.ThreadName("demo", "page")
 
 
 class Between:
-    """Does something before each call of a reader: one step before each, while there are any."""
+    """Runs one of its steps before each call of a reader, while there are any."""
 
     def __init__(self) -> None:
         self.steps: Iterator[Callable[[], object]] = iter(())
@@ -50,14 +50,14 @@ def _edit(comment: records.Comment, body: str) -> None:
 
 
 def _cut(engine: inprocess.Engine, most: int, seed: int) -> None:
-    """Have the engine end batches after a random number of results, at most so many."""
+    """Make the engine end batches after a random number of results, `most` at most."""
     cut = {"rpc": "RunQuery", "batch": most}
     engine.install_faults(fault_plans.Plan.parse({"seed": seed, "rules": [cut]}))
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread of one comment that is folded, and 520 that are not, the last 30 edited once."""
+    """A thread of one compacted and 520 uncompacted comments, the last 30 edited once."""
 
     def grow(site: records.Site) -> None:
         sample_threads.post(site, "first")
@@ -80,7 +80,7 @@ def between() -> Between:
 
 @pytest.fixture
 def reader(engine: inprocess.Engine, between: Between) -> reader_processes.Reader:
-    """A process between whose calls a test does something."""
+    """A process between whose calls a test runs steps."""
     return reader_processes.Reader(engine, seen=between)
 
 
@@ -96,13 +96,14 @@ def _whole() -> bytes:
 def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     reader: reader_processes.Reader, writer: reader_processes.Reader, between: Between
 ) -> None:
-    """520 rows are not folded, a batch holds 300, the probe asks for 501 results.
+    """520 rows are uncompacted, a batch holds 300, and the probe asks for 501 results.
 
-    Two rows of the first batch that are edited before the second one come again in that, at their
-    new revision: 501 results of 499 rows, and the 21 rows behind them are not there.
+    Two rows of the first batch are edited before the second and come again in it, with their new
+    revision. Without care the probe would return 501 results with 499 rows, and miss the 21 rows
+    after them.
     """
     rows = writer.do(lambda: ordered_query.thread(NAME))
-    assert reader.do(_whole) == writer.do(_whole)  # and holds the directory from here on
+    assert reader.do(_whole) == writer.do(_whole)  # caches the directory
     edits = [partial(writer.do, partial(_edit, row, "edited")) for row in rows[1:3]]
     between.steps = iter([_nothing, lambda: [edit() for edit in edits]])
     shown = reader.do(_whole)
@@ -110,13 +111,13 @@ def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
     assert shown == writer.do(_whole)
 
 
-def test_an_answer_of_many_batches_is_of_one_moment(
+def test_a_read_of_many_batches_is_from_one_moment(
     reader: reader_processes.Reader,
     writer: reader_processes.Reader,
     between: Between,
     engine: inprocess.Engine,
 ) -> None:
-    """The last row is edited before the first, in the middle of a reading in reading order."""
+    """The last row is edited before the first, in the middle of a read in reading order."""
     rows = writer.do(lambda: ordered_query.thread(NAME))
 
     def bodies() -> tuple[str, str]:
@@ -135,14 +136,14 @@ def test_an_answer_of_many_batches_is_of_one_moment(
     assert between.calls.count("RunQuery") > 3
 
 
-def test_an_answer_of_one_batch_takes_one_call(
+def test_a_read_of_one_batch_takes_one_call(
     reader: reader_processes.Reader, between: Between
 ) -> None:
     assert len(reader.do(lambda: ordered_query.stretch(NAME, "", "~", limit=300))) == 300
     assert between.calls == ["RunQuery"]
 
 
-def test_a_longer_answer_survives_the_failure_of_any_of_its_calls(
+def test_a_longer_read_survives_the_failure_of_any_of_its_calls(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
     expected = 521
@@ -157,7 +158,7 @@ def test_a_longer_answer_survives_the_failure_of_any_of_its_calls(
                 assert len(ordered_query.thread(NAME)) == expected
 
 
-def test_a_walk_reads_on_while_its_consumer_writes(
+def test_a_scan_continues_while_its_consumer_writes(
     store: connection.Store, site: records.Site, engine: inprocess.Engine
 ) -> None:
     query = reads.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
@@ -170,7 +171,7 @@ def test_a_walk_reads_on_while_its_consumer_writes(
     assert len(set(seen)) == len(seen) >= 521
 
 
-def test_a_walk_inside_a_transaction_is_part_of_it(
+def test_a_scan_inside_a_transaction_is_part_of_it(
     store: connection.Store, site: records.Site, writer: reader_processes.Reader
 ) -> None:
     query = reads.Query("Comment", where=(("site", "=", site.id),), keys_only=True)
@@ -183,14 +184,14 @@ def test_a_walk_inside_a_transaction_is_part_of_it(
     assert transactions.snapshot(body) == (521, 521)
 
 
-def test_an_audit_finds_nothing_wrong_because_people_write_meanwhile(
+def test_an_audit_reports_no_problem_because_of_concurrent_writes(
     reader: reader_processes.Reader,
     writer: reader_processes.Reader,
     between: Between,
     engine: inprocess.Engine,
     site: records.Site,
 ) -> None:
-    """A comment's replies come behind it, and may be more by then than its row says."""
+    """Replies come after their parent, whose row was read when there were fewer."""
     deep = sample_threads.name_of(site, "deep")
     root = writer.do(lambda: sample_threads.post(site, "root", thread="deep"))
 
@@ -205,13 +206,13 @@ def test_an_audit_finds_nothing_wrong_because_people_write_meanwhile(
     assert between.calls.count("RunQuery") > 2
 
 
-def test_the_rows_and_numbers_of_a_page_of_the_floor_are_of_one_moment(
+def test_the_rows_and_total_of_an_ordered_page_are_from_one_moment(
     reader: reader_processes.Reader,
     writer: reader_processes.Reader,
     between: Between,
     site: records.Site,
 ) -> None:
-    """Each post makes the total larger; the page shows all rows there are at its moment."""
+    """Each post raises the total; the page shows all rows of its moment."""
 
     def page() -> records.OrderedPage:
         return ordered_query.page(

@@ -1,4 +1,4 @@
-"""Claims about the address that a server notes in its data folder."""
+"""The address that a server records in its data folder."""
 
 import socket
 import wsgiref.simple_server
@@ -13,7 +13,7 @@ from comments.store import server_address
 
 
 def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
-    """A server of this machine that answers one request."""
+    """Return a local server that answers one request."""
 
     def answer(environ: Any, start_response: Any) -> list[bytes]:
         assert environ["PATH_INFO"] == "/healthz"
@@ -29,7 +29,7 @@ def _serve(status: str) -> wsgiref.simple_server.WSGIServer:
 
 @pytest.mark.parametrize("public", ["", "https://comments.example"])
 @pytest.mark.parametrize(("status", "is_found"), [("200 OK", True), ("404 Not Found", False)])
-def test_an_address_counts_while_a_server_answers_there(
+def test_an_address_is_valid_while_a_server_answers_there(
     tmp_path: Path, status: str, is_found: bool, public: str
 ) -> None:
     with _serve(status) as server:
@@ -48,12 +48,12 @@ def test_an_address_counts_while_a_server_answers_there(
 @pytest.mark.parametrize(
     "noted", [b"", b"nonsense", b"http://[::1", b"http://x:99999999/", b"\xff"]
 )
-def test_a_damaged_note_is_no_address(tmp_path: Path, noted: bytes) -> None:
+def test_a_damaged_record_is_ignored(tmp_path: Path, noted: bytes) -> None:
     (tmp_path / "address").write_bytes(noted)
     assert server_address.find(tmp_path) == ""
 
 
-def test_what_answers_in_no_way_of_a_server_is_no_address(tmp_path: Path) -> None:
+def test_a_listener_that_is_not_an_http_server_is_ignored(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server_address.note(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}/")
 
@@ -69,5 +69,5 @@ def test_what_answers_in_no_way_of_a_server_is_no_address(tmp_path: Path) -> Non
         thread.join()
 
 
-def test_without_a_note_there_is_no_address(tmp_path: Path) -> None:
+def test_without_a_record_there_is_no_address(tmp_path: Path) -> None:
     assert server_address.find(tmp_path) == ""

@@ -1,4 +1,4 @@
-"""Golden values of stored keys and rows. Changing one of these corrupts what people have stored."""
+"""Golden values of stored keys and rows. A change to one of these breaks existing stores."""
 
 from datetime import UTC, datetime
 
@@ -38,7 +38,7 @@ def test_a_comment_id_is_26_letters_and_digits() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a" * 25, "a" * 27, "A" * 26, "1" * 26, "é" * 26, "a" * 25 + "\n"]
 )
-def test_anything_else_is_no_comment_id(text: str) -> None:
+def test_any_other_text_is_not_a_comment_id(text: str) -> None:
     assert not comment_rows.is_comment_id(text)
 
 
@@ -66,7 +66,7 @@ def test_both_ways_of_reading_a_row_give_one_record(
     assert by_key == reply
 
 
-def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
+def test_the_stored_properties_of_a_comment_are_stable() -> None:
     indexed = {
         "thread", "sort_hash", "level", "parent", "slug", "author_id", "status", "listed",
         "unfolded", "fold_by", "created", "revision", "changed", "site",
@@ -98,7 +98,7 @@ def test_the_stored_properties_of_a_comment_are_for_ever() -> None:
         ),
     ],
 )
-def test_the_keys_of_statistics_are_for_ever(
+def test_the_keys_of_statistics_are_stable(
     store: connection.Store, scope: counting.Scope, kind: str, name: str
 ) -> None:
     key = counter_rows.statistics_key(scope)
@@ -106,6 +106,6 @@ def test_the_keys_of_statistics_are_for_ever(
     assert counter_rows.statistics_scope(kind, name) == scope
 
 
-def test_the_entry_of_a_day_is_for_ever() -> None:
+def test_the_entry_of_a_day_is_stable() -> None:
     scope = counting.day_scope("demo", "2026-01-31", "news")
     assert counter_rows.day_entry(scope) == "demo/2026-01-31/news"

@@ -1,4 +1,4 @@
-"""Claims about the door to the store: retries, deadlines, the guard, and NDB's habits."""
+"""Transactions: retries, deadlines, ownership checks, and the quirks of NDB."""
 
 import threading
 from collections.abc import Callable
@@ -27,7 +27,7 @@ KEY = "0123456789abcdef"
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["Lookup", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
-def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
+def test_a_post_whose_store_call_fails_once_is_stored_and_counted_once(
     store: connection.Store,
     site: records.Site,
     faults: Faults,
@@ -43,7 +43,7 @@ def test_a_post_whose_call_fails_once_is_one_comment_and_counter_one(
     assert rows[0].child_count == 1
 
 
-def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
+def test_a_post_whose_answer_is_lost_several_times_is_stored_once(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     start = faults.calls["Commit"]
@@ -53,10 +53,10 @@ def test_a_post_whose_answer_was_lost_every_time_but_the_last_is_one_comment(
     assert sample_threads.listed(site) == ["once"]
 
 
-def test_each_attempt_of_a_transaction_names_the_one_before(
+def test_each_attempt_of_a_transaction_names_the_previous_one(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
-    rulebook.get("demo")  # known from here on
+    rulebook.get("demo")  # caches the rules
     faults.requests.clear()
     read, commit = faults.calls["Lookup"], faults.calls["Commit"]
     faults.plan |= {
@@ -73,7 +73,7 @@ def test_each_attempt_of_a_transaction_names_the_one_before(
     assert previous == [b"", first, first, second, b""]
 
 
-def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
+def test_an_edit_whose_answer_was_lost_is_applied_once_without_a_conflict(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     row = sample_threads.post(site, "old")
@@ -90,7 +90,7 @@ def test_an_edit_whose_answer_was_lost_is_one_edit_and_no_mismatch(
     assert sample_threads.listed(site) == ["new"]
 
 
-def test_a_retraction_whose_answer_was_lost_is_one_retraction(
+def test_a_retraction_whose_answer_was_lost_is_applied_once(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     row = sample_threads.post(site, "old")
@@ -102,7 +102,7 @@ def test_a_retraction_whose_answer_was_lost_is_one_retraction(
     assert sample_threads.listed(site) == []
 
 
-def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
+def test_a_store_that_keeps_failing_is_overloaded_at_the_deadline(
     store: connection.Store, site: records.Site, faults: Faults, short_deadline: connection.Store
 ) -> None:
     faults.always = {"Commit"}
@@ -115,9 +115,7 @@ def test_a_store_that_never_answers_well_is_overloaded_at_the_deadline(
     assert sample_threads.listed(site) == ["afterwards"]
 
 
-def test_reads_are_tried_again_too(
-    store: connection.Store, site: records.Site, faults: Faults
-) -> None:
+def test_reads_are_retried_too(store: connection.Store, site: records.Site, faults: Faults) -> None:
     sample_threads.post(site, "here")
     for method in ("RunQuery", "Lookup"):
         faults.plan[method, faults.calls.get(method, 0) + 1] = (
@@ -128,7 +126,7 @@ def test_reads_are_tried_again_too(
     assert reads.get(comment_rows.site_key("demo")) is not None
 
 
-def test_a_permanent_refusal_is_not_tried_again(
+def test_a_permanent_refusal_is_not_retried(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     faults.plan["RunQuery", faults.calls.get("RunQuery", 0) + 1] = (
@@ -155,7 +153,7 @@ def test_after_a_failed_transaction_reads_come_from_the_store(
     assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
 
 
-def test_what_another_thread_changed_between_two_reads_is_seen(
+def test_a_change_by_another_thread_between_two_reads_is_visible(
     store: connection.Store, site: records.Site
 ) -> None:
     def change() -> None:
@@ -196,7 +194,7 @@ def test_a_comment_written_around_its_owner_is_refused(
     assert sample_threads.listed(site) == ["mine"]
 
 
-def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
+def test_other_writes_cannot_join_an_owners_writes(
     store: connection.Store, site: records.Site
 ) -> None:
     one, two = (sample_threads.post(site, text) for text in ("one", "two"))
@@ -214,10 +212,10 @@ def test_the_guard_lets_nothing_ride_along_with_an_owners_writes(
 
 
 @pytest.mark.parametrize("way", ["get", "put"])
-def test_ndb_does_not_call_past_a_transaction(
+def test_ndb_cannot_bypass_a_transaction(
     store: connection.Store, site: records.Site, way: str
 ) -> None:
-    """What it read or wrote would not be part of it, and nobody would notice."""
+    """Such reads and writes would silently not be part of it."""
     row = reads.get(comment_rows.site_key("demo"))
     row.origins = ["https://other.example"]
     ways: dict[str, Callable[[], object]] = {"get": row.key.get, "put": row.put}
@@ -226,7 +224,7 @@ def test_ndb_does_not_call_past_a_transaction(
     assert reads.get(comment_rows.site_key("demo")).origins == ["http://localhost:8080"]
 
 
-def test_what_is_inserted_and_there_already_runs_the_body_again(
+def test_an_insert_of_an_existing_entity_runs_the_body_again(
     store: connection.Store, site: records.Site
 ) -> None:
     row = sample_threads.post(site, "here")
@@ -244,7 +242,7 @@ def test_what_is_inserted_and_there_already_runs_the_body_again(
     assert sample_threads.listed(site) == ["here"]
 
 
-def test_only_what_may_have_been_applied_is_looked_for(
+def test_only_a_commit_that_may_have_been_applied_is_looked_up(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     runs: list[bool] = []
@@ -262,19 +260,19 @@ def test_only_what_may_have_been_applied_is_looked_for(
     assert runs == [False, False, True, True, False]
 
 
-def test_a_transaction_holds_no_other_one(store: connection.Store) -> None:
+def test_transactions_cannot_be_nested(store: connection.Store) -> None:
     with pytest.raises(RuntimeError, match="no other"):
         transactions.transaction(lambda: transactions.transaction(lambda: None))
 
 
-def test_a_transaction_that_asks_nothing_makes_no_call(
+def test_a_transaction_without_reads_and_writes_makes_no_call(
     store: connection.Store, faults: Faults
 ) -> None:
     assert transactions.transaction(lambda: "done") == "done"
     assert faults.requests == []
 
 
-def test_a_transaction_may_begin_with_a_query_or_with_a_write(
+def test_a_transaction_may_begin_with_a_query_or_a_write(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     sample_threads.post(site, "1")
@@ -292,7 +290,7 @@ def test_a_transaction_may_begin_with_a_query_or_with_a_write(
     assert reads.get(comment_rows.site_key("other")).width == 2
 
 
-def test_a_body_that_fails_gives_its_locks_back(
+def test_a_failing_body_releases_its_locks(
     store: connection.Store, site: records.Site, faults: Faults
 ) -> None:
     def body() -> None:
@@ -306,7 +304,7 @@ def test_a_body_that_fails_gives_its_locks_back(
 
 
 @pytest.mark.parametrize("verb", ["put", "insert", "delete"])
-def test_nobody_but_its_owner_may_write_a_kind(
+def test_only_its_owner_may_write_a_kind(
     store: connection.Store, faults: Faults, verb: str
 ) -> None:
     row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key("demo"), content="{}")
@@ -317,12 +315,14 @@ def test_nobody_but_its_owner_may_write_a_kind(
     assert faults.requests == []
 
 
-def test_apply_belongs_inside_a_transaction(store: connection.Store) -> None:
+def test_apply_needs_a_transaction(store: connection.Store) -> None:
     with pytest.raises(errors.UnownedWrite):
         transactions.apply(ownership.Writes("site_settings"))
 
 
-def test_a_line_lets_one_in_at_a_time_and_forgets_its_name(open_store: connection.Store) -> None:
+def test_a_row_lock_admits_one_thread_at_a_time_and_is_dropped_afterwards(
+    open_store: connection.Store,
+) -> None:
     inside, most = 0, 0
     guard = threading.Lock()
 
@@ -348,7 +348,7 @@ def _with_deadline(store: connection.Store, work: Callable[[int], None], n: int)
         work(n)
 
 
-def test_twenty_parallel_repeats_are_one_comment(
+def test_twenty_parallel_retries_are_one_comment(
     open_store: connection.Store, site: records.Site
 ) -> None:
     barrier = threading.Barrier(20)
@@ -365,7 +365,7 @@ def test_twenty_parallel_repeats_are_one_comment(
         assert sample_threads.listed(site) == ["once"]
 
 
-def test_a_commit_that_stored_nothing_leaves_nothing(
+def test_a_failed_transaction_stores_nothing(
     store: connection.Store, site: records.Site, tmp_path: Path
 ) -> None:
     parent = sample_threads.post(site, "parent")
