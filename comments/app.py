@@ -212,7 +212,7 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
                 return wsgi(environ, start_response)
             finally:
                 site = environ.get(context.SITE) or _site_in(environ)
-                # Requests that never reach a view end here, where the clock may be read.
+                # Read the clock here, because some requests never reach a view.
                 usage.take(site, now=datetime.now(UTC))  # noqa: TID251
 
     return run

@@ -7,7 +7,7 @@ Invariants:
 
 1. A body is accepted only as the RFC allows it: a size is hexadecimal digits and nothing else, each
    chunk ends with CRLF, and no line ends with a bare LF. Everything else raises `ParseException`.
-2. At most `most` bytes are kept, whatever sizes the client declares.
+2. At most `most + 1` bytes are kept, regardless of the sizes that the client declares.
 """
 
 import re

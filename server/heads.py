@@ -1,7 +1,7 @@
 """The head of a request, parsed by gunicorn's parser.
 
 Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) have no effect
-here, whatever their sender: the application decides about them.
+here, no matter who sends them: the application decides about them.
 """
 
 import types

@@ -9,7 +9,7 @@ awaits answers, which keeps the word with which it was first stored:
 
 Invariants:
 
-1. An answer is untrusted input. Whatever is not exactly of the expected form counts as no answer.
+1. An answer is untrusted input. Anything not exactly of the expected form counts as no answer.
 """
 
 import enum

@@ -6,17 +6,20 @@ counted, and a `value`, how much it counts there. A change removes a state and a
     increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
 
 A creation has no old state, a purge no new one; approval, retraction, a move and a change of author
-or votes are all the same sum. Because `increments` looks at nothing but the two states, every path
-to one state ends with the same counters. That must stay true.
+or votes are all the same sum.
 
 Counting happens in scopes: a thread, a website, one of its categories, a day on it or in a
 category; and an author in each of them. The names of scopes and numbers are stored, so they must
 never change. A comment counts in each category of its thread: the registry holds one counter for
 each position that a category may have among them. Its day is the day of its creation, in UTC.
 
-Participants are counted from counters: an author takes part in a scope while they have an approved
-comment there, so the number of participants changes when the author's number of approved comments
+The number of participants is derived from counters: an author takes part in a scope while they have
+an approved comment there, so that number changes when the author's number of approved comments
 leaves or returns to 0 (`PRESENCE`).
+
+Invariants:
+
+1. `increments` depends on two states only, so every path to a state leads to the same counters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -8,6 +8,6 @@ in the `message_queue`; the `message_sender` sends it through a channel: `webhoo
 Invariants:
 
 1. An event exists only if its commit was applied.
-2. Only the commit that notes its last handler as done deletes an event.
+2. An event is deleted only by the commit that notes its last handler as done, or by an operator.
 3. Requests to addresses that people entered are made by `safe_http` only.
 """

@@ -1,8 +1,9 @@
 """The audit log: who decided what, when, and why.
 
-Owns the kind AuditEntry. An entry is written in the transaction of its decision, so every stored
-decision has one and no other has. The entry's id is made once, before that transaction, so a body
-that runs again finds its own entry and knows that it is done (`is_done`).
+Owns the kind AuditEntry. An entry is written in the transaction of its decision, so there is
+exactly one for every stored decision and none for any other. The entry's id is made once, before
+that transaction, so a body that runs again finds its own entry and knows that it is done
+(`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the value

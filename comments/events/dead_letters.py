@@ -7,7 +7,7 @@ revives or drops them. A message's id begins with its event's id.
 Invariants:
 
 1. Every operation has a bounded cost, however many letters there are.
-2. A letter that is not given up is left to delivery.
+2. Only dead letters can be revived or dropped; the others are left to delivery.
 """
 
 import functools

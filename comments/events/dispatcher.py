@@ -19,7 +19,7 @@ To notify recipients outside, prefer an exact handler that writes a message for 
 Invariants:
 
 1. An event whose transaction did not commit does not exist, so no handler gets it.
-2. Only the commit that notes the last handler as done deletes an event.
+2. An event is deleted only by the commit that notes its last handler as done, or by an operator.
 3. Which process delivers does not matter, nor do concurrent deliveries or their order.
 4. A failed event is retried after pauses that double, and is given up after `outbox.MOST_ATTEMPTS`.
    It then stays in the store until an operator revives or drops it (`dead_letters`).
@@ -91,7 +91,7 @@ def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]
         errors.Overloaded: the store is busy; a sweep finds the remaining events.
     """
     rounds = _Round(now, handlers)
-    # One transaction would handle an id that is given twice twice.
+    # A transaction would handle a repeated id twice.
     return rounds.deliver(list(dict.fromkeys(events)))
 
 

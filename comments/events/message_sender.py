@@ -40,8 +40,8 @@ class Way(enum.Enum):
     """Whether messages can be sent to a recipient now."""
 
     OPEN = enum.auto()
-    PAUSED = enum.auto()  # later
-    CLOSED = enum.auto()  # until its owner switches it on
+    PAUSED = enum.auto()  # not now
+    CLOSED = enum.auto()  # not until its owner switches it on
     GONE = enum.auto()  # never
 
 

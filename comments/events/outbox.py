@@ -1,10 +1,10 @@
 """The outbox: events that say what happened to comments, for handlers to act on.
 
-Owns the kind Event. An event is written in the transaction of its change, so every committed change
-has one and no other has. Its id is the comment's id and the revision that the change brought it to,
-which is the same however often the transaction runs. A commit that changes many comments writes one
-event for as many as one commit can count (`parts`). The `dispatcher` passes an event to every
-handler, and deletes it when the last one is done.
+Owns the kind Event. An event is written in the transaction of its change, so there is one for every
+committed change and none for any other. Its id is the comment's id and the revision that the change
+brought it to, which is the same however often the transaction runs. A commit that changes many
+comments writes one event for as many as one commit can count (`parts`). The `dispatcher` passes an
+event to every handler, and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
@@ -287,7 +287,7 @@ def claim(row: event_rows.Event, *, until: datetime) -> ownership.Writes:
 
 
 def pause(attempts: int) -> timedelta:
-    """Return how long to wait after so many failed attempts."""
+    """Return the pause after so many failed attempts."""
     doubled = min(max(0, attempts - 1), 20)
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 

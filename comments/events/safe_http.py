@@ -6,12 +6,13 @@ Owns the defense against requests to our own network (SSRF). All requests to suc
 Invariants:
 
 1. A name is resolved once per request. If any of its addresses is not public, the request is
-   refused. Otherwise the socket is opened to one of the checked addresses, and to no other, so a
-   name that changes its answer gains nothing. `Host`, SNI and the certificate use the name.
+   refused. Otherwise the socket is opened to one of the checked addresses, and to no other, so an
+   attacker gains nothing by changing the name's addresses. `Host`, SNI and the certificate use the
+   name.
 2. Redirects are not followed: an answer of 3xx is returned as it is.
-3. A request ends whatever the peer does. Connecting and the whole request have a time limit, and
-   the answer has a size limit. A watchdog shuts the socket, because time-outs of single reads start
-   again with every byte of a slow peer.
+3. A request always ends, even if the peer misbehaves. Connecting and the whole request have a time
+   limit, and the answer has a size limit. A watchdog shuts the socket, because time-outs of single
+   reads start again with every byte of a slow peer.
 4. The environment (proxies, .netrc) has no influence.
 
 Why not a library: urllib3 can connect to an address and check the certificate by a name, but
@@ -131,7 +132,7 @@ class Client:
     Args:
         limits: for every request.
         resolver: returns the addresses of a name.
-        context: trusts the certificates.
+        context: the TLS settings, with the trusted certificates.
         loopback_ports: for tests only, and never from a setting: ports at 127.0.0.1 that may be
             reached, also by http.
     """
@@ -196,7 +197,7 @@ class Client:
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the answer, of any status.
 
         Raises:
             errors.UnsafeAddress: see `check`; or an address of the name is not public.
@@ -255,7 +256,7 @@ class Client:
 
 
 class _Watched:
-    """A socket that is shut when its time is up, whatever it is doing."""
+    """A socket that is shut when its time is up, even in the middle of an operation."""
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False

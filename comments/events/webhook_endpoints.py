@@ -225,7 +225,7 @@ def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Regist
 
 
 def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
-    """Return how long to wait after so many failures; longer if the hook asked for it."""
+    """Return the pause after so many failures; longer if the hook asked for it."""
     return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
 
 

@@ -72,7 +72,7 @@ def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
     told = _TOLD.get()
     line = (site, name, now.date(), used >= most)
     if line not in told:
-        told.clear() if len(told) > 1_000 else None  # noqa: PLR2004 - bounded, and said again
+        told.clear() if len(told) > 1_000 else None  # noqa: PLR2004 - bounded; some are logged again
         told.add(line)
         _log.warning("site %s has used %d of %d %s today", site, used, most, name)
 

@@ -4,7 +4,7 @@ Owns the purposes and the work of each. A post takes the work that the site's li
 a report takes a `LIGHTER`th of it, and only from callers without a token: a token shows that its
 holder has already paid, for a post or for a first vote.
 
-The use of a proof:
+How often a proof can be used:
 
 - A post: once, which `admission` records.
 - A vote or a report: the proof identifies one person (`person`), so sending it again adds nothing,
@@ -30,7 +30,7 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # minimum of the attempts on which a sign-in mail's are based
+LEAST = 50_000  # attempts, the minimum that a sign-in mail's work is computed from
 _SHORT = 13  # characters of a wider network's digest: 65 bits, which keeps the salt quick to hash
 
 

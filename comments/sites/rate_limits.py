@@ -206,7 +206,7 @@ def _marks(recent: bytes | None) -> Iterator[Mark]:
 
 
 def _end(moment: datetime) -> datetime:
-    """Round a moment up to its hour, so that a bucket that is written again keeps its index row."""
+    """Round up to a full hour, so a bucket that is rewritten keeps its index row."""
     return datetime.fromtimestamp((int(moment.timestamp()) // _HOUR + 1) * _HOUR, UTC)
 
 

@@ -1,4 +1,4 @@
-"""A cache: values by key in this process, bounded in size and in age.
+"""The one cache implementation: values by key in a process, bounded in size and in age.
 
 The values belong to the caller. A value must never change once it is in the cache: put a new one
 instead.

@@ -23,8 +23,8 @@ class CommitCounts:
 
     def note(self, threads: Iterable[str]) -> None:
         """Count a commit that may have been applied to these threads."""
-        # Without the lock, two concurrent increments could become one, and a reader may have noted
-        # the count between them.
+        # Without the lock, two concurrent increments could become one, although a reader noted the
+        # count between them.
         with self._lock:
             for thread in threads:
                 self._counts[_slot(thread)] += 1

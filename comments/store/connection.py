@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 T = TypeVar("T")
 
-# Errors that a retry may cure. Bodies are safe to run twice, so "perhaps applied" is one of them.
+# Errors after which a retry may succeed. They include those after which a commit may have been
+# applied, because bodies are safe to run twice.
 TRANSIENT = (
     api.Aborted,
     api.ServiceUnavailable,

@@ -4,7 +4,7 @@ import dataclasses
 
 from google.cloud import ndb
 
-# The module that may write each kind. Other kinds are written by the module that handles them.
+# The module or package that may write each kind. Kinds that are not listed have no enforced owner.
 OWNERS = {
     "Comment": "tree",
     "Vote": "votes",

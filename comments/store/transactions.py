@@ -30,8 +30,8 @@ _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
     """Run `body` in a read-write transaction until it commits once; return what it returned.
 
-    `body` may run several times, even after a commit of its own was applied: it first looks for
-    its own work and recognizes it. `line` names a row that many transactions write at once: within
+    `body` may run several times, even after a commit of its own was applied: it must recognize
+    its own earlier work. `line` names a row that many transactions write at once: within
     one process those transactions then take turns instead of aborting one another.
 
     Each attempt names the previous one. When transactions wait for each other, the store aborts

@@ -44,7 +44,7 @@ def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
 
 
 def without_addresses(ids: Sequence[str]) -> ownership.Writes:
-    """Erase comments' addresses and network marks, and the fingerprints that would confirm a guess.
+    """Erase comments' addresses, network marks, and fingerprints that confirm a guessed address.
 
     Readers see no change, so the revision stays. A repeat of such a post with the same idempotency
     key is refused as a reused key.

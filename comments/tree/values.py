@@ -14,7 +14,7 @@ Decide = Callable[[records.Thread, bool], Ruling]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Text:
-    """A body, what it was rendered to, and the renderer."""
+    """A body, its HTML, and the renderer that made the HTML."""
 
     body: str
     html: str

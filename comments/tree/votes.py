@@ -11,7 +11,7 @@ Owns what a vote is, who may cast one, and three kinds:
                   of the network's voters on the comment; deleted when `due`. An IPv6 network has
                   a row, and so have the wider networks around it (`client_networks.WIDER`)
 
-Votes of different networks share no row, except that the first vote after a count writes the
+Votes from unrelated networks share no row, except that the first vote after a count writes the
 VotesDue. Counting is one transaction: it counts the Vote entities, updates the comment's row
 (`changes.count_votes`) and deletes the VotesDue.
 

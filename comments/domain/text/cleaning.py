@@ -34,8 +34,8 @@ _MAX_EMAIL = 254  # RFC 5321: the limit of an address in a mail's envelope
 # Marks on one letter. Living scripts use up to four; a pile of them covers the lines around it.
 MAX_MARKS = 8
 # Opening brackets, each of which may start a link, and lines, each of which may start a block.
-# `rendering` limits everything else that takes Markdown long; together the slowest body takes 50
-# ms.
+# `rendering` limits everything else that is slow in Markdown. With both, the slowest body takes
+# 50 ms.
 MAX_BRACKETS = 1_000
 MAX_LINES = 2_000
 
@@ -60,7 +60,7 @@ _UNSAFE_IN_URL = re.compile(
 )
 _COSTLY = (("[", MAX_BRACKETS, "opening brackets"), ("\n", MAX_LINES, "lines"))
 
-# In the languages of the widget, which are English so far.
+# In the languages of the widget: so far, English only.
 WORDS = (
     "admin", "administrator", "author", "mod", "moderator", "operator", "owner", "staff",
     "support", "sysadmin", "system", "webmaster",

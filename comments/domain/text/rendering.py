@@ -1,6 +1,6 @@
 """Rendering of a body to HTML: Markdown, then the sanitizer, once when it is written (pure).
 
-A preview is the same call.
+A preview makes the same call.
 
 Invariants:
 

@@ -4,12 +4,13 @@ Owns property names, key shapes and what is indexed, in one module for each grou
 `conversion` turns rows into records. Property names, key names and the meaning of stored text never
 change: golden tests check them. Only properties that a query filters or orders by are indexed,
 because each indexed property costs an index row.
+
     Site      key: site id
     Thread    key: "{site}/{thread id}", or "{site}#{sha-256, hex}" for ids above 500 bytes
     BucketDirectory, Bucket, Ranking
               keys: "current", attempt and number, and attempt, below the thread's key
     FollowerList
-              key: what the list is about
+              key: the subject of the list
     FollowerMark, FollowerSegment
               keys below the list's: generation and id; generation, attempt and number.
               A generation has ten digits, so names sort by generation
@@ -37,13 +38,13 @@ because each indexed property costs an index row.
     SiteKeys  key: site id
     Providers key: "service", the only one
     AuditEntry
-              key: 128 bits of randomness, base32, made once for each decision
+              key: 128 random bits, base32, made once for each decision
     ErasureDue
               key: comment id
     Rulebook  key: site id
     Report    key: comment id
     Advice    key: comment id
-    Job       key: what is done, to which site, and of an import the system and the file
+    Job       key: the task and its site; for an import also the system and the file
     Participation
               key: the author's id, below the thread's key
     Comment   key: 128 bits, base32, lower case; never an automatic id, because a lost answer

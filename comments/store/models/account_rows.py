@@ -1,7 +1,7 @@
 """People who sign in: accounts, their identities, sessions and one-time links; kinds and keys.
 
 Also the sources that may vouch for a person: site keys and OpenID Connect providers. Only
-`accounts` writes these kinds, and describes them.
+`accounts` writes and describes these kinds.
 """
 
 from datetime import UTC

@@ -63,7 +63,7 @@ class Comment(schema.Kind):
 
     Tree and compaction: `categories` are those it is counted in, which are its thread's except
     while a change of them is in progress. `unfolded` flags a change that no directory has taken in
-    yet, and `fold_by` is when compaction has to take it in; None for rows without the flag.
+    yet, and `fold_by` is the deadline for that; None for rows without the flag.
     `shelved`: the directory held it as listed when the flag was last cleared. `rewrites`: a bucket
     may hold something that this change took away. `moved`: buckets may hold it at another hash.
 
@@ -78,8 +78,8 @@ class Comment(schema.Kind):
     and `judged` the time of the decision.
 
     Author: `came_from` is the mark of a guest's network, encrypted, for bans (`caller_marks`).
-    `origin` is set for the post of a new guest that may be repeated: a keyed hash of the network
-    and the comment's id (`posting`).
+    `origin` is set for the first post of a guest, if it has an idempotency key: a keyed hash of the
+    network and the comment's id (`posting`).
     """
 
     site = schema.StringProperty(required=True)

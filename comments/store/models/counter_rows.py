@@ -22,9 +22,10 @@ Numbers = dict[str, int]
 class Counter(schema.Kind):
     """One shard of the numbers of a scope. Only `counters` writes it.
 
-    `shards`, in the first shard only, tells readers how many there are; so does `mended`, how often
-    a recount added to it. `site` is the site of the thread that it counts, empty for the site's own
-    numbers. `lately` is how many posts this shard took since `began`, if there is a limit.
+    The first shard also has `shards`, which tells readers how many there are, and `mended`, which
+    counts the recounts that added to it. `site` is the site of the thread that it counts, empty for
+    the site's own numbers. `lately` is how many posts this shard took since `began`, if there is a
+    limit.
     """
 
     scope = schema.StringProperty(required=True)
@@ -58,7 +59,7 @@ class Participation(schema.Kind):
 
 
 class Standing(schema.Kind):
-    """An author on a website. Only `counters` writes it. `score` is that of `numbers`.
+    """An author on a website. Only `counters` writes it. `score` is the one in `numbers`.
 
     `takes_part` is true while the author has an approved comment there. `alias` orders authors of
     the same score in place of the author's id, which no cursor may show. `comment` is one of their
@@ -213,7 +214,7 @@ def with_numbers(row: Counter, numbers: Mapping[str, int]) -> Counter:
 
 
 def names(sums: Mapping[counting.Key, int]) -> Numbers:
-    """Key the sums of one scope by the name of the number alone."""
+    """Return the sums of one scope by the names of their numbers."""
     return {key.name: number for key, number in sums.items()}
 
 

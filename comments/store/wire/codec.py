@@ -55,7 +55,7 @@ def _fill_time(value: Any, given: datetime) -> None:
     seconds, micros = divmod((given - _EPOCH) // _MICROSECOND, 1_000_000)
     value.timestamp_value.seconds = seconds
     value.timestamp_value.nanos = micros * 1000
-    value.timestamp_value.SetInParent()  # 1970 is a time too, and would be left out
+    value.timestamp_value.SetInParent()  # the epoch sets no field, and would be left out
 
 
 def _read_time(value: Any) -> datetime:

@@ -113,7 +113,7 @@ class Entry:
 
 
 def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Writes:
-    """Build the counter writes of changes to a thread, reading only the rows that they need."""
+    """Build the counter writes of changes in a thread, reading only the rows that they need."""
     if not added(changes):
         return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]

@@ -69,7 +69,7 @@ class Turn:
         return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
 
     def end(self) -> int:
-        """Return the shard. Return over how many shards to spread the thread, 0 for no change."""
+        """Give the shard back; return how many shards the thread should have, 0 for no change."""
         if self._writer is None:
             return 0
         self._learn()
@@ -147,7 +147,7 @@ class Shards:
             busy.count = count
 
     def leave(self, name: records.ThreadName, writer: int, *, conflicts: int) -> int:
-        """End writing; return over how many shards to spread the thread, 0 for no change."""
+        """End writing; return how many shards the thread should have, 0 for no change."""
         with self._guard:
             busy = self._busy[name]
             writers = len(busy.writing)

@@ -1,4 +1,4 @@
-"""The progress of changes of threads' categories: which change, and the last comment done.
+"""Category journals: how far each change of a thread's categories has come.
 
 Owns the Job rows of these changes. `tree` creates a row in the commit that changes a thread's
 categories; `recategorize` goes through the thread's comments and deletes the row at the end.

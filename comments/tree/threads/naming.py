@@ -40,7 +40,7 @@ class Brought(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A comment that may name its thread. For equal dates, the first in reading order does."""
+    """A comment that may name its thread. Of equal dates, the first in reading order does."""
 
     created: datetime
     sort_hash: str
@@ -63,8 +63,8 @@ def follow(
 ) -> tuple[ndb.Model, ...]:
     """Name a thread anew if these changes require it; return the rows to put with them.
 
-    Each comment comes with its old state. Reads the thread only if one became approved or ceased to
-    be.
+    Each comment comes with its old state. Reads the thread only if a comment became approved
+    or is approved no longer.
     """
     came = [row for before, row in changed if _came(before, row)]
     left = [row.key.id() for before, row in changed if _came_out(before, row)]
@@ -179,7 +179,7 @@ def adopted(
 def _begun(
     thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
 ) -> comment_rows.Comment | None:
-    """Read the comment that a thread began with; None if it is not stored as such any more."""
+    """Read the first comment of a thread; None if it does not exist."""
     query = reads.Query(
         "Comment",
         where=(("thread", "=", thread.key.id()),),
