@@ -156,7 +156,7 @@ class _Round:
         except errors.Overloaded:
             raise
         except Exception as error:  # noqa: BLE001 - one event's failure must not stop the others
-            _log.error("event %s failed and will be retried", event, exc_info=error)
+            _log.error("Event %s failed and will be retried", event, exc_info=error)
             self._note_failure(event, error)
 
     def _write_part(self, handlers: Sequence[Exact], events: list[str]) -> int:
@@ -238,4 +238,4 @@ class _Round:
         transactions.apply(*(outbox.postpone(row, reason, now=self._now) for row in rows))
         for row in rows:
             if outbox.is_given_up(row):
-                _log.error("event %s was given up after %d attempts", event, row.attempts)
+                _log.error("Event %s was given up after %d attempts", event, row.attempts)

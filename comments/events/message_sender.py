@@ -180,7 +180,7 @@ class _Server:
             asked = timedelta(seconds=outcome.retry_after or 0)
             pause = max(outbox.pause(message.attempts), asked)
             message_queue.postpone(message.id, outcome.reason, now=now, pause=pause)
-        _log.warning("message %s failed: %s", message.id, outcome.reason)
+        _log.warning("Message %s failed: %s", message.id, outcome.reason)
         return Done(failed=1)
 
 
@@ -243,6 +243,6 @@ class Messenger:
 
 def _report(what: str, error: Exception) -> None:
     if isinstance(error, errors.Overloaded):
-        _log.warning("sending %s failed and will be retried: %s", what, error)
+        _log.warning("Sending %s failed and will be retried: %s", what, error)
     else:
-        _log.error("sending %s failed and will be retried", what, exc_info=error)
+        _log.error("Sending %s failed and will be retried", what, exc_info=error)

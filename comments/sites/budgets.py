@@ -74,7 +74,7 @@ def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
     if line not in told:
         told.clear() if len(told) > 1_000 else None  # noqa: PLR2004 - bounded; some are logged again
         told.add(line)
-        _log.warning("site %s has used %d of %d %s today", site, used, most, name)
+        _log.warning("Site %s has used %d of %d %s today", site, used, most, name)
 
 
 def check(site: records.Site, *, now: datetime) -> None:

@@ -214,7 +214,7 @@ def settle(*, now: datetime) -> None:
     try:
         flush()
     except errors.Overloaded as error:
-        _log.warning("usage could not be stored: %s", error)
+        _log.warning("Usage could not be stored: %s", error)
 
 
 def flush_old() -> None:

@@ -51,7 +51,7 @@ def test_an_old_settings_file_keeps_its_meaning(tmp_path: Path) -> None:
     assert sorted(found.old_names) == sorted(config.OLD_NAMES)
     said = " ".join(found.advice)
     for old, new in config.OLD_NAMES.items():
-        assert said.count(f"The setting {old} is called {new} now") == 1
+        assert said.count(f"The setting {old} was renamed to {new}") == 1
 
 
 @pytest.mark.parametrize(

@@ -356,7 +356,7 @@ def test_a_budget_is_short_at_four_fifths(
     with open_store.context(), caplog.at_level(logging.WARNING, "flatthread"):
         for _ in range(3):
             assert budgets.of(site_settings.get("demo"), now=datetime.now(UTC)) is standing
-    told = [f"site demo has used {reads} of 1000 reads today"]
+    told = [f"Site demo has used {reads} of 1000 reads today"]
     assert caplog.messages == (told if standing else [])
 
 
