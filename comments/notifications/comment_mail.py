@@ -1,4 +1,4 @@
-"""The mail that tells one address of one comment: its text, where it leads, and how it ends."""
+"""Mail that notifies one address of one comment, with its links."""
 
 import dataclasses
 import logging
@@ -17,14 +17,14 @@ _log = logging.getLogger("flatthread")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Letter:
-    """A message, and the id of whom it is for."""
+    """A message, and the id of its recipient."""
 
     to: str
     made: mime.Message
 
 
 class CommentMail:
-    """Makes such mails, with a service's settings."""
+    """Makes mail with a service's settings."""
 
     def __init__(self, settings: config.Settings, clock: Callable[[], datetime]) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class CommentMail:
         about: compose.About,
         ending: double_opt_in.Unsubscription | None = None,
     ) -> Letter | None:
-        """The mail to one address; None if it cannot be made, which is logged and ends no other."""
+        """Return the mail to one address; None if it cannot be made, which is logged."""
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
         notice = compose.Notice(
             event=event,
@@ -62,20 +62,20 @@ class CommentMail:
         try:
             made = compose.message(notice, self._settings.mail_from, now=self._clock())
         except errors.BadInput as error:
-            # An address, say, that an older release accepted.
+            # For example, an older release accepted the address. Other recipients get their mail.
             _log.error("a mail about %s cannot be made: %s", comment.id, error)
             return None
         return Letter(to, made)
 
     def _desk(self, comment: records.Comment, address: str) -> str:
-        """Where a moderator decides about it: readers do not see it anywhere."""
+        """Return a link to the page where a moderator decides about the comment."""
         token = moderation_links.link(
             comment, address, secret=self._settings.secret, now=self._clock()
         )
         return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Where the comment is read: on the site's page, or on ours."""
+        """Return the comment's URL on the site's page, else on the embed page."""
         on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
         if on_site and compose.is_link(on_site):
             return f"{on_site}#comment-{comment.id}"
@@ -84,5 +84,5 @@ class CommentMail:
         return f"{page}?{query}#comment-{comment.id}"
 
     def link(self, page: str, token: str) -> str:
-        """The address of a page about subscriptions."""
+        """Return the URL of a page about subscriptions."""
         return f"{self._settings.public_url}/subscriptions/{page}?{urlencode({'token': token})}"

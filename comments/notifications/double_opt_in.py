@@ -28,6 +28,7 @@ from comments import errors
 from comments.accounts import one_time_links
 from comments.domain import records
 from comments.domain.crypto import encryption, keyed_hashes, secret_rotation
+from comments.domain.languages import catalogue
 from comments.domain.text import mail_addresses
 from comments.events import backlog, outbox
 from comments.events.mail import mail_jobs
@@ -152,9 +153,9 @@ def things(request: Request) -> list[str]:
     """What somebody would be told of, in our own words."""
     found = []
     if request.replies:
-        found.append("replies to your comments")
+        found.append(catalogue.ENGLISH.text("mail.about-replies"))
     if request.thread:
-        found.append("new comments in a discussion")
+        found.append(catalogue.ENGLISH.text("mail.about-thread"))
     return found
 
 

@@ -157,7 +157,7 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(
     form.get_by_role("textbox", name="Comment").fill("too late")
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").last).to_contain_text("has reached its limit for today")
+    expect(form.get_by_role("alert").last).to_contain_text("takes no more comments today")
 
 
 def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(

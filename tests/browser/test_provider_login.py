@@ -201,7 +201,7 @@ def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None
     panel.get_by_label("Code").fill("aaaa aaaa")
     stage.tabs[0].expect_status(401)
     panel.get_by_role("button", name="Sign in").click()
-    expect(panel.get_by_text("not the code")).to_be_visible()
+    expect(panel.get_by_text("This code is wrong.")).to_be_visible()
     panel.get_by_label("Code").fill(code)
     panel.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("Commenting as Bea")).to_be_visible()

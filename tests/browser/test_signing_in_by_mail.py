@@ -66,7 +66,7 @@ def test_a_reader_signs_in_writes_comes_back_and_signs_out(
     code = _code_in_another_browser(server, open_tab, box)
     asking.get_by_label("Code").fill("aaaa aaaa")
     asking.get_by_role("button", name="Sign in").click()
-    expect(asking.get_by_text("not the code")).to_be_visible()
+    expect(asking.get_by_text("This code is wrong.")).to_be_visible()
     asking.get_by_label("Code").fill(code)
     asking.get_by_role("button", name="Sign in").click()
     expect(page.get_by_text("Commenting as Ann")).to_be_visible()

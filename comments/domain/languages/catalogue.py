@@ -31,7 +31,7 @@ class Catalogue:
         self.language = language
         self.entries = entries
 
-    def text(self, key: str, **values: object) -> str:
+    def text(self, key: str, /, **values: object) -> str:
         """Return a text with its placeholders filled.
 
         Raises:

@@ -1,16 +1,16 @@
 """Mail about comments: notices, questions and sign-in links, each a message to one address.
 
-Owns what messages say; `mime` makes bytes of them.
+`mime` makes bytes of the messages, and the catalogue holds their sentences.
 
 Invariants:
 
-1. People's words in names, titles and texts go through `plain_words`: nothing in them becomes a
+1. Names, titles and texts that people wrote go through `plain_words`: nothing in them becomes a
    link, a header or an encoded word. HTML is escaped. There are no images.
-2. The only links are those that the caller gives, to our own host or the site's own page.
-3. A guest has no name that is reserved: names are checked again as they are sent.
+2. The only links are those that the caller passes, to our own host or to the site's own page.
+3. No guest appears under a reserved name: names are checked again when mail is made.
 4. A message goes to one plain address.
-5. `Message-ID` is made of the event's id and the address, so that a message that is sent again,
-   after a crash between sending and noting it, is one message in most mailboxes.
+5. `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
+   message twice, most mailboxes show it once.
 """
 
 import dataclasses
@@ -23,31 +23,41 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from comments import errors
+from comments.domain.languages import catalogue
 from comments.domain.text import cleaning, mail_addresses
 from comments.events.mail import mime, plain_words
 
+t = catalogue.ENGLISH.text
+
 MAX_TEXT = 2_000  # characters of a comment that a message shows
-NOBODY = "Somebody"
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
-class About(enum.StrEnum):
-    """What a notice is about, as its subject says it."""
+class About(enum.Enum):
+    """Why somebody gets a notice."""
 
-    COMMENT = "commented"
-    REPLY = "replied to you"
-    HELD = "wrote what waits for approval"
+    COMMENT = enum.auto()
+    REPLY = enum.auto()
+    HELD = enum.auto()
+
+
+# With the title of the thread, and without.
+_SUBJECTS = {
+    About.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
+    About.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
+    About.HELD: ("mail.held-subject", "mail.held-subject-untitled"),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Notice:
-    """Word of a comment, for one address.
+    """A notification about a comment, for one address.
 
-    `name`, `title` and `text` are people's words. `place` leads to the comment; `unsubscribe` takes
-    a POST without further questions (RFC 8058), and shows a button to who follows it. There is none
-    for a site's moderators, whom only an operator takes off; their `place` is where they decide.
-    `about` is why this address is told. `is_account` says that the author has an account: its name
-    was checked when it was given, and that of staff may be a reserved one.
+    `name`, `title` and `text` are what people wrote. `place` is a link to the comment, or for
+    moderators to the page where they decide about it. `unsubscribe` accepts a POST without further
+    questions (RFC 8058), and a GET shows a button. It is None for moderators, whom only an operator
+    can remove. `about` says why this address gets the notice. `is_account` says that the author has
+    an account: the name was checked when it was given, and staff may use reserved names.
     """
 
     event: str
@@ -64,9 +74,10 @@ class Notice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
-    """Whether the owner of an address wants mail. `link` shows a page where he may say so.
+    """Ask the owner of an address whether they want mail. `link` leads to a page with a button.
 
-    `things` are what he would be told of, in our own words: nothing that a stranger chose is said.
+    `things` say in our own words what the mail would be about: the message contains nothing that a
+    stranger wrote.
     """
 
     event: str
@@ -87,10 +98,10 @@ class Entry:
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.Message:
-    """The mail of a notice, the same for the same moment.
+    """Return the mail of a notice, the same at the same time.
 
     Raises:
-        errors.BadInput: the recipient is not one plain address, or a link is no web address.
+        errors.BadInput: the recipient is not one plain address, or a link is not a web address.
     """
     _check_link("place", notice.place)
     more = []
@@ -100,71 +111,66 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.Message:
             ("List-Unsubscribe", f"<{notice.unsubscribe}>"),
             ("List-Unsubscribe-Post", "List-Unsubscribe=One-Click"),
         ]
-    subject = _subject(notice)
-    parts = _Parts(subject, _plain(notice, subject), _html(notice, subject))
+    parts = _Parts(_subject(notice), _plain(notice), _html(notice))
     return _made(notice, sender, parts, more, now=now)
 
 
 def question(asked: Question, sender: str, *, now: datetime) -> mime.Message:
-    """The mail that asks the owner of an address.
+    """Return the mail that asks the owner of an address.
 
     Raises:
-        errors.BadInput: the recipient is not one plain address, or the link is no web address.
+        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     _check_link("link", asked.link)
-    subject = f"Do you want mail about comments on {asked.site}?"
-    opening = f"Somebody, perhaps you, asked {asked.site} to tell this address of:"
-    closing = "The page asks you once more. If it was not you, do nothing: nothing will be sent."
-    plain = "".join(f"- {thing}\n" for thing in asked.things)
+    things = "".join(f"- {thing}\n" for thing in asked.things)
     items = "".join(f"<li>{html.escape(thing)}</li>" for thing in asked.things)
-    link = html.escape(asked.link)
+    opening = t("mail.confirm-opening", site=asked.site)
     parts = _Parts(
-        subject,
-        f"{opening}\n\n{plain}\nIf you want that, open this page within two days:\n"
-        f"{asked.link}\n\n{closing}\n",
+        t("mail.confirm-subject", site=asked.site),
+        f"{opening}\n\n{things}\n{t('mail.confirm-instruction')}\n{asked.link}\n\n"
+        f"{t('mail.confirm-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n<ul>{items}</ul>\n"
-        f'<p><a href="{link}">I want that</a> (the link works for two days)</p>\n'
-        f"<p>{closing}</p>\n",
+        f"<p>{_anchor(asked.link, t('mail.confirm-button'))}</p>\n"
+        f"<p>{html.escape(t('mail.confirm-term'))}</p>\n<p>{html.escape(t('mail.confirm-closing'))}</p>\n",
     )
     return _made(asked, sender, parts, now=now)
 
 
 def entry(asked: Entry, sender: str, *, now: datetime) -> mime.Message:
-    """The mail with which somebody signs in.
+    """Return the mail with a link to sign in.
 
     Raises:
-        errors.BadInput: the recipient is not one plain address, or the link is no web address.
+        errors.BadInput: the recipient is not one plain address, or the link is not a web address.
     """
     _check_link("link", asked.link)
-    opening = f"Somebody, perhaps you, wants to comment on {asked.site} with this address."
-    closing = (
-        "It shows a code for the page you came from. If that was not you, do nothing, and give "
-        "the code to nobody."
-    )
-    link = html.escape(asked.link)
+    opening = t("mail.sign-in-opening", site=asked.site)
     parts = _Parts(
-        f"Sign in to comment on {asked.site}",
-        f"{opening}\n\nIf that is you, open this page within half an hour:\n{asked.link}\n\n"
-        f"{closing}\n",
+        t("mail.sign-in-subject", site=asked.site),
+        f"{opening}\n\n{t('mail.sign-in-instruction')}\n{asked.link}\n\n"
+        f"{t('mail.sign-in-closing')}\n",
         f"<!doctype html>\n<p>{html.escape(opening)}</p>\n"
-        f'<p><a href="{link}">That is me</a> (the link works for half an hour)</p>\n'
-        f"<p>{closing}</p>\n",
+        f"<p>{_anchor(asked.link, t('mail.sign-in-button'))}</p>\n"
+        f"<p>{html.escape(t('mail.sign-in-term'))}</p>\n<p>{html.escape(t('mail.sign-in-closing'))}</p>\n",
     )
     return _made(asked, sender, parts, now=now)
 
 
 def is_link(url: str) -> bool:
-    """Whether a message may lead there."""
+    """Tell whether a message may link to a URL."""
     return _URL.fullmatch(url) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a message says: its subject, its text, and the text as HTML."""
+    """The subject of a message, its text, and the same text as HTML."""
 
     subject: str
     plain: str
     rich: str
+
+
+def _anchor(link: str, label: str) -> str:
+    return f'<a href="{html.escape(link)}">{html.escape(label)}</a>'
 
 
 def _check_link(field: str, url: str) -> None:
@@ -197,20 +203,21 @@ def _made(
 
 
 def _subject(notice: Notice) -> str:
-    about = plain_words.line(notice.title)
-    return f"{_name(notice)} {notice.about}" + (f" on {about}" if about else "")
+    title = plain_words.line(notice.title)
+    titled, untitled = _SUBJECTS[notice.about]
+    return t(titled if title else untitled, name=_name(notice), title=title)
 
 
 def _name(notice: Notice) -> str:
-    """The author's name as it may be sent."""
+    """Return the author's name as mail may show it."""
     name = plain_words.line(notice.name)
-    if notice.is_account:
-        return name or NOBODY
-    try:
-        # Again: a name may be a reserved one only without what is left out of mail.
-        return cleaning.clean_name(name)
-    except errors.BadInput:
-        return NOBODY
+    if not notice.is_account:
+        try:
+            # Checked again: what mail leaves out of a name may make it a reserved one.
+            name = cleaning.clean_name(name)
+        except errors.BadInput:
+            name = ""
+    return name or t("mail.someone")
 
 
 def _shown(notice: Notice) -> str:
@@ -218,24 +225,26 @@ def _shown(notice: Notice) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} [...]"
 
 
-def _plain(notice: Notice, subject: str) -> str:
+def _plain(notice: Notice) -> str:
+    opening = t("mail.wrote", name=_name(notice))
     quoted = "\n".join(f"> {line}" for line in _shown(notice).split("\n"))
-    return f"{subject}:\n\n{quoted}\n\n{_offer(notice)}: {notice.place}\n" + (
-        f"\nNo more of these: {notice.unsubscribe}\n" if notice.unsubscribe else ""
-    )
+    links = [t("mail.link", label=_offer(notice), link=notice.place)]
+    if notice.unsubscribe is not None:
+        links.append(t("mail.link", label=t("mail.unsubscribe"), link=notice.unsubscribe))
+    return "\n\n".join([opening, quoted, *links]) + "\n"
 
 
-def _html(notice: Notice, subject: str) -> str:
-    text = html.escape(_shown(notice)).replace("\n", "<br>\n")
-    place, unsubscribe = html.escape(notice.place), html.escape(notice.unsubscribe or "")
-    ending = f'<p><a href="{unsubscribe}">No more of these</a></p>\n' if unsubscribe else ""
-    return (
-        f"<!doctype html>\n<p>{html.escape(subject)}:</p>\n"
-        f"<blockquote>{text}</blockquote>\n"
-        f'<p><a href="{place}">{_offer(notice)}</a></p>\n{ending}'
+def _html(notice: Notice) -> str:
+    opening = html.escape(t("mail.wrote", name=_name(notice)))
+    quoted = html.escape(_shown(notice)).replace("\n", "<br>\n")
+    links = [_anchor(notice.place, _offer(notice))]
+    if notice.unsubscribe is not None:
+        links.append(_anchor(notice.unsubscribe, t("mail.unsubscribe")))
+    return f"<!doctype html>\n<p>{opening}</p>\n<blockquote>{quoted}</blockquote>\n" + "".join(
+        f"<p>{link}</p>\n" for link in links
     )
 
 
 def _offer(notice: Notice) -> str:
-    """What the link of a notice is for."""
-    return "Approve it or refuse it" if notice.about is About.HELD else "Read it"
+    """Return the label of the link to a notice's comment."""
+    return t("mail.decide" if notice.about is About.HELD else "mail.view")

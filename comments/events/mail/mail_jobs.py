@@ -1,27 +1,27 @@
-"""What is to be mailed, as the events of it hold it (pure).
+"""Mail jobs: the `detail` of events of the kind mail (pure).
 
-Owns the stored form of `detail` in events of the kind mail, which wait for seconds, or for a day
-where a mail server is away: a process of the next release has to read it. `event` is the event of
-the comment that it is about. People are named by ids that say nothing of them.
+An event waits for seconds, or for a day if the mail server is down, so a process of the next
+release must be able to read its detail. `event` is the id of the event of the comment that the mail
+is about. People are identified by ids that reveal nothing about them.
 """
 
 import msgspec
 
 
 class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
-    """Ask somebody whether he wants mail. The link that does so holds who and what, sealed."""
+    """Ask the owner of an address whether they want mail. The encrypted link holds the address."""
 
     link: str
 
 
 class LoginMail(msgspec.Struct, frozen=True, tag="entering"):
-    """Send somebody the link with which he signs in. It holds who and where, sealed."""
+    """Send a link to sign in. The encrypted link holds the address and the site."""
 
     link: str
 
 
 class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
-    """Tell these subscribers of a reply to an author."""
+    """Notify these subscribers of a reply to an author."""
 
     event: str
     author: str
@@ -29,7 +29,7 @@ class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
 
 
 class FollowerMail(msgspec.Struct, frozen=True, tag="followed"):
-    """Tell the followers of the thread behind a position, but for some."""
+    """Notify the thread's followers after the position `after`, except those in `besides`."""
 
     event: str
     besides: list[str]
@@ -38,14 +38,14 @@ class FollowerMail(msgspec.Struct, frozen=True, tag="followed"):
 
 
 class RepeatedMail(msgspec.Struct, frozen=True, tag="again"):
-    """Tell one follower of the thread, who could not be reached."""
+    """Notify one follower of the thread again, because the first attempt failed."""
 
     event: str
     to: str
 
 
 class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
-    """Tell the site's moderators that a comment waits for them: all of them, or some."""
+    """Notify the site's moderators, or those in `to`, of a comment that awaits approval."""
 
     event: str
     to: list[str] | None = None
@@ -56,16 +56,14 @@ MailJob = ConfirmationMail | LoginMail | Told
 
 
 def tag(job: MailJob) -> str:
-    """The word by which its kind is stored, which stays whatever its class is called."""
+    """Return the word that stores the kind of a job. It stays when the class is renamed."""
     return str(job.__struct_config__.tag)
 
 
-def encode(errand: MailJob) -> str:
-    """An errand as it is stored."""
-    return msgspec.json.encode(errand).decode()
+def encode(job: MailJob) -> str:
+    return msgspec.json.encode(job).decode()
 
 
 def decode(detail: str) -> MailJob:
-    """A stored errand."""
     found: MailJob = msgspec.json.decode(detail, type=MailJob)
     return found

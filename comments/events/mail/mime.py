@@ -1,14 +1,15 @@
-"""Mail as bytes: ASCII headers that are encoded here, one text part and one HTML part (pure).
+"""Mail as bytes: ASCII headers, one text part and one HTML part (pure).
 
-This does not use `email.message`: that decodes encoded words in the values it is given before it
-encodes them, so a name could write headers. Releases of Python also differ in what they refuse,
-and refuse it as late as a message is serialised. Here, a message is bytes once it is made.
+`email.message` is not used: it decodes encoded words in the values that it gets before it encodes
+them, so a name could write headers. Python releases also differ in what they refuse, and refuse it
+only when a message is serialized. Here a message is bytes as soon as it is made.
 
 Invariants:
 
-1. A header is printable ASCII. The only line ends in it are ours, each followed by a blank.
-2. Text of people is ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64) made here.
-3. Both parts are quoted-printable, where no line can begin as a boundary does: that has a bare `=`.
+1. A header is printable ASCII. Its only line breaks are our own, each followed by a space.
+2. What people wrote is ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64) made here.
+3. Both parts are quoted-printable. A boundary has a bare `=`, so no line of a part can look like
+   one.
 """
 
 import base64
@@ -31,7 +32,7 @@ _PIECE = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Message:
-    """A message as it is sent, from one plain address to another."""
+    """A message from one plain address to another."""
 
     sender: str
     recipient: str
@@ -39,24 +40,24 @@ class Message:
 
 
 def text(value: str) -> str:
-    """The value of an unstructured header that reads as this text. Controls become blanks."""
+    """Return a text as an unstructured header's value. Control characters become spaces."""
     value = _CONTROL.sub(" ", value).strip()
     return value if _PLAIN.fullmatch(value) and "=?" not in value else _encoded(value)
 
 
 def mailbox(name: str, address: str) -> str:
-    """The value of an address header with a display name."""
-    # Everything but atoms would need quotes, so it is encoded.
+    """Return the value of an address header with a display name."""
+    # Other names than atoms would need quotes, so they are encoded.
     return f"{name if _ATOMS.fullmatch(name) else _encoded(name)} <{address}>"
 
 
 def compose(headers: Sequence[tuple[str, str]], *, plain: str, rich: str, boundary: str) -> bytes:
-    """A message of a text part and an HTML part.
+    """Return a message with a text part and an HTML part.
 
     Args:
         headers: names and values in ASCII, see `text`.
         plain: the text.
-        rich: the same as HTML.
+        rich: the same text as HTML.
         boundary: letters and digits.
 
     Raises:
@@ -90,7 +91,7 @@ def _part(kind: str, body: str) -> str:
 
 
 def _encoded(value: str) -> str:
-    """Encoded words, each of whole characters and on a line of its own."""
+    """Return encoded words, each with whole characters and on its own line."""
     pieces = [b""]
     for character in _CONTROL.sub(" ", value):
         encoded = character.encode(errors="replace")

@@ -1,15 +1,15 @@
-"""People's words as mail may show them: nothing hidden, no links, no encoded words (pure).
+"""What people wrote, made safe for mail: nothing invisible, no links, no encoded words (pure).
 
-Mail programs make links of text that looks like one, and decode RFC 2047 encoded words wherever
+Mail programs turn text that looks like a link into one, and decode RFC 2047 encoded words wherever
 they find them. What a stranger writes must become neither.
 
 Invariants:
 
-1. Links are looked for in the text that is sent and in its NFKC form: mail programs and browsers
-   read U+FE52 or U+2024 as a dot.
-2. `line` is NFKC, has no control characters and no line ends, and no `=` stands beside a `?`, not
-   even with blanks between: it stays plain text however often and however kindly it is decoded.
-3. Applied twice, both functions change nothing more.
+1. Links are searched for in the text as it is sent and in its NFKC form, because mail programs and
+   browsers read U+FE52 or U+2024 as a dot.
+2. The result of `line` is NFKC, without control characters and line breaks, and without `=` next to
+   `?`, even with spaces between. However often a program decodes it, it stays plain text.
+3. Both functions are idempotent.
 """
 
 import re
@@ -17,17 +17,17 @@ import unicodedata
 
 MAX_LINE = 200  # characters
 LINK = "[link]"
-# Full stops that NFKC leaves as they are, and that people and programs read as a dot.
+# Full stops that NFKC keeps, and that people and programs read as a dot.
 _DOT = ".\u0589\u0701\u0702\u3002\ua4f8\ua60e\U00010a50"
-# Arrows, symbols and pictures: some registries have host names of them, and browsers open them.
+# Arrows, symbols and emoji: some registries allow them in host names, and browsers open those.
 _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
-# A scheme, a network path (of the web or of Windows), a host name, an IPv4 address, an address.
+# A scheme, a network path (of the web or of Windows), a host name, an IPv4 address, a mail address.
 _LINK = re.compile(
     rf"://|//[\w\[]|\\\\\w|[\w{_PICTURES}][{_DOT}][^\W\d_]{{2}}|\d\.\d+\.\d+\.\d|@"
     r"|\b(?i:https?|ftp|file|mailto|tel|sms|javascript|data):"
 )
 _WORD = re.compile(r"\S+")
-# Fillers, joiners, marks of direction, bidi overrides and isolates, selectors, tags.
+# Fillers, joiners, direction marks, bidi overrides and isolates, variation selectors, tags.
 _INVISIBLE = re.compile(
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -38,29 +38,29 @@ _SIGNS = re.compile("[=? ]+")  # where an encoded word may begin or end
 
 
 def words(text: str) -> str:
-    """A text of several lines without invisible characters; words that hold a link are `[link]`."""
+    """Return a text of several lines without invisible characters and with `[link]` for links."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    # First, so that nothing invisible hides a link.
+    # Removed first, so that no invisible character hides a link.
     shown = _CONTROL.sub(" ", _INVISIBLE.sub("", lines))
-    # Word by word: one expression for a word around a link takes the square of a long word's time.
+    # Word by word: one expression for a word that contains a link takes quadratic time.
     return _WORD.sub(lambda word: LINK if _is_link(word[0]) else word[0], shown)
 
 
 def line(text: str) -> str:
-    """One line of at most `MAX_LINE` characters, for a header or one of our sentences."""
-    # Twice: NFKC makes invisible characters of others (U+FFA0 becomes U+1160), and blanks.
+    """Return one line of at most `MAX_LINE` characters, for a header or a sentence of ours."""
+    # Twice: NFKC makes invisible characters (U+FFA0 becomes U+1160) and spaces of others.
     plain = words(unicodedata.normalize("NFKC", words(text)))
     safe = _SIGNS.sub(_without_mark, " ".join(plain.split()))
     return " ".join(safe.split())[:MAX_LINE].rstrip()
 
 
 def _without_mark(signs: re.Match[str]) -> str:
-    """Signs without `=` where there is a `?`."""
+    """Return the signs, without `=` if there is a `?` among them."""
     return signs[0].replace("=", "") if "?" in signs[0] else signs[0]
 
 
 def _is_link(word: str) -> bool:
     normal = unicodedata.normalize("NFKC", word)
-    # A mark between a letter and a dot must not part them.
+    # A combining mark between a letter and a dot must not hide the link.
     bare = "".join(each for each in normal if unicodedata.category(each)[0] != "M")
     return any(_LINK.search(form) for form in (word, normal, bare))

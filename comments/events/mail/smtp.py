@@ -1,6 +1,6 @@
-"""Couriers: hand messages to an SMTP server, and say what its answers mean.
+"""An SMTP client: sends messages and interprets the server's answers.
 
-A message is handed over once. Whether and when to try again is for the caller (`planner`).
+It sends each message once. The caller (`planner`) decides whether and when to retry.
 """
 
 import contextlib
@@ -12,19 +12,19 @@ from comments import setting_values
 from comments.domain import outcomes
 from comments.events.mail import mime
 
-TIMEOUT = 10.0  # seconds, of each step; the server is the operator's own choice
-_GOODBYE = 421  # the server ends the session, whatever it was asked
-_PERMANENT = 500  # the first of the codes that another attempt does not change
+TIMEOUT = 10.0  # seconds for each step; the operator chose the server
+_GOODBYE = 421  # the server ends the session
+_PERMANENT = 500  # from this code on, a retry does not help
 
 
 def send(server: setting_values.Smtp, message: mime.Message) -> outcomes.Outcome:
-    """Hand one message to the server once; see `SmtpClient.send`."""
-    with SmtpClient(server) as courier:
-        return courier.send(message)
+    """Send one message; see `SmtpClient.send`."""
+    with SmtpClient(server) as client:
+        return client.send(message)
 
 
 class SmtpClient:
-    """Hands messages to a server, in one session as long as that lasts. Ends with its `with`."""
+    """Sends messages to a server, in one session while it lasts. Use it in a `with` statement."""
 
     def __init__(self, server: setting_values.Smtp) -> None:
         self._server = server
@@ -34,24 +34,24 @@ class SmtpClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The messages were taken; how the server parts does not matter any more.
+        # The server has accepted the messages, so errors on closing do not matter.
         if self._session is not None:
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 self._session.quit()
         self._drop()
 
     def send(self, message: mime.Message) -> outcomes.Outcome:
-        """Hand a message to the server once.
+        """Send a message once.
 
-        A refusal for good (5xx) of the recipient or the message ends it. Whatever is not about
-        this message, a wrong password among it, is worth another attempt.
+        A permanent refusal (5xx) of the recipient or the message is final. Everything that is not
+        about this message, such as a wrong password, is worth a retry.
         """
         is_used = self._session is not None
         outcome = self._tried(message)
         if outcome.is_general:
             self._drop()
             if is_used:
-                # Servers end a session after a while, or after so many messages.
+                # Servers end a session after some time or some number of messages.
                 outcome = self._tried(message)
         return outcome
 
@@ -63,7 +63,7 @@ class SmtpClient:
         except smtplib.SMTPRecipientsRefused as error:
             return _refused(next(iter(error.recipients.values()))[0])
         except smtplib.SMTPAuthenticationError as error:
-            return _unsent(f"did not let us in: {error.smtp_code}")
+            return _unsent(f"sign-in refused: {error.smtp_code}")
         except (smtplib.SMTPDataError, smtplib.SMTPSenderRefused) as error:
             return _refused(error.smtp_code)
         except (smtplib.SMTPException, OSError) as error:

@@ -5,7 +5,7 @@ import markupsafe
 from comments.domain.languages import catalogue
 
 
-def text(key: str, **values: object) -> markupsafe.Markup:
+def text(key: str, /, **values: object) -> markupsafe.Markup:
     """Return a text of the catalogue, escaped, as are its values unless they are markup.
 
     Raises:

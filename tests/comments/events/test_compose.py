@@ -19,7 +19,7 @@ from tests.support.outside.sample_mail import PLACE, SENDER, UNSUBSCRIBE, made, 
 GOLDEN = """\
 From: garden <comments@service.example>
 To: ann@example.org
-Subject: =?utf-8?b?QsO2YiBjb21tZW50ZWQgb24gQSBwYWdl?=
+Subject: =?utf-8?b?QsO2YiBjb21tZW50ZWQgb24gIkEgcGFnZSI=?=
 Date: Fri, 02 Jan 2026 03:04:05 +0000
 Message-ID: <DIGEST@service.example>
 Auto-Submitted: auto-generated
@@ -53,14 +53,14 @@ def test_the_format_of_a_message_is_stable() -> None:
     plain, rich = email.message_from_bytes(raw, policy=policy.default).iter_parts()
     assert (plain.get_content_type(), rich.get_content_type()) == ("text/plain", "text/html")
     assert plain.get_content() == (
-        "Böb commented on A page:\n\n> Hello\n> <b>you</b>\n\n"
-        f"Read it: {PLACE}\n\nNo more of these: {UNSUBSCRIBE}\n"
+        "Böb wrote:\n\n> Hello\n> <b>you</b>\n\n"
+        f"View on site: {PLACE}\n\nUnsubscribe: {UNSUBSCRIBE}\n"
     )
     assert rich.get_content() == (
-        "<!doctype html>\n<p>Böb commented on A page:</p>\n"
+        "<!doctype html>\n<p>Böb wrote:</p>\n"
         "<blockquote>Hello<br>\n&lt;b&gt;you&lt;/b&gt;</blockquote>\n"
-        f'<p><a href="{PLACE.replace("&", "&amp;")}">Read it</a></p>\n'
-        f'<p><a href="{UNSUBSCRIBE}">No more of these</a></p>\n'
+        f'<p><a href="{PLACE.replace("&", "&amp;")}">View on site</a></p>\n'
+        f'<p><a href="{UNSUBSCRIBE}">Unsubscribe</a></p>\n'
     )
 
 

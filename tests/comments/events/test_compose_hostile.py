@@ -203,7 +203,7 @@ def test_nothing_that_reads_as_a_link_is_left_in_any_form(busy_mailer: MailServi
     for raw in _told(busy_mailer, [Said(link, link, link) for link in LINKS]):
         _assert_ours(raw, OURS)
         found = mail_reader.read(raw)
-        assert found.value("Subject") == "[link] commented on [link]"
+        assert found.value("Subject") == '[link] commented on "[link]"'
         assert "> [link]\r\n" in found.parts[0][1]
 
 
@@ -214,7 +214,7 @@ def test_no_text_reorders_the_text_around_it(busy_mailer: MailService) -> None:
     hostile = [Said(f"B{each}ob", f"A{each} page", f"hel{each}lo") for each in BIDI]
     for raw in _told(busy_mailer, hostile):
         found = mail_reader.read(raw)
-        assert found.value("Subject") == "Bob commented on A page"
+        assert found.value("Subject") == 'Bob commented on "A page"'
         assert not any(each in text for each in BIDI for _, text in found.parts)
 
 
@@ -230,7 +230,12 @@ def test_any_written_text_is_read_as_it_was_written(name: str, title: str, text:
         assert plain_words.line(line) == line
     assert plain_words.words(plain_words.words(text)) == plain_words.words(text)
     quoted = "\n".join(f"> {line}" for line in plain_words.words(text).strip().split("\n"))
-    assert found.parts[0][1].replace("\r\n", "\n").startswith(f"{subject}:\n\n{quoted}\n")
+    assert (
+        found.parts[0][1]
+        .replace("\r\n", "\n")
+        .partition(" wrote:\n\n")[2]
+        .startswith(f"{quoted}\n")
+    )
     assert all(len(line) <= 78 for line in made.split(b"\r\n"))
 
 

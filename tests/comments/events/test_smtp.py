@@ -130,7 +130,7 @@ def test_a_wrong_password_is_not_held_against_the_message(tmp_path: Path) -> Non
     box, security = Box(), setting_values.Security.STARTTLS
     with server(box, tmp_path, security, password=b"right") as where:
         found = smtp.send(reach(where, security, "us%20er:wrong@"), made())
-    assert (found.end, found.reason) == (End.RETRY, "did not let us in: 535")
+    assert (found.end, found.reason) == (End.RETRY, "sign-in refused: 535")
     assert box.taken == []
 
 

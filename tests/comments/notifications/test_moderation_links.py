@@ -199,7 +199,7 @@ def test_the_mail_of_a_held_comment_leads_to_the_page(
         while dispatcher.sweep(now=now, handlers=handlers).delivered:
             pass
         (text,) = [box.text(number) for number in range(len(box.taken))]
-    found = re.search(r"Approve it or refuse it: (\S+)", text)
+    found = re.search(r"Approve or reject: (\S+)", text)
     assert found is not None
     parts = urlsplit(found[1])
     assert parts.path == "/decisions"

@@ -60,7 +60,7 @@ def test_a_reply_is_told_to_whom_it_answers_and_to_nobody_else(mailer: MailServi
     mailer.deliver()
     assert mailer.box.recipients == ["ann@example.org"]
     made = mailer.box.taken[0][1]
-    assert made["Subject"] == "Bob replied to you"
+    assert made["Subject"] == "Bob replied to your comment"
     assert "> an answer\n" in mailer.box.text()
     assert counter_oracle.events() == []
 
@@ -157,7 +157,7 @@ def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(
     assert mailer.told("spam") == []
     assert len(mailer.box.taken) == 2
     made = mailer.box.taken[0][1]
-    assert made["Subject"] == "Eve wrote what waits for approval"
+    assert made["Subject"] == "New comment awaiting approval"
     assert "List-Unsubscribe" not in made
 
 
@@ -177,11 +177,11 @@ def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
     mailer.deliver()
     assert len(mailer.box.taken) == 2
     assert "prize" not in mailer.box.taken[1][1].as_string()
-    assert mailer.box.taken[1][1]["Subject"].endswith("on A page")
+    assert mailer.box.taken[1][1]["Subject"].endswith('on "A page"')
     decisions.decide("demo", held.id, Verb.APPROVE, moderated_site.ADA, now=START)
     mailer.say("later")
     mailer.deliver()
-    assert mailer.box.taken[-1][1]["Subject"].endswith("on Win a prize")
+    assert mailer.box.taken[-1][1]["Subject"].endswith('on "Win a prize"')
 
 
 def test_an_edit_and_an_import_are_told_to_nobody(mailer: MailService) -> None:

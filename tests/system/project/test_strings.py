@@ -29,7 +29,12 @@ SCRIPTS: Mapping[str, Mapping[str, str]] = {
     "widget": {"words.js": "widget", "writing.js": "widget-writing"},
 }
 # Below comments: folders and files.
-PYTHON = ("web/public",)
+PYTHON = (
+    "web/public",
+    "events/mail/compose.py",
+    "notifications/comment_mail.py",
+    "notifications/double_opt_in.py",
+)
 # Keys that are put together while the program runs: their first part, and what follows it.
 DYNAMIC = {
     "widget-writing.error-": "a problem's code, and perhaps the field (problems.js)",
@@ -41,6 +46,8 @@ TECHNICAL = {
     # Keys
     "Enter", "Escape",
     "Lax", "Link", "export const",
+    # Mail, and the name of a signature
+    "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
     "Comment", "Deleted", "Person",
     # Names
@@ -56,6 +63,7 @@ TEXTS = {
 KEY = re.compile(rf"({'|'.join(SURFACES)})\.[a-z][a-z0-9-]*")
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 CLASSES = re.compile(r"(ft-\S* ?)+")
+MARKUP = re.compile(r"<[!/a-z][^>]*>?")
 MEDIA_TYPE = re.compile(r"[a-z]+/[a-z+]+; charset=utf-8")
 LETTER = re.compile(r"[^\W\d_]")
 SENTENCE = re.compile(r"[^\W\d_]+[,.:;]? +[^\W\d_]|^[A-Z][a-z]+[.:!?]?$")
@@ -219,7 +227,7 @@ def test_templates_hold_no_text() -> None:
 
 
 def _read(texts: Iterable[str], pattern: re.Pattern[str]) -> Iterator[str]:
-    for text in map(str.strip, texts):
+    for text in (MARKUP.sub("", each).strip() for each in texts):
         is_technical = text in TECHNICAL or CLASSES.fullmatch(text) or MEDIA_TYPE.fullmatch(text)
         if pattern.search(text) and not is_technical:
             yield text
