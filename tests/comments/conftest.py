@@ -1,4 +1,4 @@
-"""Fixtures of the backend's tests: a clock, a day, a folded thread, a desk, mail and hooks."""
+"""Fixtures of the backend's tests: a clock, compacted threads, console browsers, mail and hooks."""
 
 import dataclasses
 import time
@@ -32,7 +32,7 @@ from tests.support.threads import cache_twins, compaction, sample_exports, sampl
 
 @pytest.fixture
 def export(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a Disqus export of its arguments, one a line from line 2 on."""
+    """Write a Disqus export with one argument per line, from line 2 on."""
 
     def write(*lines: str, name: str = "export.xml") -> Path:
         path = tmp_path / name
@@ -54,7 +54,7 @@ def garden(store: connection.Store) -> records.Site:
 
 @pytest.fixture
 def one_day() -> None:
-    """No midnight of UTC within a test that counts by the day: near one it begins behind it."""
+    """Wait if midnight UTC is near, so that no test that counts by the day spans it."""
     until_midnight = 86_400 - datetime.now(UTC).timestamp() % 86_400
     if until_midnight < 30:
         time.sleep(until_midnight)
@@ -76,25 +76,25 @@ def clock() -> Clock:
 
 @pytest.fixture
 def calls(interceptor: InterceptorSlot) -> Calls:
-    """What the store is asked."""
+    """The calls of the store."""
     return interceptor.use(Calls())
 
 
 @pytest.fixture
 def faults(interceptor: InterceptorSlot) -> Faults:
-    """What fails at the store."""
+    """The failures of store calls."""
     return interceptor.use(Faults())
 
 
 @pytest.fixture
 def tree_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The thread "page" of eight comments by their texts; the store's context is entered."""
+    """The thread "page" of eight comments, by their texts; the store's context is entered."""
     return sample_threads.grow(site, sample_threads.TREE)
 
 
 @pytest.fixture
 def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The thread "page" of eight comments, folded."""
+    """The thread "page" of eight comments, compacted."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         compaction.whole(sample_threads.name_of(site))
@@ -103,7 +103,7 @@ def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str
 
 @pytest.fixture
 def several(open_store: connection.Store, site: records.Site) -> cache_twins.Rows:
-    """The rows of the thread "page", folded into several buckets as others of its site are."""
+    """The rows of the thread "page"; all threads of its site are in several buckets."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         compaction.small_buckets(patch)
         grown = sample_threads.grow(site, sample_threads.TREE)
@@ -118,13 +118,13 @@ def several(open_store: connection.Store, site: records.Site) -> cache_twins.Row
 def quick(
     engine: inprocess.Engine, settings: config.Settings, site: records.Site
 ) -> cache_twins.Process:
-    """A process as it is run."""
+    """A process as in production."""
     return cache_twins.Process(engine, settings)
 
 
 @pytest.fixture
 def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Process:
-    """A process that asks Flask every time."""
+    """A process without a response cache."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(response_cache, "Replays", lambda wsgi: wsgi)
         return cache_twins.Process(engine, settings)
@@ -132,33 +132,33 @@ def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Pr
 
 @pytest.fixture
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Locks of a transaction whose first answer was lost stand for a moment, not for seconds."""
+    """Release the locks of a transaction whose first answer was lost within 0.1 seconds."""
     monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
 
 
 @pytest.fixture
 def traveller(app: flask.Flask, provider: Impostor) -> Traveller:
-    """A browser that sets out to it."""
+    """A browser that signs in at the provider."""
     return Traveller(app, provider)
 
 
 @pytest.fixture
 def desk(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
-    """The desk of a moderator."""
+    """A moderator's browser in the admin console."""
     account_holders.account("bob", moderator())
     return Desk(app, "bob")
 
 
 @pytest.fixture
 def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk:
-    """The desk of an owner of the service."""
+    """A service owner's browser in the admin console."""
     account_holders.account("ann", OWNER)
     return Desk(app, "ann")
 
 
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
-    """The time of the API's views, as a test sets it."""
+    """The clock of the API's views, as a test sets it."""
     moment = Moment()
     monkeypatch.setattr(context, "datetime", moment)
     return moment
@@ -168,7 +168,7 @@ def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
 def door(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> Callable[..., FlaskClient]:
-    """Makes a client of a service with these rules."""
+    """Make clients of a service with these limits."""
     del site
 
     def make(**rules: int) -> FlaskClient:

@@ -1,4 +1,4 @@
-"""Every stored kind there is: all that the modules of `store/models` declare."""
+"""Every stored kind that the modules of `store/models` declare."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from comments.store.models import schema
 
 
 def stored() -> list[type[ndb.Model]]:
-    """The kinds of all modules in `store/models`, by name."""
+    """Return the kinds of all modules in `store/models`, by name."""
     for each in pkgutil.iter_modules(models.__path__):
         importlib.import_module(f"{models.__name__}.{each.name}")
     ours = (kind for kind in schema.KINDS.values() if kind.__module__.startswith(models.__name__))

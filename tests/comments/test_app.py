@@ -1,4 +1,4 @@
-"""The application: the store's context around every request, and nothing left behind."""
+"""The application: each request runs inside the store's context, and leaves nothing behind."""
 
 import concurrent.futures
 import dataclasses
@@ -29,13 +29,13 @@ def is_inside() -> bool:
 @pytest.mark.parametrize(
     "path", ["/", "/healthz", "/nothing", THREAD + "t", THREAD, "/api/v1/nothing", "/widget/x.js"]
 )
-def test_a_request_leaves_its_thread_outside_the_store(client: FlaskClient, path: str) -> None:
+def test_after_a_request_its_thread_is_outside_the_store(client: FlaskClient, path: str) -> None:
     for method in ("GET", "HEAD", "POST", "OPTIONS"):
         client.open(path, method=method)
         assert not is_inside()
 
 
-def test_a_failure_of_any_kind_leaves_its_thread_outside(
+def test_after_any_failure_its_thread_is_outside_the_store(
     app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.get("/fails")
@@ -70,7 +70,7 @@ def test_error_handlers_are_inside_the_store(app: flask.Flask) -> None:
     assert app.test_client().get("/conflicts").text == "None"
 
 
-def test_a_write_around_the_owner_is_our_fault(
+def test_a_write_around_the_owner_is_an_internal_error(
     app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
     @app.get("/around")
@@ -86,9 +86,9 @@ def test_a_write_around_the_owner_is_our_fault(
     assert "UnownedWrite" in caplog.text
 
 
-def test_requests_of_many_threads_do_not_mix(app: flask.Flask, client: FlaskClient) -> None:
+def test_concurrent_requests_do_not_mix(app: flask.Flask, client: FlaskClient) -> None:
     def work(number: int) -> tuple[int, int]:
-        """Post as many comments to an own thread as its number says; count what it shows."""
+        """Post `number` % 4 comments to a thread of its own; return what it then shows."""
         own = app.test_client()
         for _ in range(number % 4):
             sent = {"name": f"Guest {number}", "body": f"by {number}"}
@@ -102,7 +102,7 @@ def test_requests_of_many_threads_do_not_mix(app: flask.Flask, client: FlaskClie
             assert total == expected
 
 
-def test_the_commands_are_there(app: flask.Flask) -> None:
+def test_the_commands_are_registered(app: flask.Flask) -> None:
     assert {"site", "import", "repair"} <= set(app.cli.commands)
 
 
@@ -111,7 +111,7 @@ def test_debugging_is_off(app: flask.Flask) -> None:
     assert not app.config["PROPAGATE_EXCEPTIONS"]
 
 
-def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
+def test_the_warm_up_of_an_empty_store_writes_nothing(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     with testing.meter(engine) as cost:
@@ -121,7 +121,7 @@ def test_reading_at_the_start_makes_nothing_where_there_is_nothing(
 
 
 @pytest.mark.parametrize("fault", [errors.Overloaded("away"), ValueError("damaged")])
-def test_a_start_goes_on_whatever_becomes_of_the_reading(
+def test_a_start_continues_after_any_failure_of_the_warm_up(
     app: flask.Flask, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     def fail(*_arguments: object) -> None:
@@ -133,7 +133,7 @@ def test_a_start_goes_on_whatever_becomes_of_the_reading(
     assert app.test_client().get("/healthz").status_code == 200
 
 
-def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
+def test_a_start_waits_at_most_half_a_second_for_its_warm_up(
     app: flask.Flask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -157,7 +157,7 @@ def test_a_start_waits_half_a_second_for_its_own_questions_and_no_longer(
     assert asked == [f"{path}{n}+%26+more" for n in range(3)]
 
 
-def test_a_process_with_a_public_name_reads_by_it(
+def test_a_process_with_a_public_name_warms_up_under_it(
     open_store: connection.Store, settings: config.Settings
 ) -> None:
     named = dataclasses.replace(settings, public_url="https://comments.example/below")
@@ -182,7 +182,7 @@ def test_a_process_with_a_public_name_reads_by_it(
     assert all(line.startswith("comments.example ") for line in told)
 
 
-def test_a_store_that_is_away_does_not_keep_a_process_from_starting(
+def test_an_unavailable_store_does_not_prevent_the_start(
     app: flask.Flask, engine: inprocess.Engine
 ) -> None:
     engine.close()

@@ -1,4 +1,4 @@
-"""Claims about settings: what is read from where, and how wrong ones are refused."""
+"""Settings: where each is read from, and how invalid ones are refused."""
 
 import base64
 import dataclasses
@@ -40,7 +40,7 @@ NUMBERS = [
 SCHEME_NUMBERS = [("SORT_HASH_WIDTH", "width", 2, 1, 8), ("SORT_HASH_LEVELS", "levels", 8, 1, 100)]
 
 
-def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults() -> None:
+def test_without_any_setting_the_embedded_engine_and_these_defaults_apply() -> None:
     settings = config.load({"SECRET": SECRET})
     rules = {field: default for _, field, default, *_ in NUMBERS}
     assert settings == config.Settings(secret=SECRET, **rules)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def test_without_any_setting_it_is_the_embedded_engine_with_these_defaults() -> 
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), NUMBERS)
-def test_numbers_have_a_default_and_are_read_up_to_their_bounds(
+def test_numbers_have_a_default_and_are_accepted_up_to_their_limits(
     name: str, field: str, default: int, low: int, high: int
 ) -> None:
     assert getattr(config.load(GIVEN), field) == default
@@ -59,7 +59,7 @@ def test_numbers_have_a_default_and_are_read_up_to_their_bounds(
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), SCHEME_NUMBERS)
-def test_the_scheme_is_read_up_to_its_bounds(
+def test_the_scheme_is_accepted_up_to_its_limits(
     name: str, field: str, default: int, low: int, high: int
 ) -> None:
     assert getattr(config.load(GIVEN).scheme, field) == default
@@ -68,7 +68,7 @@ def test_the_scheme_is_read_up_to_its_bounds(
 
 
 @pytest.mark.parametrize(("name", "field", "default", "low", "high"), [*NUMBERS, *SCHEME_NUMBERS])
-def test_numbers_beyond_their_bounds_are_refused_by_name(
+def test_numbers_beyond_their_limits_are_refused_by_name(
     name: Any, field: Any, default: Any, low: Any, high: Any
 ) -> None:
     for text in (str(low - 1), str(high + 1), "-1", "1.5", "1e3", "ten", " 20", "٢٠", "9" * 5_000):
@@ -99,7 +99,7 @@ def test_digits_that_do_not_sort_are_refused_by_name() -> None:
         ({"DATASTORE_EMULATOR_HOST": "", "DATASTORE": ""}, "embedded", "embedded engine"),
     ],
 )
-def test_the_environment_says_which_store_it_is(
+def test_the_environment_selects_the_store(
     environ: dict[str, object] | dict[str, str], kind: str, where: str
 ) -> None:
     settings = config.load({**GIVEN, **environ})  # type: ignore[dict-item]
@@ -112,14 +112,14 @@ def test_an_unknown_store_is_refused() -> None:
         config.load({**GIVEN, "DATASTORE": "sqlite"})
 
 
-def test_the_project_is_datastores_own_setting_before_the_clouds() -> None:
+def test_the_projects_datastore_setting_overrides_the_clouds() -> None:
     both = {**GIVEN, "GOOGLE_CLOUD_PROJECT": "cloud", "DATASTORE_PROJECT_ID": "own"}
     assert config.load(both).project == "own"
     assert config.load({**both, "DATASTORE_PROJECT_ID": ""}).project == "cloud"
     assert config.load(GIVEN).project == "flatthread"
 
 
-def test_texts_are_taken_as_they_are() -> None:
+def test_texts_are_read_unchanged() -> None:
     settings = config.load(
         {
             **GIVEN,
@@ -192,7 +192,7 @@ def test_a_secret_knows_the_one_it_replaced(tmp_path: Path, kind: str) -> None:
     assert SECRET not in repr(both)
 
 
-def test_a_secret_that_is_made_may_replace_one(tmp_path: Path) -> None:
+def test_a_generated_secret_may_replace_one(tmp_path: Path) -> None:
     given = {"DATA_DIR": str(tmp_path), "SECRET_OLD": "before"}
     made, old = secret_rotation.accepted(config.load(given).secret)
     assert old == "before"
@@ -201,7 +201,7 @@ def test_a_secret_that_is_made_may_replace_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 31])
-def test_a_short_secret_is_taken_with_a_warning(length: int) -> None:
+def test_a_short_secret_is_accepted_with_a_warning(length: int) -> None:
     (said,) = config.load({**GIVEN, "SECRET": "x" * length}).advice
     assert f"SECRET has {length} characters" in said
     assert "x" * length not in said
@@ -231,11 +231,11 @@ def test_every_setting_changes_its_field_from_the_environment_and_from_a_file(
     assert getattr(from_file, field) != getattr(config.load(GIVEN), field)
 
 
-def test_there_is_no_other_setting_and_no_other_field() -> None:
-    # A secret equals its text, whichever one it replaced: the old one has a test of its own.
+def test_there_are_no_other_settings_and_no_other_fields() -> None:
+    # A secret compares by its text alone, so SECRET_OLD has its own test.
     assert {*CHANGES, "SECRET_OLD"} == config.NAMES
     fields = {field.name for field in dataclasses.fields(config.Settings)}
-    # Those App Engine sets, and nobody else.
+    # Only App Engine sets these.
     assert {field for _, field in CHANGES.values()} == fields - {
         "on_app_engine",
         "service",
@@ -248,18 +248,18 @@ class TestFile:
     def file(self, tmp_path: Path) -> Path:
         return tmp_path / "flatthread.env"
 
-    def test_a_file_gives_what_the_environment_does_not(self, file: Any) -> None:
+    def test_a_file_provides_what_the_environment_does_not(self, file: Any) -> None:
         file.write_text(f"# ours\n\n SECRET = {SECRET} \nMAX_BODY=2048\nDEADLINE=5\n")
         settings = config.load({"FLATTHREAD_CONFIG": str(file), "DEADLINE": "7"})
         assert settings.secret == SECRET
         assert settings.max_body == 2048
         assert settings.deadline == 7
 
-    def test_a_value_may_hold_an_equals_sign(self, file: Any) -> None:
+    def test_a_value_may_contain_an_equals_sign(self, file: Any) -> None:
         file.write_text(f"SECRET={SECRET}==\n")
         assert config.load({"FLATTHREAD_CONFIG": str(file)}).secret == f"{SECRET}=="
 
-    def test_a_file_that_is_not_there_is_refused_by_name(self, file: Any) -> None:
+    def test_a_missing_file_is_refused_by_name(self, file: Any) -> None:
         with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
@@ -268,12 +268,12 @@ class TestFile:
         with pytest.raises(errors.Misconfigured, match=r"^FLATTHREAD_CONFIG=.*cannot be read"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
-    def test_a_line_that_is_no_setting_is_refused_with_its_number(self, file: Any) -> None:
+    def test_a_malformed_line_is_refused_with_its_number(self, file: Any) -> None:
         file.write_text("MAX_BODY=2048\nDEADLINE\n")
         with pytest.raises(errors.Misconfigured, match=r":2: expected NAME=value$"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
 
-    def test_a_name_that_is_no_setting_is_refused_with_its_line(self, file: Any) -> None:
+    def test_an_unknown_setting_is_refused_with_its_line(self, file: Any) -> None:
         file.write_text("DEADLINE=5\nDEADLIEN=6\n")
         with pytest.raises(errors.Misconfigured, match=r":2: no such setting: DEADLIEN$"):
             config.load({**GIVEN, "FLATTHREAD_CONFIG": str(file)})
@@ -288,7 +288,7 @@ class TestSecret:
         with pytest.raises(errors.Misconfigured, match=r"^SECRET is not set"):
             config.load(environ)
 
-    def test_one_machine_makes_its_secret_once_beside_the_data(self, tmp_path: Path) -> None:
+    def test_one_machine_generates_its_secret_once_beside_the_data(self, tmp_path: Path) -> None:
         folder = tmp_path / "deep" / "data"
         made = config.load({"DATA_DIR": str(folder)}).secret
         assert len(made) >= 32
@@ -296,11 +296,11 @@ class TestSecret:
         assert [file.name for file in folder.iterdir()] == ["secret"]
         assert (folder / "secret").stat().st_mode & 0o777 == 0o600
 
-    def test_two_machines_make_different_secrets(self, tmp_path: Path) -> None:
+    def test_two_machines_generate_different_secrets(self, tmp_path: Path) -> None:
         one, other = (config.load({"DATA_DIR": str(tmp_path / name)}).secret for name in "ab")
         assert one != other
 
-    def test_processes_that_start_at_once_agree_on_one(self, tmp_path: Path) -> None:
+    def test_concurrently_starting_processes_agree_on_one_secret(self, tmp_path: Path) -> None:
         folder = tmp_path / "data"
         code = (
             "import sys; from comments import config; sys.stdin.read(1); "
@@ -324,13 +324,15 @@ class TestSecret:
         assert [file.name for file in folder.iterdir()] == ["secret"]
 
     @pytest.mark.parametrize("kept", [b"", b"short", b"\xff" * 32])
-    def test_a_damaged_secret_is_refused_and_left_alone(self, tmp_path: Path, kept: bytes) -> None:
+    def test_a_damaged_secret_is_refused_and_not_overwritten(
+        self, tmp_path: Path, kept: bytes
+    ) -> None:
         (tmp_path / "secret").write_bytes(kept)
         with pytest.raises(errors.Misconfigured, match="secret is damaged"):
             config.load({"DATA_DIR": str(tmp_path)})
         assert (tmp_path / "secret").read_bytes() == kept
 
-    def test_a_data_folder_that_cannot_be_made_is_refused_by_name(self, tmp_path: Path) -> None:
+    def test_a_data_folder_that_cannot_be_created_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
         with pytest.raises(errors.Misconfigured, match="file/data/secret cannot be read or made"):
             config.load({"DATA_DIR": str(tmp_path / "file" / "data")})

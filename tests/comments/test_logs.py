@@ -1,4 +1,4 @@
-"""Claims about a line of the log: JSON, and without what an exception or a library quotes."""
+"""Log lines: JSON, without content that an exception or a library quotes."""
 
 import io
 import json
@@ -35,7 +35,7 @@ def raised(error: Exception, *, cause: Exception | None = None) -> Exception:
         return caught
 
 
-def test_a_line_says_when_how_bad_who_and_what() -> None:
+def test_a_line_has_time_severity_logger_and_message() -> None:
     found = line("flatthread", "event %s is given up after %d attempts", "aa", 7)
     assert found["message"] == "event aa is given up after 7 attempts"
     assert (found["severity"], found["logger"]) == ("ERROR", "flatthread")
@@ -43,7 +43,7 @@ def test_a_line_says_when_how_bad_who_and_what() -> None:
     assert "T" in found["time"]
 
 
-def test_an_error_is_its_class_and_where_it_came_from() -> None:
+def test_an_error_is_logged_as_its_class_and_location() -> None:
     error = raised(ValueError(CANARY), cause=raised(KeyError(CANARY)))
     found = line("comments.web.http.problems", "failed", error=error)
     assert found["error"] == "ValueError"
@@ -51,7 +51,7 @@ def test_an_error_is_its_class_and_where_it_came_from() -> None:
     assert CANARY not in str(found)
 
 
-def test_a_deep_recursion_is_a_few_places() -> None:
+def test_a_deep_recursion_is_logged_as_a_few_locations() -> None:
     def fall() -> None:
         fall()
 
@@ -60,7 +60,7 @@ def test_a_deep_recursion_is_a_few_places() -> None:
     assert len(line(error=caught.value)["at"]) == 20
 
 
-def test_a_place_in_a_library_says_nothing_of_the_machine() -> None:
+def test_a_location_in_a_library_reveals_nothing_about_the_machine() -> None:
     with pytest.raises(ValueError, match="Expecting") as caught:
         json.loads("{")
     places = line(error=caught.value)["at"]
@@ -85,7 +85,7 @@ def test_a_place_in_a_library_says_nothing_of_the_machine() -> None:
         ("gunicorn.error", ValueError(CANARY), (), "message withheld"),
     ],
 )  # fmt: skip
-def test_what_others_say_is_given_without_what_was_put_in(
+def test_messages_of_libraries_are_logged_without_their_arguments(
     name: str, message: object, arguments: tuple, said: str
 ) -> None:
     found = line(name, message, *arguments)
@@ -95,7 +95,7 @@ def test_what_others_say_is_given_without_what_was_put_in(
         assert found["at"] == ["some/module.py:7 speak"]
 
 
-def test_somebody_at_a_terminal_gets_words() -> None:
+def test_a_terminal_gets_plain_text() -> None:
     error = raised(ValueError(CANARY))
     trace = (ValueError, error, error.__traceback__)
     record = logging.LogRecord("flatthread", logging.ERROR, "x.py", 1, "%s", ("failed",), trace)
@@ -106,7 +106,7 @@ def test_somebody_at_a_terminal_gets_words() -> None:
 
 
 def starting(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
-    """Have the root logger and gunicorn's be as when a process starts."""
+    """Reset the root logger and gunicorn's to their state at the start of a process."""
     root, server = logging.getLogger(), logging.getLogger("gunicorn.error")
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(server, "handlers", [])
@@ -115,7 +115,7 @@ def starting(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
     return root
 
 
-def test_everybody_writes_such_lines(
+def test_all_loggers_write_such_lines(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loggers, server = starting(monkeypatch), logging.getLogger("gunicorn.error")
@@ -135,7 +135,7 @@ def test_everybody_writes_such_lines(
 
 
 @pytest.mark.parametrize(("watched", "form"), [(True, logs.Words), (False, logs.Lines)])
-def test_a_person_reads_if_any_of_the_outputs_is_a_terminal(
+def test_plain_text_is_used_if_any_output_is_a_terminal(
     monkeypatch: pytest.MonkeyPatch, watched: bool, form: type
 ) -> None:
     loggers, server = starting(monkeypatch), logging.getLogger("gunicorn.error")
@@ -149,7 +149,7 @@ def test_a_person_reads_if_any_of_the_outputs_is_a_terminal(
     assert type(ours.formatter) is type(theirs.formatter) is form
 
 
-def test_who_configured_logging_keeps_what_he_did(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_existing_logging_configuration_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     loggers = starting(monkeypatch)
     chosen = logging.NullHandler()
     loggers.handlers.append(chosen)
@@ -157,7 +157,7 @@ def test_who_configured_logging_keeps_what_he_did(monkeypatch: pytest.MonkeyPatc
     assert loggers.handlers == [chosen]
 
 
-def test_a_thread_that_ends_with_an_error_says_so_in_a_line(
+def test_a_thread_that_ends_with_an_error_logs_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""Claims about ids of authors: since when somebody is here, told without a read."""
+"""Author ids: the age of an author, known without a read."""
 
 from datetime import timedelta
 
@@ -11,24 +11,24 @@ NOW = sample_threads.START
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def test_a_guests_id_says_on_which_day_he_came() -> None:
+def test_a_guests_id_contains_the_day_of_its_creation() -> None:
     made = author_ids.guest(LETTERS, NOW)
     assert made == f"g:{LETTERS}.20455"
     for days in (0, 1, 400):
         assert author_ids.age(made, None, NOW + timedelta(days=days)) == days
-    # A clock that is behind makes nobody older.
+    # A clock that is behind gives no negative age.
     assert author_ids.age(made, None, NOW - timedelta(days=9)) == 0
 
 
-def test_an_account_is_as_old_as_it_says() -> None:
+def test_an_accounts_age_counts_from_its_creation() -> None:
     assert author_ids.age("a:x", NOW - timedelta(days=3), NOW) == 3
     assert author_ids.age("a:x", None, NOW) is None
 
 
 @pytest.mark.parametrize("author", ["", "g:cid", f"g:{LETTERS}", f"g:{LETTERS}.", f"g:{LETTERS}.x"])
-def test_who_cannot_say_it_came_today(author: str) -> None:
+def test_an_id_without_a_date_has_age_zero(author: str) -> None:
     assert author_ids.age(author, None, NOW) == 0
 
 
-def test_of_whom_an_import_names_nothing_is_known() -> None:
+def test_the_age_of_an_imported_author_is_unknown() -> None:
     assert author_ids.age(f"i:{LETTERS}", None, NOW) is None

@@ -1,4 +1,4 @@
-"""Texts are found by key, filled by name, and plural where the language says so."""
+"""The catalogue of texts: found by key, filled by name, with the language's plural forms."""
 
 import html
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Claims about names of categories: what reads alike is one, and every form is its own form."""
+"""Category names: equal spellings have one canonical form, which is its own canonical form."""
 
 import unicodedata
 
@@ -24,8 +24,8 @@ from comments.domain import categories
         ("x\u00a0y", "x y"),
     ],
 )
-def test_the_canonical_form_is_for_ever(raw: str, expected: str) -> None:
-    """A change of it splits the counts of what is stored."""
+def test_the_canonical_form_is_stable(raw: str, expected: str) -> None:
+    """A change of it would split stored counts."""
     assert categories.canonical(raw) == expected
 
 
@@ -36,14 +36,14 @@ def test_the_canonical_form_is_for_ever(raw: str, expected: str) -> None:
         "\ud800", "\u3164", "a\u115f", "x" * 51, "x" * 10_000, "\ufdfa" * 5, "a;b", '"',
     ],
 )  # fmt: skip
-def test_what_is_no_name_is_refused_by_the_field(raw: str) -> None:
+def test_an_invalid_name_is_refused_by_field(raw: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         categories.canonical(raw)
     assert refused.value.field == "categories"
 
 
 @given(st.text(max_size=20))
-def test_a_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
+def test_a_canonical_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
     try:
         form = categories.canonical(raw)
     except errors.BadInput:
@@ -54,7 +54,7 @@ def test_a_form_is_its_own_form_and_fits_a_key(raw: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_character_alone_is_refused_or_has_a_form_of_its_own() -> None:
+def test_every_single_character_is_refused_or_has_a_canonical_form() -> None:
     for number in range(0x110000):
         try:
             form = categories.canonical(chr(number))
@@ -64,7 +64,7 @@ def test_every_character_alone_is_refused_or_has_a_form_of_its_own() -> None:
         assert unicodedata.category(form[0])[0] in "LN"
 
 
-def test_a_set_holds_each_once_in_order_and_no_more_than_fit() -> None:
+def test_a_set_contains_each_category_once_in_order_up_to_the_limit() -> None:
     assert categories.canonical_set(["Sport", "news", "NEWS"]) == ("news", "sport")
     names = [f"c{n}" for n in range(categories.MOST)]
     assert categories.canonical_set([*names, *names]) == tuple(names)

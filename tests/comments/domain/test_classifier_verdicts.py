@@ -1,4 +1,4 @@
-"""Claims about opinions: what is one, who is asked, and what waits for whom."""
+"""Classifier verdicts: the accepted answers, which classifiers are asked, and the stored rule."""
 
 import json
 
@@ -10,7 +10,7 @@ from comments.domain.classifier_verdicts import Classifier, ClassifierAnswer, Ve
 
 
 @pytest.mark.parametrize("verdict", list(Verdict))
-def test_a_verdict_with_or_without_a_reason_is_an_opinion(verdict: Verdict) -> None:
+def test_a_verdict_with_or_without_a_reason_is_accepted(verdict: Verdict) -> None:
     assert classifier_verdicts.read(json.dumps({"verdict": verdict}).encode()) == ClassifierAnswer(
         verdict
     )
@@ -32,26 +32,26 @@ def test_a_verdict_with_or_without_a_reason_is_an_opinion(verdict: Verdict) -> N
         json.dumps({"verdict": "spam", "reason": "x" * 301}).encode(),
     ],
 )  # fmt: skip
-def test_what_is_not_exactly_one_is_none(data: bytes) -> None:
+def test_any_other_answer_is_refused(data: bytes) -> None:
     with pytest.raises(errors.BadInput):
         classifier_verdicts.read(data)
 
 
-def test_people_with_an_account_are_asked_about_where_an_adviser_is_for_everybody() -> None:
+def test_members_comments_go_only_to_classifiers_for_everybody() -> None:
     guests = Classifier("akismet", "https://a.example", ())
     everybody = Classifier("webhook", "https://b.example", (), everybody=True)
     assert classifier_verdicts.asked((guests, everybody), is_guest=True) == (guests, everybody)
     assert classifier_verdicts.asked((guests, everybody), is_guest=False) == (everybody,)
 
 
-def test_the_rule_of_what_waits_says_for_whom_and_no_other_rule_does() -> None:
+def test_only_the_rule_of_waiting_comments_names_the_awaited_classifiers() -> None:
     assert classifier_verdicts.rule(["akismet", "webhook"]) == "opinion:akismet+webhook"  # stored
     assert classifier_verdicts.awaited("opinion:akismet+webhook") == ("akismet", "webhook")
     for other in ("", "policy:first", "rule:opinion:x", "moderator", "webhook"):
         assert classifier_verdicts.awaited(other) == ()
 
 
-def test_the_stored_forms_are_those_of_yesterday() -> None:
+def test_the_stored_forms_are_stable() -> None:
     asked = classifier_verdicts.Asked(("akismet",), "sealed")
     assert classifier_verdicts.encode(asked) == '{"of":["akismet"],"sender":"sealed"}'
     assert classifier_verdicts.decode_asked('{"of":["akismet"],"sender":"sealed"}') == asked

@@ -1,4 +1,4 @@
-"""Claims about bodies, names and websites as people type them: cleaned, or refused by field."""
+"""Bodies, names and websites as people type them: cleaned, or refused by field."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from comments.domain.text import cleaning
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e9", "\U0001f600"])
-def test_a_body_is_taken_whole_up_to_the_limit(letter: str) -> None:
+def test_a_body_is_accepted_whole_up_to_the_limit(letter: str) -> None:
     assert cleaning.clean_body(letter * cleaning.MAX_BODY) == letter * cleaning.MAX_BODY
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_body(letter * (cleaning.MAX_BODY + 1))
@@ -26,7 +26,7 @@ def test_a_body_that_is_not_text_is_refused(raw: str) -> None:
     assert caught.value.field == "body"
 
 
-def test_a_body_loses_only_what_shows_nothing() -> None:
+def test_a_body_loses_only_invisible_characters() -> None:
     raw = "\ta\r\nb\rc\x07\x85 \u202egpj.exe\u2066 \u200fx \U0001f469\u200d\U0001f680"
     assert cleaning.clean_body(raw) == "\ta\nb\nc gpj.exe \u200fx \U0001f469\u200d\U0001f680"
 
@@ -75,7 +75,7 @@ def test_a_name_is_text_on_one_line(raw: str, name: str) -> None:
         "e" + "\u0321" * 9,
     ],
 )
-def test_a_name_that_is_not_one_is_refused(raw: str) -> None:
+def test_an_invalid_name_is_refused(raw: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_name(raw)
     assert caught.value.field == "name"
@@ -125,7 +125,7 @@ def test_a_name_that_speaks_for_the_site_is_reserved(raw: str) -> None:
         "https://x.example/" + "a" * 482,
     ],
 )
-def test_a_website_is_kept_as_given(url: str) -> None:
+def test_a_website_is_stored_as_given(url: str) -> None:
     assert cleaning.clean_website(url) == url
 
 
@@ -175,7 +175,7 @@ def test_a_website_is_kept_as_given(url: str) -> None:
         "https://g\u03bfogle.com/a",
     ],
 )
-def test_a_website_that_is_not_one_is_refused(url: str) -> None:
+def test_an_invalid_website_is_refused(url: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         cleaning.clean_website(url)
     assert caught.value.field == "website"

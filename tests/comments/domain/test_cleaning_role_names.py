@@ -1,4 +1,4 @@
-"""Claims about names that speak for the site: by themselves, or with the site's name."""
+"""Names that claim a role: by a role word alone, or with the site's name."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ SITE = ("blog", "www.garden-club.example")
         "\u13aa\u13a0\u13b7\u026an", "st\u0430ff", "0wner", "\uff4f\uff57\uff4e\uff45\uff52",
     ],
 )  # fmt: skip
-def test_a_role_word_is_no_name(name: str) -> None:
+def test_a_role_word_is_refused_as_a_name(name: str) -> None:
     assert cleaning.speaks_for_site(name)
 
 
@@ -37,7 +37,7 @@ def test_a_role_word_is_no_name(name: str) -> None:
         "moderators of garden club",
     ],
 )  # fmt: skip
-def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
+def test_a_role_word_with_the_sites_name_is_refused_on_that_site(name: str) -> None:
     assert cleaning.speaks_for_site(name, SITE)
     assert not cleaning.speaks_for_site(name)
     assert not cleaning.speaks_for_site(name, ("other", "else.example"))
@@ -50,12 +50,12 @@ def test_a_role_word_with_the_sites_name_is_no_name_there(name: str) -> None:
         "\u041c\u0430\u0448\u0430", "\u5f20\u4f1f", "Author Ashe", "\u0639\u0644\u064a", "Ownerson",
     ],
 )  # fmt: skip
-def test_other_names_are_names(name: str) -> None:
+def test_other_names_are_accepted(name: str) -> None:
     assert not cleaning.speaks_for_site(name, SITE)
 
 
 def test_a_plain_name_does_not_import_the_library() -> None:
-    """It takes 0.2 s, which a cold start should not."""
+    """The import takes 0.2 s, too long for a cold start."""
     program = (
         "import sys; from comments.domain.text import cleaning; "
         "cleaning.clean_name('Ann', ('blog',));"
@@ -116,7 +116,7 @@ def test_a_role_with_the_sites_name_is_refused_to_all_but_staff(
 
 
 def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store: object) -> None:
-    """Stored buckets hold such fragments until their comments are folded again."""
+    """Stored buckets contain such fragments until their comments are compacted again."""
     made = presentation.fragment(sample_threads.post(site, "text"))
     old = made.replace(b',"kind":"guest"', b"")
     assert old != made

@@ -1,4 +1,4 @@
-"""Claims about networks: what is one, and that its keyed hash says nothing."""
+"""Client networks: how addresses map to networks, and that keyed hashes reveal nothing."""
 
 import pytest
 from hypothesis import given
@@ -26,12 +26,12 @@ from comments.domain.crypto import client_networks
         ("[", "unknown"),
     ],
 )
-def test_an_address_is_of_one_network(address: str, network: str) -> None:
+def test_an_address_belongs_to_one_network(address: str, network: str) -> None:
     assert client_networks.of(address) == network
 
 
 @given(st.text(max_size=60))
-def test_whatever_is_said_is_a_network(address: str) -> None:
+def test_any_text_maps_to_a_network(address: str) -> None:
     found = client_networks.of(address)
     assert found == client_networks.UNKNOWN or client_networks.of(found.partition("/")[0]) == found
     assert client_networks.is_inside(found) in {True, False}
@@ -45,7 +45,7 @@ def test_a_whole_64_is_one_network(address: object, other: int) -> None:
     assert one == two or number >> 32 == 0xFFFF or moved >> 32 == 0xFFFF
 
 
-def test_the_digest_of_a_network_is_of_one_purpose_and_for_ever() -> None:
+def test_the_digest_of_a_network_is_stable_and_for_one_purpose() -> None:
     assert client_networks.digest("secret", "votes", "192.0.2.1") == "iwtqk7e73ftpvsr7u2r3evh4ui"
     made = {
         client_networks.digest(*each)

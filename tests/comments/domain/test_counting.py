@@ -1,4 +1,4 @@
-"""Laws of the one formula: it telescopes, forgets the path, and never adds zero."""
+"""Laws of the counting formula: it telescopes, ignores the path, and never adds zero."""
 
 import itertools
 from collections import Counter as Multiset
@@ -47,7 +47,7 @@ def statistics(state: State) -> Iterable[Scope]:
 
 
 def recounted(comments: Iterable[State]) -> dict[Key, int]:
-    """Every counter by looking at all comments: the oracle, written without the registry."""
+    """Count all comments: the oracle, written without the registry."""
     found: Multiset[Key] = Multiset()
     for state in comments:
         scopes = [counting.thread_scope(state.thread), counting.site_scope(state.site)]
@@ -85,12 +85,12 @@ def test_every_path_to_a_state_adds_the_same(
 
 
 @given(perhaps, perhaps)
-def test_nothing_is_added_zero(old: State | None, new: State | None) -> None:
+def test_zero_is_never_added(old: State | None, new: State | None) -> None:
     assert 0 not in counting.increments(COMMENTS, old, new).values()
 
 
 @given(perhaps)
-def test_what_did_not_change_adds_nothing(state: State | None) -> None:
+def test_an_unchanged_state_adds_nothing(state: State | None) -> None:
     assert counting.increments(COMMENTS, state, state) == {}
 
 
@@ -107,7 +107,7 @@ def test_counters_equal_their_recount_after_any_changes(
     assert stored == recounted(state for state in comments.values() if state is not None)
 
 
-def test_a_post_counts_in_its_thread_its_site_and_with_its_author() -> None:
+def test_a_post_counts_in_its_thread_and_site_and_for_its_author() -> None:
     posted = State("demo", "demo/page", "g:ann", "approved", listed=True)
     assert counting.increments(COMMENTS, None, posted) == {
         Key(THREAD, "approved"): 1,
@@ -118,7 +118,7 @@ def test_a_post_counts_in_its_thread_its_site_and_with_its_author() -> None:
     }
 
 
-def test_a_retraction_takes_the_author_his_comment_and_its_votes() -> None:
+def test_a_retraction_subtracts_the_comment_and_its_votes_from_the_author() -> None:
     posted = State("demo", "demo/page", "g:ann", "approved", listed=True, up=3, down=1)
     gone = State("demo", "demo/page", "", "retracted", listed=True, up=3, down=1)
     assert counting.by_scope(counting.increments(counting.FROM_EVENTS, posted, gone)) == {
@@ -127,7 +127,7 @@ def test_a_retraction_takes_the_author_his_comment_and_its_votes() -> None:
     }
 
 
-def test_a_move_takes_from_one_thread_what_it_gives_the_other() -> None:
+def test_a_move_subtracts_from_one_thread_what_it_adds_to_the_other() -> None:
     here = State("demo", "demo/page", "g:ann", "approved", listed=True, up=1)
     there = here._replace(thread="demo/other")
     moved = counting.by_scope(counting.increments(COMMENTS, here, there))
@@ -138,7 +138,7 @@ def test_a_move_takes_from_one_thread_what_it_gives_the_other() -> None:
     assert ANN not in moved
 
 
-def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day_there() -> None:
+def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day() -> None:
     posted = State(
         "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
         categories=("news", "sport"), day="2026-01-31",
@@ -158,7 +158,7 @@ def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day_there() 
     }
 
 
-def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else() -> None:
+def test_a_change_of_categories_moves_only_the_category_counts() -> None:
     before = State(
         "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
         categories=("news", "sport"), day="2026-01-31",
@@ -170,14 +170,14 @@ def test_a_change_of_categories_moves_what_is_counted_in_them_and_nothing_else()
         assert numbers == {"approved": 1 if scope.category == "travel" else -1}
 
 
-def test_as_many_categories_count_as_a_thread_may_have() -> None:
+def test_a_comment_counts_in_the_maximum_number_of_categories() -> None:
     names = tuple(f"{n}" for n in range(categories.MOST))
     state = State("demo", "demo/page", "", "spam", listed=False, categories=names)
     found = counting.increments(counting.STATISTICS, None, state)
     assert {key.scope.category for key in found} == set(names)
 
 
-def test_who_is_held_appears_nowhere() -> None:
+def test_a_held_comment_adds_no_author_to_statistics() -> None:
     held = State("demo", "demo/page", "g:ann", "pending", listed=False, day="2026-01-31")
     assert counting.increments(counting.STATISTICS, None, held) == {
         Key(counting.day_scope("demo", "2026-01-31"), "pending"): 1
@@ -185,7 +185,7 @@ def test_who_is_held_appears_nowhere() -> None:
 
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8))
-def test_a_participant_is_counted_when_the_number_leaves_or_returns_to_zero(
+def test_participants_change_when_a_number_leaves_or_returns_to_zero(
     numbers: list[int],
 ) -> None:
     steps = [{"approved": number, "pending": 1} for number in numbers]
@@ -200,7 +200,7 @@ def test_a_participant_is_counted_when_the_number_leaves_or_returns_to_zero(
     st.dictionaries(st.sampled_from("abc"), st.integers(-3, 3)),
     st.dictionaries(st.sampled_from("abc"), st.integers(-3, 3)),
 )
-def test_added_numbers_hold_no_zero(numbers: dict[str, int], more: dict[str, int]) -> None:
+def test_sums_contain_no_zero(numbers: dict[str, int], more: dict[str, int]) -> None:
     sums = counting.added(numbers, more)
     assert 0 not in sums.values()
     assert all(sums.get(n, 0) == numbers.get(n, 0) + more.get(n, 0) for n in "abc")

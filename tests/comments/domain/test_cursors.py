@@ -1,4 +1,4 @@
-"""Claims about cursors: what a release before gave out is read, and no other listing's is."""
+"""Cursors: those of earlier releases stay valid, and those of other listings are refused."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ from comments.domain.crypto import cursors
 SECRET = "a secret of the cursors"
 LISTING = cursors.label("demo", "page", "thread", "")
 SHORT = ["AAABACADAE"]
-LONG = ["AA" + "AB" * 200]  # the library compresses it
+LONG = ["AA" + "AB" * 200]  # long enough to be compressed by the library
 
 
 @pytest.mark.parametrize("position", [SHORT, LONG, ["ranking", "AB", ""], [], ["é\0" * 50]])
-def test_a_position_comes_back_whoever_wrote_it(position: list[str]) -> None:
+def test_a_position_survives_encoding_by_this_and_earlier_releases(position: list[str]) -> None:
     before = str(URLSafeSerializer(SECRET, salt=f"cursor\0{LISTING}").dumps(position))
     for cursor in (before, cursors.seal(position, LISTING, SECRET)):
         assert cursors.unseal(cursor, LISTING, SECRET) == position
@@ -26,14 +26,14 @@ def test_a_position_comes_back_whoever_wrote_it(position: list[str]) -> None:
                 cursors.unseal(cursor, listing, secret)
 
 
-def test_a_cursor_is_signed_in_this_form() -> None:
-    """It is in links and in pages that are open: another form is refused by those who know this."""
+def test_the_signature_of_a_cursor_is_stable() -> None:
+    """Cursors are in links and open pages, and a change would invalidate them."""
     sealed = cursors.seal(SHORT, LISTING, SECRET)
     assert sealed == "WyJBQUFCQUNBREFFIl0.Z3zApk1i-D16S4twOFI0238IG_Y"
 
 
-def test_a_long_cursor_that_is_not_compressed_is_read() -> None:
-    """Releases before wrote all cursors so."""
+def test_a_long_uncompressed_cursor_is_valid() -> None:
+    """Earlier releases wrote all cursors uncompressed."""
     plain = URLSafeSerializer(
         SECRET,
         salt=f"cursor\0{LISTING}",
@@ -47,6 +47,6 @@ def test_a_long_cursor_that_is_not_compressed_is_read() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", ".", "x", "a.b.c", ".x.y", "é", "W10", "\0"])
-def test_what_is_no_cursor_is_refused(cursor: str) -> None:
+def test_an_invalid_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(errors.BadCursor):
         cursors.unseal(cursor, LISTING, SECRET)

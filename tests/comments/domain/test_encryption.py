@@ -1,4 +1,4 @@
-"""Claims about sealed texts: for one purpose, under one secret, and for ever the same form."""
+"""Encrypted texts: each for one purpose and under one secret, in a stable format."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,14 +9,14 @@ from comments.domain.crypto import encryption
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "a secret of the tests"
-# Stored, and waiting in mailboxes.
+# Such values are stored, and are in mailboxes.
 SEALED = (
     "gAAAAABpVzWlT6-CLaQDJxsmm4utiUu9b_rKjsqe4cn55fIGRD4nRiTeiU1G"
     "DTLj6hWKlmy2IzGAyU6eqagmbYVRJw2t_shDAw=="
 )
 
 
-def test_a_seal_opens_for_its_purpose_under_its_secret_only() -> None:
+def test_a_text_is_decrypted_only_for_its_purpose_and_under_its_secret() -> None:
     made = encryption.seal("ann@example.org", "address", SECRET, now=NOW)
     assert "ann" not in made
     assert encryption.unseal(made, "address", SECRET, now=NOW) == "ann@example.org"
@@ -26,7 +26,7 @@ def test_a_seal_opens_for_its_purpose_under_its_secret_only() -> None:
             encryption.unseal(text, purpose, secret, now=NOW)
 
 
-def test_a_seal_is_good_for_its_term() -> None:
+def test_an_encrypted_text_is_valid_for_its_term() -> None:
     made = encryption.seal("text", "confirm", SECRET, now=NOW)
     term = timedelta(days=2)
     assert encryption.unseal(made, "confirm", SECRET, now=NOW + term, term=term) == "text"
@@ -35,9 +35,9 @@ def test_a_seal_is_good_for_its_term() -> None:
     assert caught.value.code == "link-expired"
 
 
-def test_two_seals_of_one_text_are_not_alike() -> None:
+def test_encrypting_a_text_twice_gives_different_results() -> None:
     assert len({encryption.seal("text", "address", SECRET, now=NOW) for _ in range(3)}) == 3
 
 
-def test_the_form_is_for_ever() -> None:
+def test_the_format_is_stable() -> None:
     assert encryption.unseal(SEALED, "address", SECRET, now=NOW) == "ann@example.org"

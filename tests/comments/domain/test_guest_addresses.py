@@ -1,4 +1,4 @@
-"""Claims about mail addresses that people give with a comment: nobody reads them in the store."""
+"""E-mail addresses given with a comment are unreadable in the store."""
 
 import hashlib
 
@@ -20,7 +20,7 @@ def post(site: records.Site, **more: str) -> records.Comment:
     return sample_threads.post(site, "text", author=author, **more)  # type: ignore[arg-type]
 
 
-def test_an_address_is_stored_sealed_and_given_to_its_owner(
+def test_an_address_is_stored_encrypted_and_exported_to_its_owner(
     store: connection.Store, site: records.Site
 ) -> None:
     row = post(site)
@@ -33,7 +33,7 @@ def test_an_address_is_stored_sealed_and_given_to_its_owner(
         assert b"mailbox" not in message.SerializeToString()
 
 
-def test_what_cannot_be_opened_is_no_address() -> None:
+def test_an_undecryptable_address_is_empty() -> None:
     sealed = guest_addresses.sealed_address(ADDRESS, SECRET, now=sample_threads.START)
     assert (
         guest_addresses.address(
@@ -48,7 +48,7 @@ def test_what_cannot_be_opened_is_no_address() -> None:
     assert guest_addresses.address(ADDRESS, SECRET, now=sample_threads.START) == ADDRESS
 
 
-def test_a_guess_of_an_address_cannot_be_tried_on_what_is_stored(
+def test_a_guessed_address_cannot_be_verified_against_the_store(
     store: connection.Store, site: records.Site
 ) -> None:
     row = reads.get(comment_rows.comment_key(post(site).id))
@@ -56,7 +56,7 @@ def test_a_guess_of_an_address_cannot_be_tried_on_what_is_stored(
     assert row.fingerprint != hashlib.sha256(keyed_hashes.joined(guessed)).digest()
 
 
-def test_a_repeat_across_the_upgrade_is_the_same_comment(
+def test_a_retry_across_an_upgrade_is_the_same_comment(
     client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     key = "a key of 16 bytes"

@@ -1,4 +1,4 @@
-"""Claims about hosts that people give: which there are, and which pretend to be another."""
+"""Host names that people enter: their canonical form, and names that imitate others."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ from comments.domain.text import host_names
         ("a_b.example", "a_b.example"),
     ],
 )
-def test_a_host_has_one_form(name: str, host: str) -> None:
+def test_a_host_has_one_canonical_form(name: str, host: str) -> None:
     assert host_names.canonical(name, "x") == host
     assert host_names.canonical(host, "x") == host
 
@@ -33,14 +33,14 @@ NONE = [
 
 
 @pytest.mark.parametrize("name", NONE)
-def test_what_is_no_host_is_refused_by_its_field(name: str) -> None:
+def test_an_invalid_host_is_refused_by_field(name: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         host_names.canonical(name, "website")
     assert caught.value.field == "website"
 
 
 @given(st.text())
-def test_any_text_is_a_host_in_one_form_or_none(name: str) -> None:
+def test_any_text_has_one_canonical_form_or_is_refused(name: str) -> None:
     try:
         found = host_names.canonical(name, "x")
     except errors.BadInput:
@@ -71,12 +71,12 @@ def test_a_word_of_several_scripts_is_refused(name: str) -> None:
         "\u0928\u092e\u0938\u094d\u0924\u0947.example",
     ],
 )  # fmt: skip
-def test_words_as_people_write_them_are_fine(name: str) -> None:
+def test_ordinary_words_are_accepted(name: str) -> None:
     host_names.check_scripts(name, "website")
     assert host_names.canonical(name, "website")
 
 
-def test_a_port_is_one_that_exists() -> None:
+def test_a_port_must_exist() -> None:
     assert [host_names.port("http", text, "x") for text in ("", "1", "080", "65535")] == [
         80, 1, 80, 65_535,
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Claims about challenges: only ours count, and they say what they were made for."""
+"""Proof-of-work challenges: only our own are accepted, and they carry their purpose."""
 
 import base64
 import json
@@ -28,14 +28,14 @@ def assert_refused(solution: str) -> None:
     assert caught.value.code == "proof-invalid"
 
 
-def test_a_solved_challenge_says_what_it_was_made_for() -> None:
+def test_a_solved_challenge_contains_its_purpose() -> None:
     proof = proof_of_work.check(proof_solver.solved(made()), secret=SECRET)
     assert proof[:4] == ("demo", "net", NOW, NOW + proof_of_work.TERM)
     assert len(proof.digest) == 8
     assert proof.digest != proof_of_work.check(proof_solver.solved(made()), secret=SECRET).digest
 
 
-def test_the_librarys_own_solver_finds_it_and_its_payload_is_taken() -> None:
+def test_the_librarys_solver_solves_it_and_its_payload_is_accepted() -> None:
     given = made()
     challenge = v1.Challenge(
         given["algorithm"],
@@ -55,7 +55,7 @@ def test_the_librarys_own_solver_finds_it_and_its_payload_is_taken() -> None:
     assert proof_of_work.check(payload.to_base64(), secret=SECRET).site == "demo"
 
 
-def test_a_challenge_says_its_purpose_its_work_and_the_networks_around() -> None:
+def test_a_challenge_contains_its_purpose_work_and_surrounding_networks() -> None:
     made = proof_of_work.make(
         "demo", "net", around=("wide", "wider"), purpose="vote", tries=20, wait=0, secret=SECRET,
         now=NOW,
@@ -65,7 +65,7 @@ def test_a_challenge_says_its_purpose_its_work_and_the_networks_around() -> None
     assert (proof.purpose, proof.tries) == ("vote", 20)
 
 
-def test_a_challenge_of_an_earlier_release_is_one_for_a_post() -> None:
+def test_a_challenge_of_an_earlier_release_is_for_a_post() -> None:
     made = v1.create_challenge(
         v1.ChallengeOptions(
             algorithm="SHA-256", max_number=10, hmac_key=proof_of_work._key(SECRET),
@@ -100,7 +100,7 @@ def test_no_two_challenges_are_the_same() -> None:
         {"salt": ""},
     ],
 )
-def test_a_solution_that_was_changed_is_refused(changed: dict[str, object]) -> None:
+def test_a_changed_solution_is_refused(changed: dict[str, object]) -> None:
     assert_refused(proof_solver.solved(made(), **changed))
 
 
@@ -108,7 +108,7 @@ def test_a_solution_that_was_changed_is_refused(changed: dict[str, object]) -> N
     ("old", "new"),
     [("s=demo", "s=other"), ("n=net", "n=ten"), ("expires=", "expires=9"), ("t=1", "t=0")],
 )
-def test_what_a_challenge_says_cannot_be_changed(old: str, new: str) -> None:
+def test_the_content_of_a_challenge_cannot_be_changed(old: str, new: str) -> None:
     given = made()
     assert old in given["salt"]
     assert_refused(proof_solver.solved(given, salt=given["salt"].replace(old, new)))
@@ -123,7 +123,7 @@ def test_digits_of_the_number_cannot_move_into_the_salt() -> None:
     )
 
 
-def test_one_of_another_secret_or_purpose_is_refused() -> None:
+def test_a_challenge_of_another_secret_or_purpose_is_refused() -> None:
     assert_refused(proof_solver.solved(made("another secret of the tests")))
     forged = v1.create_challenge(
         v1.ChallengeOptions(hmac_key=SECRET, max_number=9, params={"s": "demo"})
@@ -134,11 +134,11 @@ def test_one_of_another_secret_or_purpose_is_refused() -> None:
 @pytest.mark.parametrize(
     "solution", ["", "x", "====", "bnVsbA==", "W10=", "e30=", "\ud800", "é", "A" * 3_000, "/w=="]
 )
-def test_what_is_no_solution_at_all_is_refused(solution: str) -> None:
+def test_a_malformed_solution_is_refused(solution: str) -> None:
     assert_refused(solution)
 
 
-def test_a_challenge_without_work_has_nothing_to_find() -> None:
+def test_a_challenge_without_work_has_number_zero() -> None:
     given = made(tries=0)
     assert given["maxnumber"] == 0
     assert proof_of_work.check(proof_solver.solved(given), secret=SECRET).opened == NOW

@@ -1,4 +1,4 @@
-"""Claims about Markdown and HTML of strangers: what is shown of it is safe, and bounded in work."""
+"""Markdown and HTML from strangers are rendered safely, with bounded work."""
 
 import html.parser
 import itertools
@@ -16,7 +16,7 @@ Node = tuple[str, dict[str, str | None]]
 
 
 class Dom(html.parser.HTMLParser):
-    """What a parser sees: the elements with their attributes, and the text."""
+    """A parsed document: the elements with their attributes, and the text."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Dom(html.parser.HTMLParser):
 
 
 def assert_safe(source: str) -> Dom:
-    """Only allowed elements and attributes, links to the web only, and nothing left to clean."""
+    """Only allowed elements and attributes, links only to the web, and nothing left to clean."""
     dom = Dom(source)
     for tag, attributes in dom.nodes:
         assert tag in rendering.TAGS
@@ -88,7 +88,7 @@ ATTACKS = [
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_html_from_elsewhere_keeps_only_what_is_allowed(attack: str) -> None:
+def test_imported_html_keeps_only_allowed_elements(attack: str) -> None:
     assert_safe(rendering.sanitise_html(attack))
 
 
@@ -122,7 +122,7 @@ def test_a_link_that_is_not_to_the_web_has_no_target(source: str) -> None:
 
 
 @pytest.mark.parametrize("href", ["mailto:ann@x.example", "tel:+1", "/about", "ftp://x.example/"])
-def test_of_a_link_that_leads_nowhere_its_text_stays_and_nothing_else(href: str) -> None:
+def test_a_removed_link_keeps_its_text_alone(href: str) -> None:
     source = f"<p>Write <a href='{href}' title='{href}'>to <b>me</b></a>.</p>"
     assert rendering.sanitise_html(source) == "<p>Write <a>to <b>me</b></a>.</p>"
     assert rendering.render_markdown(f"[me]({href} 'to me')") == "<p><a>me</a></p>\n"
@@ -133,7 +133,7 @@ def test_encoded_characters_do_not_reorder_text() -> None:
         assert "a b" in render("a &#x202e;&#x2066;b&#7;")
 
 
-def test_an_image_is_only_a_link() -> None:
+def test_an_image_becomes_a_link() -> None:
     dom = assert_safe(rendering.render_markdown("![pic](https://x.example/a.png)"))
     assert [tag for tag, _ in dom.nodes] == ["p", "a"]
 
@@ -164,19 +164,19 @@ def test_markdown_becomes_html() -> None:
     )
 
 
-def test_headings_stay_below_those_of_the_page() -> None:
+def test_headings_are_lowered_below_those_of_the_page() -> None:
     dom = assert_safe(rendering.render_markdown("# a\n## b\n### c\n##### d\n###### e\nf\n==="))
     assert [tag for tag, _ in dom.nodes] == ["h3", "h4", "h5", "h6", "h6", "h3"]
 
 
-def test_a_link_passes_no_reputation_on() -> None:
+def test_links_have_rel_nofollow() -> None:
     dom = assert_safe(rendering.render_markdown("[it's](https://x.example/it's?a=1&b=2 'title')"))
     href = "https://x.example/it's?a=1&b=2"
     expected = {"href": href, "title": "title", "rel": "nofollow ugc noopener"}
     assert dom.nodes[1] == ("a", expected)
 
 
-def test_known_html_is_kept() -> None:
+def test_allowed_html_is_kept() -> None:
     source = '<p>a<br>b <a href="http://x.example/?a=1&amp;b=2">x</a></p><blockquote>q</blockquote>'
     dom = assert_safe(rendering.sanitise_html(source))
     assert [tag for tag, _ in dom.nodes] == ["p", "br", "a", "blockquote"]
@@ -286,7 +286,10 @@ SLOW = {
 
 
 def work(render: Callable[[], object]) -> int | None:
-    """How many calls rendering makes: its cost, the same on every machine. None if refused."""
+    """Return the number of calls that rendering makes, the same on every machine.
+
+    None if refused.
+    """
     calls = 0
 
     def count(*_: object) -> None:
@@ -316,11 +319,11 @@ def test_the_work_of_a_body_grows_with_its_size_and_is_bounded(shape: str) -> No
             work(lambda source=source: rendering.render_markdown(cleaning.clean_body(source)))  # type: ignore[misc]
         )
     for smaller, larger in itertools.pairwise(costs):
-        # Once a shape is refused, more of it is refused too.
+        # Once a shape is refused, a longer body of it is refused too.
         assert smaller is not None or larger is None
         if smaller is not None and larger is not None:
             assert larger < 2.2 * smaller
-    # The dearest shape made 660,000 calls when this was written.
+    # The most expensive shape made 660,000 calls when this was written.
     assert max(cost or 0 for cost in costs) < 1_000_000
 
 
@@ -340,7 +343,7 @@ def test_blocks_nested_too_deeply_are_refused_not_lost() -> None:
         assert caught.value.field == "body"
 
 
-def test_plain_text_is_what_a_reader_sees() -> None:
+def test_plain_text_is_the_text_that_readers_see() -> None:
     source = "<p>a &amp; <b>b</b>\n c</p><ul><li>x<li>y</ul>d<br>e<script>no</script>&lt;i&gt;"
     assert rendering.plain_text(source) == "a & b c\nx\ny\nd\ne<i>"
 

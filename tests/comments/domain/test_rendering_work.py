@@ -1,4 +1,4 @@
-"""Claims about Markdown: how much work one text may cause, measured in calls, never in seconds.
+"""The work that one Markdown text may cause, measured in calls, never in seconds.
 
 MARKUP_EXAMPLES sets how many texts the fuzzer tries (default 25).
 """
@@ -17,11 +17,11 @@ from comments import errors
 from comments.domain.text import cleaning, rendering
 from tests.support.people import api_requests
 
-# Calls of functions, in Python and C, while a body is rendered. 1.4 million took 169 ms.
+# Calls of Python and C functions while a body is rendered. 1.4 million took 169 ms.
 MOST_CALLS = 400_000
 EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "25"))
 LONGEST = cleaning.MAX_BODY
-# Each took longest at some time: brackets that never close, marks, quotes, links, lists, tables.
+# Each was the slowest at some time: unclosed brackets, marks, quotes, links, lists, tables.
 SLOW = (
     "[^" * 999 + "_*" * 4_000,
     "[__" * 1_000 + "**__" * 1_700,
@@ -41,7 +41,7 @@ SLOW = (
         "<http://" + "".join(chr(0x4E00 + place * 60 + i) for i in range(60)) + ">\n"
         for place in range(140)
     ),
-    # The parser fills each of the rows up to the width of the head.
+    # The parser pads each row to the width of the header.
     "a|" * 600 + "\n" + "-|" * 600 + "\n" + "x\n" * 1_990,
 )
 PIECES = (
@@ -53,7 +53,7 @@ PIECES = (
 
 
 def counted(source: str) -> tuple[str, int]:
-    """What becomes of a body: its HTML, or the code of its refusal, and the calls until then."""
+    """Return a body's HTML or the code of its refusal, and the number of calls."""
     number = 0
 
     def count(_: FrameType, event: str, __: object) -> None:
@@ -77,7 +77,7 @@ def test_the_slowest_bodies_take_bounded_work(body: str) -> None:
     assert number < MOST_CALLS, outcome[:40]
 
 
-def test_one_definition_does_not_fill_megabytes() -> None:
+def test_a_link_definition_is_not_expanded_to_megabytes() -> None:
     for length in (10, 100, 1_000, 6_000):
         body = f"[a]: http://a.b/{'y' * length}\n\n" + "[a]" * 900
         outcome, _ = counted(body[:LONGEST])
@@ -118,12 +118,12 @@ def test_no_body_takes_more(parts: list[tuple[str, int]]) -> None:
     ],
     ids=lambda body: repr(body[:16]),
 )
-def test_what_people_write_is_far_from_the_bound(body: str) -> None:
+def test_ordinary_texts_are_far_from_the_limit(body: str) -> None:
     assert rendering.render_markdown(cleaning.clean_body(body))
 
 
-def test_the_bound_is_exact_and_of_the_text_alone() -> None:
-    """A text that takes all of it is taken, with one mark more it never is."""
+def test_the_limit_is_exact_and_depends_on_the_text_alone() -> None:
+    """A text at the limit is always accepted, and with one more mark always refused."""
 
     def work(number: int) -> int:
         return rendering.parse("*a" * number)[1]
@@ -157,6 +157,6 @@ def test_a_preview_a_post_and_an_edit_refuse_the_same_text(client: FlaskClient) 
     assert api_requests.listed(client) == ["<p>Hello</p>\n"]
 
 
-def test_a_body_that_came_as_html_is_not_bounded_by_it() -> None:
-    """Imports bring what other systems rendered long ago."""
+def test_imported_html_has_no_such_limit() -> None:
+    """Imports contain what other systems rendered long ago."""
     assert rendering.sanitise_html("<p>" + "<em>_*</em>[^" * 1_900 + "</p>")

@@ -1,4 +1,4 @@
-"""Claims about roles: each allows what its row says, where it is held and nowhere else."""
+"""Roles: each allows what its table row says, on its site and nowhere else."""
 
 import pytest
 from hypothesis import given
@@ -26,11 +26,11 @@ def rights(role: roles.Role) -> set[roles.Right]:
         (roles.Role.OWNER, {"write", "profile", "moderate", "manage"}),
     ],
 )
-def test_a_role_allows_what_its_row_says(role: roles.Role, allowed: set[str]) -> None:
+def test_a_role_allows_the_rights_in_its_row(role: roles.Role, allowed: set[str]) -> None:
     assert {right.value for right in rights(role)} == allowed
 
 
-def test_each_role_allows_what_the_one_before_it_does() -> None:
+def test_each_role_includes_the_rights_of_the_one_before() -> None:
     for less, more in zip(list(roles.Role), list(roles.Role)[1:], strict=False):
         assert rights(less) < rights(more)
 
@@ -40,7 +40,7 @@ def test_each_role_allows_what_the_one_before_it_does() -> None:
     st.sampled_from(list(roles.Right)),
     st.sampled_from((*SITES, roles.SERVICE)),
 )
-def test_a_role_counts_on_its_site_and_on_the_service_everywhere(
+def test_a_role_applies_to_its_site_and_a_service_role_everywhere(
     grants: list[roles.Grant], right: roles.Right, site: str
 ) -> None:
     expected = any(right in rights(role) and held in {site, "*"} for role, held in grants)
@@ -48,7 +48,7 @@ def test_a_role_counts_on_its_site_and_on_the_service_everywhere(
 
 
 @pytest.mark.parametrize("right", list(roles.Right))
-def test_no_site_is_never_every_site(right: roles.Right) -> None:
+def test_no_site_id_means_every_site(right: roles.Right) -> None:
     grants = [
         roles.Grant(roles.Role.OWNER, roles.SERVICE),
         roles.Grant(roles.Role.OWNER, ""),
@@ -56,7 +56,7 @@ def test_no_site_is_never_every_site(right: roles.Right) -> None:
     assert not roles.may(grants, right, "")
 
 
-def test_whoever_holds_more_has_the_role_too() -> None:
+def test_a_higher_role_includes_the_lower_ones() -> None:
     owner = [roles.Grant(roles.Role.OWNER, "blog")]
     assert roles.has(owner, roles.Role.MODERATOR, "blog")
     assert not roles.has(owner, roles.Role.MODERATOR, "shop")

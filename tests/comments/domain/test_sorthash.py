@@ -1,4 +1,4 @@
-"""Stored bytes are for ever: the golden values here may never change, a change corrupts threads."""
+"""Sort hashes: these golden values may never change, because a change corrupts stored threads."""
 
 import itertools
 import string
@@ -22,7 +22,7 @@ def from_numbers(scheme: sorthash.Scheme, numbers: tuple[int, ...]) -> Any:
 
 
 def padded_form(scheme: sorthash.Scheme, sort_hash: str) -> Any:
-    """The hash with a zero segment for each missing level."""
+    """Return the hash with a zero segment for each missing level."""
     missing = scheme.levels - 1 - sorthash.level(scheme, sort_hash)
     return sort_hash + sorthash.encode_segment(scheme, 0) * max(missing, 0)
 
@@ -72,7 +72,7 @@ def schemes(draw: Any) -> Any:
 
 
 def numbers_of(scheme: sorthash.Scheme) -> Any:
-    """Numbers of a segment; the ends of the three classes come up often."""
+    """Numbers of a segment, often at the ends of the three classes."""
     last = sorthash.last_number(scheme)
     ends = [0, last]
     for power in (scheme.base**scheme.width, scheme.base ** (scheme.width + 1)):
@@ -93,7 +93,7 @@ def scheme_and_paths(draw: Any, count: int) -> tuple[object, ...]:
 
 @st.composite
 def related_paths(draw: Any) -> tuple[object, ...]:
-    """A scheme, a path, and another that often shares its beginning."""
+    """A scheme, a path, and another path that often shares its beginning."""
     scheme, (path,) = draw(scheme_and_paths(1))
     shared = path[: draw(st.integers(0, len(path)))]
     rest = draw(st.lists(numbers_of(scheme), max_size=3).map(tuple))
@@ -132,13 +132,13 @@ def test_the_decimal_table_is_in_reading_order_padded_and_unpadded() -> None:
     assert len(set(stored)) == len(stored)
 
 
-def test_a_stored_hash_is_its_segments_and_nothing_else() -> None:
+def test_a_stored_hash_consists_of_its_segments() -> None:
     assert from_numbers(DEFAULT, (0, 2_500, 1)) == "AAyAAAAB"
     assert sorthash.child(DEFAULT, "", 3) == "AD"
     assert sorthash.child(DEFAULT, "AD", 127_500) == "ADzAAAAA"
 
 
-def test_padding_ends_at_the_last_level_and_leaves_deeper_hashes_alone() -> None:
+def test_padding_ends_at_the_last_level_and_does_not_change_deeper_hashes() -> None:
     at_the_end = from_numbers(DECIMAL, (0, 1, 2))
     deeper = from_numbers(DECIMAL, (0, 1, 2, 3))
     assert padded_form(DECIMAL, at_the_end) == at_the_end
@@ -156,15 +156,15 @@ def test_consecutive_numbers_make_ascending_segments_across_every_boundary_of_a_
 
 
 @given(scheme_and_paths(1))
-def test_numbers_come_back_from_a_hash(drawn: Any) -> None:
+def test_numbers_survive_encoding_and_decoding(drawn: Any) -> None:
     scheme, (path,) = drawn
     sort_hash = from_numbers(scheme, path)
     assert sorthash.to_numbers(scheme, sort_hash) == path
 
 
 @given(related_paths())
-def test_strings_sort_as_paths_of_numbers_do(drawn: Any) -> None:
-    # Tuples compare as a walk in preorder: siblings by number, a parent before what is below it.
+def test_strings_sort_like_their_paths(drawn: Any) -> None:
+    # Tuples compare as a walk in preorder: siblings by number, a parent before its descendants.
     scheme, one, other = drawn
     strings = (from_numbers(scheme, one), from_numbers(scheme, other))
     assert (strings[0] < strings[1]) == (one < other)
@@ -180,14 +180,14 @@ def test_bytes_sort_as_strings_do(drawn: Any) -> None:
 
 
 @given(related_paths())
-def test_a_hash_is_a_prefix_of_its_descendants_and_of_nothing_else(drawn: Any) -> None:
+def test_a_hash_is_a_prefix_of_its_descendants_alone(drawn: Any) -> None:
     scheme, one, other = drawn
     is_prefix = from_numbers(scheme, other).startswith(from_numbers(scheme, one))
     assert is_prefix == (other[: len(one)] == one)
 
 
 @given(related_paths())
-def test_a_subtree_range_holds_the_comment_and_its_descendants_exactly(drawn: Any) -> None:
+def test_a_subtree_range_contains_exactly_the_comment_and_its_descendants(drawn: Any) -> None:
     scheme, one, other = drawn
     low, high = sorthash.subtree_range(from_numbers(scheme, one))
     is_inside = low <= from_numbers(scheme, other) < high
@@ -214,7 +214,7 @@ def test_the_slug_counts_roots_from_one(drawn: Any) -> None:
 
 
 @given(st.data())
-def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data: Any) -> None:
+def test_padded_forms_of_short_segments_sort_like_the_hashes(data: Any) -> None:
     # Number 0 below a root is the root itself in the padded form, so children count from 1.
     scheme = data.draw(st.just(DEFAULT) | schemes())
     short = scheme.base**scheme.width - 1
@@ -230,7 +230,7 @@ def test_padded_forms_of_short_segments_sort_as_the_hashes_do(data: Any) -> None
 
 
 @given(st.data())
-def test_any_text_is_either_a_hash_that_comes_back_or_refused(data: Any) -> None:
+def test_any_text_is_refused_or_a_hash_that_survives_decoding(data: Any) -> None:
     scheme = data.draw(st.just(DEFAULT) | schemes())
     text = data.draw(st.text(st.sampled_from(scheme.digits + "yz{é ")) | st.text(max_size=12))
     try:
@@ -244,19 +244,19 @@ def test_any_text_is_either_a_hash_that_comes_back_or_refused(data: Any) -> None
     "segment",
     ["", "A", "AAA", "Ay", "yA", "yAAAA", "yAAy", "zAAAA", "zAAAAAA", "y", "z", "AÄ", "A ", "{{"],
 )
-def test_what_is_not_one_segment_is_refused(segment: str) -> None:
+def test_a_malformed_segment_is_refused(segment: str) -> None:
     with pytest.raises(sorthash.BadSortHash):
         sorthash.decode_segment(DEFAULT, segment)
 
 
 @pytest.mark.parametrize("sort_hash", ["", "A", "AAA", "AAyAA", "AAz", "AA-AB"])
-def test_what_is_not_a_hash_is_refused(sort_hash: str) -> None:
+def test_a_malformed_hash_is_refused(sort_hash: str) -> None:
     with pytest.raises(sorthash.BadSortHash):
         sorthash.to_numbers(DEFAULT, sort_hash)
 
 
 @pytest.mark.parametrize("number", [-1, 312_627_500])
-def test_a_number_that_no_segment_holds_is_refused(number: int) -> None:
+def test_a_number_too_large_for_a_segment_is_refused(number: int) -> None:
     with pytest.raises(sorthash.BadSortHash, match=str(number)):
         sorthash.encode_segment(DEFAULT, number)
 
@@ -273,7 +273,7 @@ def test_a_number_that_no_segment_holds_is_refused(number: int) -> None:
         ("AB{", "below 'y'"),
     ],
 )
-def test_digits_that_do_not_sort_are_refused(digits: str, reason: str) -> None:
+def test_unsorted_digits_are_refused(digits: str, reason: str) -> None:
     with pytest.raises(sorthash.BadSortHash, match=reason):
         sorthash.Scheme(digits, 2, 8)
 

@@ -1,4 +1,4 @@
-"""Claims about thread ids: one canonical form, and no two names that become one."""
+"""Thread ids: one canonical form per page, and no two names with the same form."""
 
 import unicodedata
 
@@ -114,18 +114,18 @@ def test_a_query_that_names_no_thread_or_two_is_refused(query: bytes) -> None:
         ("/__x__", "/__x__"),
     ],
 )
-def test_a_page_is_its_host_and_normalised_path(path: str, canonical: str) -> None:
+def test_a_page_is_its_host_and_normalized_path(path: str, canonical: str) -> None:
     assert page(path) == "blog.example" + canonical
 
 
 @pytest.mark.parametrize("path", ["/%00", "/%0d", "/%7f", "/%C2%85", "/%ff", "/%", "/%4", "/\\a"])
-def test_a_path_that_cannot_be_read_in_one_way_is_refused(path: str) -> None:
+def test_an_ambiguous_path_is_refused(path: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         page(path)
     assert caught.value.field == "page"
 
 
-def test_paths_that_may_be_different_pages_stay_apart() -> None:
+def test_paths_of_possibly_different_pages_stay_distinct() -> None:
     paths = ["/a", "/A", "//a", "/a%2Fb", "/a/b", "/a%252Fb", "/a+b", "/a%20b", "/a%2Bb", "/a;b"]
     assert len({page(path) for path in paths}) == len(paths)
 
@@ -151,7 +151,7 @@ def test_paths_that_may_be_different_pages_stay_apart() -> None:
         ("[2001:db8:0:0:0:0:0:1]", "[2001:db8::1]"),
     ],
 )
-def test_a_host_is_reduced_as_browsers_do(host: str, canonical: str) -> None:
+def test_a_host_is_normalized_as_browsers_do(host: str, canonical: str) -> None:
     assert thread_ids.canonical_page(f"https://{host}/a") == canonical + "/a"
 
 
@@ -205,7 +205,7 @@ def test_a_url_without_a_plain_http_host_is_refused(url: str) -> None:
     assert caught.value.field == "page"
 
 
-def test_the_scheme_does_not_tell_pages_apart() -> None:
+def test_the_scheme_does_not_distinguish_pages() -> None:
     assert thread_ids.canonical_page("http://x.example:80/a") == "x.example/a"
     assert thread_ids.canonical_page("http://x.example:443/a") == "x.example:443/a"
 
@@ -233,13 +233,13 @@ def test_only_the_sites_query_keys_are_kept_and_sorted() -> None:
         [str(number) for number in range(thread_ids.MAX_QUERY_KEYS + 1)],
     ],
 )
-def test_what_is_no_key_of_a_query_is_refused(keys: list[str]) -> None:
+def test_an_invalid_query_key_is_refused(keys: list[str]) -> None:
     with pytest.raises(errors.BadInput) as refused:
         thread_ids.checked_query_keys(keys)
     assert refused.value.field == "query_keys"
 
 
-def test_a_key_of_a_query_is_named_once_and_may_have_any_letters() -> None:
+def test_a_query_key_may_have_any_letters_and_is_stored_once() -> None:
     keys = ["p", "id[]", "caf\u00e9", "p", "x" * thread_ids.MAX_QUERY_KEY]
     assert thread_ids.checked_query_keys(keys) == tuple(dict.fromkeys(keys))
 
@@ -275,8 +275,8 @@ def test_an_unreadable_explicit_id_is_refused(raw: str) -> None:
     assert caught.value.field == "thread"
 
 
-# The escapes are a combining acute, a combining slash and three characters
-# that NFC turns into ASCII.
+# The escapes are a combining acute, a combining slash, and three characters that NFC turns into
+# ASCII.
 AWKWARD = st.sampled_from(
     [
         "/",
@@ -352,17 +352,19 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes) -> None:
         ("https://blog.example/a?s=me#c", "blog.example/a", "https://blog.example/a"),
         ("HTTP://Blog.example/a/?s=me", "blog.example/a", "HTTP://Blog.example/a/"),
         ("https://blog.example/a?s=me&p=1", "blog.example/a?p=1", "https://blog.example/a?p=1"),
-        # Named otherwise: what leads to the page is not known here.
+        # With an explicit id the page's own query is unknown, so the URL stays as it is.
         ("https://blog.example/a?s=1#c", "post 1", "https://blog.example/a?s=1"),
         ("https://blog.example/a?p=2", "blog.example/a?p=1", "https://blog.example/a?p=2"),
     ],
 )
-def test_what_a_page_is_shown_by_is_what_tells_it_apart(url: str, thread: str, shown: str) -> None:
+def test_the_shown_url_of_a_page_has_only_its_identifying_query(
+    url: str, thread: str, shown: str
+) -> None:
     assert thread_ids.page_url(url, thread, SITE) == shown
 
 
 @given(st.text(alphabet="ap=&%4/.", max_size=12), st.text(alphabet="p=&s1;", max_size=12))
-def test_a_shown_page_is_the_page(path: str, query: str) -> None:
+def test_a_shown_url_names_the_same_page(path: str, query: str) -> None:
     url = f"https://blog.example/{path}?{query}#there"
     try:
         thread = thread_ids.canonical_page(url, query_keys=("p",))
@@ -374,6 +376,6 @@ def test_a_shown_page_is_the_page(path: str, query: str) -> None:
     assert "s" not in shown.partition("?")[2].partition("=")[0]
 
 
-def test_a_page_that_is_none_is_refused_by_the_name_of_its_field() -> None:
+def test_an_invalid_page_is_refused_by_its_field() -> None:
     with pytest.raises(errors.BadInput, match="url: is not an absolute"):
         thread_ids.page_url("javascript:alert(1)", "a", SITE)

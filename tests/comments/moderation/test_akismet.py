@@ -1,6 +1,6 @@
-"""Claims about Akismet: what it is asked and told, what becomes of what it says, and who knows.
+"""Akismet: its requests, corrections and verdicts, and what it learns about senders.
 
-Akismet is played by a real HTTP peer on loopback, which answers as its documentation says.
+A real HTTP server on loopback plays Akismet and answers as its documentation says.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ KEY = "0123456789ab"
 
 
 class Akismet(Service):
-    """A site "demo" that asks Akismet, which says what a test has it say."""
+    """The site "demo" with Akismet, whose verdicts a test sets."""
 
     def is_asked_too(self, **terms: bool) -> None:
         given = registration.Terms(**terms)
@@ -43,7 +43,7 @@ class Akismet(Service):
 
     @property
     def asked(self) -> list[tuple[str, dict[str, str]]]:
-        """Which calls there were, and their fields."""
+        """The calls and their fields."""
         return [
             (
                 each.path.removeprefix("/1.1/"),
@@ -63,7 +63,7 @@ def service(
         yield found
 
 
-def test_it_is_asked_with_what_it_judges_by_and_with_nothing_else(
+def test_a_request_has_only_the_fields_that_akismet_needs(
     service: Akismet, site: records.Site
 ) -> None:
     service.finds("false")
@@ -101,7 +101,7 @@ def test_it_is_asked_with_what_it_judges_by_and_with_nothing_else(
         ("", akismet.NOBODY), ("192.0.2.1", "192.0.2.1"),
     ],
 )  # fmt: skip
-def test_of_an_address_it_is_told_what_is_known_here(
+def test_an_address_is_sent_only_as_far_as_it_is_known(
     service: Akismet, site: records.Site, network: str, sent: str
 ) -> None:
     say(site, sender=classifier_verdicts.Sender(network))
@@ -110,7 +110,7 @@ def test_of_an_address_it_is_told_what_is_known_here(
     assert (fields["user_ip"], "user_agent" in fields) == (sent, False)
 
 
-def test_people_with_an_account_are_not_put_to_it_unless_the_site_says_so(
+def test_members_comments_are_not_checked_unless_the_site_enables_it(
     service: Akismet, site: records.Site
 ) -> None:
     member = records.Author("Bob", id=f"{accounts.AUTHOR}bob")
@@ -130,7 +130,7 @@ def test_people_with_an_account_are_not_put_to_it_unless_the_site_says_so(
         ("false", {}, Status.APPROVED, ""),
     ],
 )
-def test_spam_is_made_spam_however_sure_it_is_and_the_rest_is_shown(
+def test_a_spam_verdict_makes_a_comment_spam_and_others_show_it(
     service: Akismet, site: records.Site, word: str, headers: dict, becomes: Status, why: str
 ) -> None:
     service.finds(word, **headers)
@@ -146,7 +146,7 @@ def test_spam_is_made_spam_however_sure_it_is_and_the_rest_is_shown(
 
 
 @pytest.mark.parametrize("word", ["invalid", "", "True", "falsetrue", "<html>", "x" * 20_000])
-def test_what_is_neither_true_nor_false_is_no_answer(
+def test_an_answer_that_is_neither_true_nor_false_is_a_failure(
     service: Akismet, site: records.Site, word: str
 ) -> None:
     service.finds(word, **{"X-akismet-debug-help": 'Empty "user_ip" value'})
@@ -160,7 +160,7 @@ def test_what_is_neither_true_nor_false_is_no_answer(
     assert service.status(comment) is Status.APPROVED
 
 
-def test_after_the_last_attempt_it_is_held_with_the_reason_and_the_sender_is_forgotten(
+def test_after_the_last_attempt_a_comment_is_held_and_its_sender_is_erased(
     service: Akismet, site: records.Site
 ) -> None:
     service.receiver.status = 503
@@ -174,7 +174,7 @@ def test_after_the_last_attempt_it_is_held_with_the_reason_and_the_sender_is_for
     assert (service.status(comment), said.reason) == (Status.PENDING, "answered 503")
     (dead,) = dead_letters.dead().letters
     assert classifier_verdicts.decode_question(dead.detail) == classifier_verdicts.Question(1)
-    # Whoever has it asked after all has no address to tell.
+    # If it is asked again later, there is no address to send.
     service.receiver.status = 200
     service.finds("true")
     dead_letters.revive(dead.id, now=service.now)
@@ -183,7 +183,7 @@ def test_after_the_last_attempt_it_is_held_with_the_reason_and_the_sender_is_for
     assert service.status(comment) is Status.SPAM
 
 
-def test_what_is_known_of_a_sender_is_sealed_and_gone_with_the_answer(
+def test_a_sender_is_stored_encrypted_and_erased_with_the_verdict(
     service: Akismet, site: records.Site
 ) -> None:
     service.finds("false")
@@ -202,7 +202,7 @@ def test_what_is_known_of_a_sender_is_sealed_and_gone_with_the_answer(
     assert personal_data.author_of(comment.id) == "g:ann"
 
 
-# --- Both advisers, and corrections --------------------
+# --- Both classifiers, and corrections --------------------
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_what_is_known_of_a_sender_is_sealed_and_gone_with_the_answer(
         ("reject", "false", Status.REJECTED),
     ],
 )
-def test_what_waits_for_both_is_shown_when_both_allow_it(
+def test_a_comment_that_waits_for_two_classifiers_is_shown_if_both_allow_it(
     service: Akismet, site: records.Site, ours: str, akismets: str, becomes: Status
 ) -> None:
     service.finds(akismets)
@@ -227,7 +227,7 @@ def test_what_waits_for_both_is_shown_when_both_allow_it(
     service.check()
 
 
-def test_what_waits_for_both_is_not_shown_while_one_has_still_to_say(
+def test_a_comment_is_not_shown_while_one_of_two_classifiers_has_not_answered(
     service: Akismet, site: records.Site
 ) -> None:
     service.finds("false")
@@ -242,7 +242,7 @@ def submitted(service: Akismet) -> list[str]:
     return [call for call, _ in service.asked if call.startswith("submit")]
 
 
-def test_a_moderator_who_sees_it_otherwise_corrects_it_each_time_once(
+def test_each_moderators_decision_against_the_verdict_is_sent_as_a_correction_once(
     service: Akismet, site: records.Site
 ) -> None:
     service.finds("true")
@@ -266,7 +266,7 @@ def test_a_moderator_who_sees_it_otherwise_corrects_it_each_time_once(
     service.check()
 
 
-def test_an_undo_of_what_it_did_corrects_it_and_its_own_work_does_not(
+def test_an_undo_of_a_verdict_is_a_correction_and_the_verdict_itself_is_not(
     service: Akismet, site: records.Site
 ) -> None:
     service.is_asked_too(holds=False)
@@ -280,7 +280,7 @@ def test_an_undo_of_what_it_did_corrects_it_and_its_own_work_does_not(
     assert (submitted(service), service.status(comment)) == (["submit-ham"], Status.APPROVED)
 
 
-def test_it_is_not_corrected_about_a_text_it_never_saw_or_that_is_gone(
+def test_no_correction_is_sent_for_a_changed_or_erased_text(
     service: Akismet, site: records.Site
 ) -> None:
     service.finds("false")
@@ -300,12 +300,12 @@ def test_it_is_not_corrected_about_a_text_it_never_saw_or_that_is_gone(
         classifier_verdicts.decode_question(each.content).correction
         for each in classifier_site.waiting()
     ]
-    assert told == ["spam"]  # of the one that is gone by now
+    assert told == ["spam"]  # only the comment that is erased by now
     service.ask(2)
     assert submitted(service) == []
 
 
-def test_a_correction_that_fails_comes_again(service: Akismet, site: records.Site) -> None:
+def test_a_failed_correction_is_retried(service: Akismet, site: records.Site) -> None:
     service.finds("false")
     comment = say(site)
     service.ask()
@@ -324,7 +324,7 @@ def test_a_correction_that_fails_comes_again(service: Akismet, site: records.Sit
 # --- The key --------------------
 
 
-def test_the_key_is_sealed_kept_when_none_is_given_and_nowhere_else(
+def test_the_key_is_stored_encrypted_and_kept_if_none_is_given(
     service: Akismet, site: records.Site
 ) -> None:
     assert KEY not in str(list(reads.fetch(reads.Query("Rulebook"))))
@@ -341,14 +341,14 @@ def test_the_key_is_sealed_kept_when_none_is_given_and_nowhere_else(
 
 
 @pytest.mark.parametrize("key", ["", "two words", "x" * 101, "schl\xfcssel", "a&b=c"])
-def test_a_key_that_is_none_is_refused(service: Akismet, key: str) -> None:
+def test_an_invalid_key_is_refused(service: Akismet, key: str) -> None:
     registration.remove("demo", "akismet", service.by())
     with pytest.raises(errors.BadInput, match="key"):
         registration.set_akismet("demo", key, registration.Terms(), service.by(), service.client)
     assert registration.every("demo") == ()
 
 
-def test_an_address_that_leads_inside_is_refused(service: Akismet) -> None:
+def test_an_internal_address_is_refused(service: Akismet) -> None:
     with pytest.raises(errors.UnsafeAddress):
         registration.set_akismet(
             "demo", KEY, registration.Terms(), service.by(), service.client, url="https://10.0.0.1/"

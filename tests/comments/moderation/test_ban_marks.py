@@ -1,4 +1,4 @@
-"""Claims about bans that know their author again: by the network, and by the mailbox."""
+"""Bans that recognize their author by network or mailbox."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -32,7 +32,7 @@ HOME, ELSEWHERE = "203.0.113.7", "198.51.100.9"
 def post(
     site: records.Site, address: str = HOME, *, now: datetime = NOW, **more: Any
 ) -> records.Comment:
-    """A comment of a guest who was never here, from an address."""
+    """Post as a first-time guest from an address."""
     author = records.Author("Eve", email=more.pop("email", ""), id=more.pop("id", ""))
     sender = classifier_verdicts.Sender(client_networks.of(address))
     draft = new_comment.Submission("page", None, author, "an excerpt of it", **more)
@@ -54,7 +54,7 @@ def stored(row: records.Comment) -> comment_rows.Comment:
 # --- The network --------------------
 
 
-def test_a_banned_network_keeps_out_who_has_a_new_token(
+def test_a_banned_network_keeps_out_a_guest_with_a_new_token(
     store: connection.Store, site: records.Site
 ) -> None:
     row = post(site)
@@ -72,7 +72,7 @@ def test_without_days_only_the_author_is_banned(
     assert post(site).status is Status.APPROVED
 
 
-def test_a_network_is_banned_for_its_days_and_its_author_for_good(
+def test_a_network_ban_ends_after_its_days_and_the_authors_ban_does_not(
     store: connection.Store, site: records.Site
 ) -> None:
     row = post(site)
@@ -94,12 +94,14 @@ def test_an_ipv6_network_is_the_64_of_a_customer(
     assert post(site, "2001:db8:1:3::3").status is Status.APPROVED
 
 
-def test_a_shadow_ban_of_a_network_is_not_told(store: connection.Store, site: records.Site) -> None:
+def test_a_shadow_ban_of_a_network_is_not_revealed(
+    store: connection.Store, site: records.Site
+) -> None:
     ban(post(site), network_days=7, is_shadow=True)
     assert post(site).status is Status.SHADOWED
 
 
-def test_a_ban_is_of_one_site(store: connection.Store, site: records.Site) -> None:
+def test_a_ban_is_for_one_site(store: connection.Store, site: records.Site) -> None:
     other = site_settings.add(
         "other", ["https://o.example"], scheme=sample_threads.SETTINGS.scheme, now=NOW
     )
@@ -107,7 +109,9 @@ def test_a_ban_is_of_one_site(store: connection.Store, site: records.Site) -> No
     assert post(other).status is Status.APPROVED
 
 
-def test_who_has_signed_in_is_banned_alone(store: connection.Store, site: records.Site) -> None:
+def test_a_member_is_banned_without_the_network(
+    store: connection.Store, site: records.Site
+) -> None:
     account = account_holders.account("ann")
     ban(post(site), network_days=7)
     assert post(site, id=account.author).status is Status.APPROVED
@@ -117,7 +121,7 @@ def test_who_has_signed_in_is_banned_alone(store: connection.Store, site: record
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "nonsense"])
-def test_nobody_bans_this_machine_or_what_is_not_known(
+def test_local_and_unknown_networks_cannot_be_banned(
     store: connection.Store, site: records.Site, address: str
 ) -> None:
     with pytest.raises(errors.Conflict):
@@ -132,7 +136,7 @@ def test_a_network_is_banned_for_a_year_at_most(
         ban(post(site), network_days=days)
 
 
-def test_the_comment_that_is_named_tells_the_network(
+def test_the_named_comment_determines_the_banned_network(
     store: connection.Store, site: records.Site
 ) -> None:
     first = post(site)
@@ -149,7 +153,7 @@ def test_the_comment_that_is_named_tells_the_network(
 # --- The mailbox --------------------
 
 
-def test_a_banned_mailbox_keeps_out_each_spelling_of_its_address(
+def test_a_banned_mailbox_covers_each_spelling_of_its_address(
     store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site, email="Eve.Eden+one@mailbox.example"), mailbox=True)
@@ -159,7 +163,7 @@ def test_a_banned_mailbox_keeps_out_each_spelling_of_its_address(
     assert post(site, ELSEWHERE, email="adam@mailbox.example").status is Status.APPROVED
 
 
-def test_the_address_of_an_account_is_met_again_in_a_guests_post(
+def test_an_accounts_address_is_recognized_in_a_guests_post(
     store: connection.Store, site: records.Site
 ) -> None:
     account = account_holders.account("ann", mail="ann@mailbox.example")
@@ -169,28 +173,28 @@ def test_the_address_of_an_account_is_met_again_in_a_guests_post(
     assert post(site, ELSEWHERE, email="bob@mailbox.example").status is Status.APPROVED
 
 
-def test_the_address_of_a_guest_is_met_again_in_an_account(
+def test_a_guests_address_is_recognized_in_an_account(
     store: connection.Store, site: records.Site
 ) -> None:
     account = account_holders.account("ann", mail="ann@mailbox.example")
     ban(post(site, email="ann+2@mailbox.example"), mailbox=True)
     with pytest.raises(errors.Forbidden):
         post(site, ELSEWHERE, id=account.author)
-    # Its address was sealed under a secret that is gone: the account may write.
+    # Its address was encrypted under a lost secret, so the account may post.
     lost = dataclasses.replace(sample_threads.SETTINGS, secret="another secret of 32 characters.")
     draft = new_comment.Submission("page", None, records.Author("Ann", id=account.author), "hello")
     assert new_comment.post(draft, SiteRequest(site, lost, NOW)).comment.status is Status.APPROVED
 
 
-def test_a_mailbox_that_nobody_knows_is_not_banned(
-    store: connection.Store, site: records.Site
-) -> None:
+def test_an_unknown_mailbox_cannot_be_banned(store: connection.Store, site: records.Site) -> None:
     with pytest.raises(errors.Conflict) as refused:
         ban(post(site), mailbox=True)
     assert refused.value.code == "mailbox-unknown"
 
 
-def test_marks_of_the_old_secret_are_met(store: connection.Store, site: records.Site) -> None:
+def test_marks_under_the_old_secret_are_recognized(
+    store: connection.Store, site: records.Site
+) -> None:
     ban(post(site, email="eve@mailbox.example"), network_days=7, mailbox=True)
     rotated = secret_rotation.Secret("another secret of 32 characters.", SECRET)
     book = rulebook.read("demo")
@@ -202,10 +206,10 @@ def test_marks_of_the_old_secret_are_met(store: connection.Store, site: records.
     assert book.ban_meeting(caller_marks.of("demo", HOME, (), "another"), NOW) is None
 
 
-# --- What is kept, and for how long --------------------
+# --- What is stored, and for how long --------------------
 
 
-def test_nobody_can_tell_from_the_store_which_comments_are_of_one_network(
+def test_stored_marks_do_not_reveal_which_comments_share_a_network(
     store: connection.Store, site: records.Site
 ) -> None:
     rows = [stored(post(site)), stored(post(site))]
@@ -215,7 +219,7 @@ def test_nobody_can_tell_from_the_store_which_comments_are_of_one_network(
     assert len(marks) == 1
 
 
-def test_the_network_of_a_comment_is_erased_with_it_and_after_thirty_days(
+def test_a_comments_network_is_erased_with_it_and_after_thirty_days(
     store: connection.Store, site: records.Site
 ) -> None:
     gone, old = post(site), post(site)
@@ -228,7 +232,7 @@ def test_the_network_of_a_comment_is_erased_with_it_and_after_thirty_days(
         ban(old, network_days=7)
 
 
-def test_the_mark_of_a_network_leaves_the_rulebook_when_its_days_are_over(
+def test_a_networks_mark_leaves_the_rulebook_when_the_ban_ends(
     store: connection.Store, site: records.Site
 ) -> None:
     ban(post(site), network_days=7)
@@ -244,7 +248,7 @@ def test_the_mark_of_a_network_leaves_the_rulebook_when_its_days_are_over(
     assert "with the network until" in audit_log.log("demo")[0].after
 
 
-def test_the_log_holds_no_mark_and_undoes_a_ban(
+def test_the_log_contains_no_mark_and_undoes_a_ban(
     store: connection.Store, site: records.Site
 ) -> None:
     row = post(site, email="eve@mailbox.example")
@@ -260,10 +264,10 @@ def test_the_log_holds_no_mark_and_undoes_a_ban(
     assert rulebook.read("demo").ban_of(row.author.id, NOW) is not None
 
 
-# --- What moderators see and do --------------------
+# --- The admin console --------------------
 
 
-def test_the_list_of_bans_shows_a_name_and_an_excerpt_while_the_comment_is_there(
+def test_the_list_of_bans_shows_a_name_and_an_excerpt_while_the_comment_exists(
     desk: Desk, site: records.Site
 ) -> None:
     row = post(site)
@@ -278,7 +282,9 @@ def test_the_list_of_bans_shows_a_name_and_an_excerpt_while_the_comment_is_there
     assert "an excerpt of it" not in page
 
 
-def test_the_desk_bans_a_network_and_says_when_it_cannot(desk: Desk, site: records.Site) -> None:
+def test_the_console_bans_a_network_and_reports_when_it_cannot(
+    desk: Desk, site: records.Site
+) -> None:
     now = datetime.now(UTC)
     row, local = post(site, now=now), post(site, "127.0.0.1", now=now)
     where = f"/bans?id={row.author.id}"
@@ -292,7 +298,7 @@ def test_the_desk_bans_a_network_and_says_when_it_cannot(desk: Desk, site: recor
     desk.settle(f"/bans?id={local.author.id}", act="ban", network_days="7", status=409)
 
 
-def test_a_guest_who_clears_the_browser_stays_out(
+def test_a_banned_guest_who_clears_the_browser_stays_banned(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     app: flask.Flask = apps.create_app(dataclasses.replace(settings, trusted_proxies=1), open_store)

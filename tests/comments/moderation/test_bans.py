@@ -1,4 +1,4 @@
-"""Claims about bans: who is refused or not seen, until when, and what is hidden with one."""
+"""Bans: who is refused or invisible, until when, and which comments are hidden."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from tests.support.threads import moderated_site, sample_threads
 pytestmark = pytest.mark.usefixtures("store", "site")
 
 
-def test_a_banned_author_writes_nothing_and_may_take_back(site: records.Site) -> None:
+def test_a_banned_author_cannot_post_and_may_retract(site: records.Site) -> None:
     row = moderated_site.post(site, "text")
     policy_changes.ban(
         "demo",
@@ -40,7 +40,7 @@ def test_a_banned_author_writes_nothing_and_may_take_back(site: records.Site) ->
         policy_changes.unban("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW)
 
 
-def test_a_shadow_ban_is_seen_by_nobody_but_its_author(site: records.Site) -> None:
+def test_a_shadow_banned_comment_is_visible_only_to_its_author(site: records.Site) -> None:
     policy_changes.ban("demo", "g:ann", moderated_site.ADA, now=moderated_site.NOW, is_shadow=True)
     row = moderated_site.post(site, "text")
     assert row.status is Status.SHADOWED
@@ -53,7 +53,7 @@ def test_a_shadow_ban_is_seen_by_nobody_but_its_author(site: records.Site) -> No
     )
 
 
-def test_a_ban_may_hide_what_was_written_and_its_undo_brings_that_back(site: records.Site) -> None:
+def test_a_ban_may_hide_earlier_comments_and_its_undo_shows_them_again(site: records.Site) -> None:
     rows = [moderated_site.post(site, f"{n}", thread=f"t{n % 2}") for n in range(5)]
     spam = rows[0]
     decisions.decide("demo", spam.id, Verb.SPAM, moderated_site.ADA, now=moderated_site.NOW)
@@ -79,7 +79,7 @@ def test_a_ban_may_hide_what_was_written_and_its_undo_brings_that_back(site: rec
         ({"until": moderated_site.NOW}, "until"),
     ],
 )
-def test_a_ban_that_cannot_be_meant_is_refused(given: dict[str, Any], field: str) -> None:
+def test_a_contradictory_ban_is_refused(given: dict[str, Any], field: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         policy_changes.ban(
             "demo",
@@ -88,7 +88,7 @@ def test_a_ban_that_cannot_be_meant_is_refused(given: dict[str, Any], field: str
     assert refused.value.field == field
 
 
-def test_bans_that_are_over_leave_the_book(site: records.Site) -> None:
+def test_expired_bans_leave_the_rulebook(site: records.Site) -> None:
     policy_changes.ban(
         "demo",
         "g:ann",

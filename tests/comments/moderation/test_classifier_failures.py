@@ -1,6 +1,6 @@
-"""Claims about a service that is asked and fails: what is no answer, and what follows in the end.
+"""Failing classifiers: which answers are invalid, and what follows in the end.
 
-Peers are real ones: honest servers that answer wrongly, and sockets that do what they like.
+Servers are real: correct ones with wrong answers, and sockets that misbehave.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ HUGE = b'{"verdict":"approve","x":"' + b"x" * classifier_requests.LIMITS.answer 
         (500, b'{"verdict":"approve"}'),
     ],
 )  # fmt: skip
-def test_a_bad_answer_changes_nothing_and_the_question_comes_again(
+def test_an_invalid_answer_changes_nothing_and_the_request_is_retried(
     service: Service, site: records.Site, status: int, answer: bytes
 ) -> None:
     service.is_asked()
@@ -54,7 +54,7 @@ def test_a_bad_answer_changes_nothing_and_the_question_comes_again(
     service.receiver.status = 200
     service.says("approve")
     service.ask()
-    assert service.status(comment) is HELD  # not before its pause is over
+    assert service.status(comment) is HELD  # not before its pause has ended
     assert service.ask(2).told == 1
     assert service.status(comment) is SHOWN
 
@@ -85,7 +85,7 @@ def _cuts(connection: socket.socket, _over: threading.Event) -> None:
 
 
 @pytest.mark.parametrize("talk", [_closes, _garbles, _hangs, _trickles, _cuts])
-def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
+def test_a_misbehaving_server_leaves_the_comment_held_and_the_request_pending(
     open_store: connection.Store,
     store: connection.Store,
     site: records.Site,
@@ -104,7 +104,7 @@ def test_whatever_a_peer_does_the_comment_waits_and_the_question_too(
 
 
 @pytest.mark.parametrize(("then", "becomes"), [("hold", HELD), ("show", SHOWN)])
-def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
+def test_after_the_last_attempt_the_sites_fallback_applies(
     service: Service, site: records.Site, then: str, becomes: Status
 ) -> None:
     service.is_asked(shows=then == "show")
@@ -120,7 +120,7 @@ def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
     (dead,) = dead_letters.dead().letters
     assert (dead.reason, dead.is_dead) == ("answered 500", True)
     service.check()
-    # Whoever has mended it may have it asked after all, where nobody decided meanwhile.
+    # Once the classifier works it may be asked again, unless somebody decided meanwhile.
     service.receiver.status = 200
     service.says("spam")
     dead_letters.revive(dead.id, now=service.now)
@@ -128,7 +128,7 @@ def test_what_it_cannot_be_asked_about_in_the_end_is_what_the_site_says(
     assert service.status(comment) is Status.SPAM
 
 
-def test_one_that_asks_never_to_be_asked_is_not_asked_again(
+def test_a_classifier_that_answers_410_is_not_asked_again(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked()
@@ -139,7 +139,7 @@ def test_one_that_asks_never_to_be_asked_is_not_asked_again(
     assert service.status(comment) is HELD
 
 
-def test_who_is_asked_no_more_leaves_what_waits_to_moderators(
+def test_comments_of_a_removed_classifier_are_left_to_moderators(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked()
@@ -150,9 +150,7 @@ def test_who_is_asked_no_more_leaves_what_waits_to_moderators(
     assert say(site, "another").status is SHOWN
 
 
-def test_a_secret_that_cannot_be_read_gives_the_question_up(
-    service: Service, site: records.Site
-) -> None:
+def test_an_unreadable_secret_gives_the_request_up(service: Service, site: records.Site) -> None:
     service.is_asked()
     comment = say(site)
     service.settings = dataclasses.replace(service.settings, secret="another secret of theirs")

@@ -1,6 +1,6 @@
-"""Claims about a site's own service: what it is asked, and what becomes of what it says.
+"""A site's own classifier: its requests, and the effect of its verdicts.
 
-The service is a real HTTP peer; questions go the whole way from the event of a post.
+The classifier is a real HTTP server; requests take the whole path from the event of a post.
 """
 
 import json
@@ -52,10 +52,10 @@ def entry(comment: records.Comment) -> records.Audit:
     return audit_log.log("demo", subject=comment.id)[0]
 
 
-# --- The question --------------------
+# --- The request --------------------
 
 
-def test_it_is_asked_what_a_moderator_sees_and_nothing_of_the_sender(
+def test_a_request_contains_what_moderators_see_and_nothing_about_the_sender(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked()
@@ -77,7 +77,7 @@ def test_it_is_asked_what_a_moderator_sees_and_nothing_of_the_sender(
         assert personal not in heard.body.decode()
 
 
-def test_it_is_asked_over_tls_by_its_name(
+def test_a_request_uses_tls_and_the_host_name(
     open_store: connection.Store, store: connection.Store, site: records.Site
 ) -> None:
     with loopback_servers.receiver(certificate=loopback_servers.NAME) as receiver:
@@ -91,7 +91,7 @@ def test_it_is_asked_over_tls_by_its_name(
         assert service.status(comment) is SHOWN
 
 
-def test_to_ask_costs_a_post_nothing_and_no_post_waits_for_it(
+def test_a_request_costs_a_post_nothing_and_no_post_waits_for_it(
     service: Service, site: records.Site, engine: inprocess.Engine
 ) -> None:
     say(site, "to be there")
@@ -106,7 +106,7 @@ def test_to_ask_costs_a_post_nothing_and_no_post_waits_for_it(
     assert service.receiver.heard == []
 
 
-def test_people_with_an_account_are_not_asked_about_where_only_guests_are(
+def test_members_comments_are_not_sent_to_a_classifier_for_guests(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked(everybody=False)
@@ -119,13 +119,11 @@ def test_people_with_an_account_are_not_asked_about_where_only_guests_are(
     assert len(service.receiver.heard) == 2
 
 
-def test_nobody_is_asked_about_what_was_refused_or_taken_back_meanwhile(
-    service: Service, site: records.Site
-) -> None:
+def test_refused_or_retracted_comments_are_not_sent(service: Service, site: records.Site) -> None:
     service.is_asked()
     banned = records.Author("Eve", id="g:eve")
     policy_changes.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
-    # Others' comments wait for the service, so this one seems to wait too.
+    # Others' comments wait for the classifier, so this one appears to wait too.
     assert say(site, author=banned).status is Status.SPAM
     sample_threads.retract(say(site, "taken back"))
     service.ask()
@@ -133,7 +131,7 @@ def test_nobody_is_asked_about_what_was_refused_or_taken_back_meanwhile(
     assert classifier_site.waiting() == []
 
 
-# --- What follows --------------------
+# --- The effect --------------------
 
 
 @pytest.mark.parametrize(
@@ -149,7 +147,7 @@ def test_nobody_is_asked_about_what_was_refused_or_taken_back_meanwhile(
         (0, Verdict.REJECT, Status.REJECTED),
     ],
 )
-def test_what_it_says_is_done_by_the_verbs_of_moderators(
+def test_a_verdict_is_applied_like_a_moderators_decision(
     service: Service, site: records.Site, holds: int, verdict: Verdict, becomes: Status
 ) -> None:
     service.is_asked(holds=bool(holds))
@@ -172,9 +170,7 @@ def test_what_it_says_is_done_by_the_verbs_of_moderators(
     assert classifier_site.waiting() == []
 
 
-def test_what_it_decided_is_undone_by_a_moderator_and_stays_undone(
-    service: Service, site: records.Site
-) -> None:
+def test_an_undone_verdict_stays_undone(service: Service, site: records.Site) -> None:
     service.is_asked(holds=False)
     service.says("spam")
     comment = say(site)
@@ -191,7 +187,7 @@ def test_what_it_decided_is_undone_by_a_moderator_and_stays_undone(
     assert service.status(comment) is SHOWN
 
 
-def test_what_waits_for_a_moderator_too_is_not_released(
+def test_a_comment_that_also_waits_for_a_moderator_is_not_released(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked()
@@ -212,7 +208,7 @@ def test_what_waits_for_a_moderator_too_is_not_released(
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.REJECT, Verb.SPAM])
-def test_who_decided_while_it_was_asked_is_not_overruled(
+def test_a_moderators_decision_during_the_request_is_not_overruled(
     service: Service, site: records.Site, open_store: connection.Store, verb: Verb, verdict: Verdict
 ) -> None:
     service.is_asked()
@@ -232,7 +228,7 @@ def test_who_decided_while_it_was_asked_is_not_overruled(
     service.check()
 
 
-def test_a_moderator_who_holds_what_is_shown_is_not_overruled_either(
+def test_a_moderator_who_holds_a_visible_comment_is_not_overruled(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked(holds=False)
@@ -244,7 +240,7 @@ def test_a_moderator_who_holds_what_is_shown_is_not_overruled_either(
     assert service.receiver.heard == []
 
 
-def test_an_edit_is_judged_anew_and_what_was_said_of_the_old_text_is_nothing(
+def test_an_edit_is_judged_again_and_the_verdict_on_the_old_text_is_ignored(
     service: Service, site: records.Site, open_store: connection.Store
 ) -> None:
     service.is_asked()
@@ -266,7 +262,7 @@ def test_an_edit_is_judged_anew_and_what_was_said_of_the_old_text_is_nothing(
     assert texts == ["text", "buy now"]
 
 
-def test_a_shown_comment_that_is_edited_waits_again(service: Service, site: records.Site) -> None:
+def test_an_edited_visible_comment_is_held_again(service: Service, site: records.Site) -> None:
     service.is_asked()
     service.says("approve")
     comment = say(site)
@@ -278,7 +274,7 @@ def test_a_shown_comment_that_is_edited_waits_again(service: Service, site: reco
     service.check()
 
 
-def test_an_edit_that_the_policy_holds_is_not_released_by_what_is_said_of_it(
+def test_an_edit_held_by_the_policy_is_not_released_by_a_verdict(
     service: Service, site: records.Site
 ) -> None:
     service.is_asked()
@@ -290,10 +286,10 @@ def test_an_edit_that_the_policy_holds_is_not_released_by_what_is_said_of_it(
     assert (service.status(comment), service.case(comment).rule) == (HELD, "policy:links")
 
 
-# --- Twice, by many, and by a store that fails --------------------
+# --- Repeated and concurrent verdicts, and a failing store --------------------
 
 
-def test_what_is_said_twice_is_done_once(service: Service, site: records.Site) -> None:
+def test_a_repeated_verdict_is_applied_once(service: Service, site: records.Site) -> None:
     service.is_asked()
     comment = say(site)
     about = classifier_requests.About("demo", comment.id, 1)
@@ -317,7 +313,7 @@ def test_what_is_said_twice_is_done_once(service: Service, site: records.Site) -
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["Lookup", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
-def test_an_opinion_whose_call_of_the_store_fails_once_is_taken_once(
+def test_a_verdict_whose_store_call_fails_once_is_applied_once(
     service: Service,
     site: records.Site,
     faults: Faults,
@@ -337,7 +333,7 @@ def test_an_opinion_whose_call_of_the_store_fails_once_is_taken_once(
     service.check()
 
 
-def test_what_was_said_goes_with_the_text(service: Service, site: records.Site) -> None:
+def test_verdicts_are_deleted_with_the_text(service: Service, site: records.Site) -> None:
     service.is_asked()
     service.says("approve", "knows her")
     comment = say(site)
@@ -348,7 +344,7 @@ def test_what_was_said_goes_with_the_text(service: Service, site: records.Site) 
     assert classifier_answers.of([comment.id]) == {}
 
 
-def test_moderators_are_mailed_when_it_is_theirs_and_not_before(
+def test_moderators_are_mailed_once_the_comment_needs_their_decision(
     service: Service, site: records.Site
 ) -> None:
     site_settings.change("demo", moderators=["boss@demo.example"])

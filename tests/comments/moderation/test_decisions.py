@@ -1,4 +1,4 @@
-"""Claims about decisions: what each verb does, who may undo it, what is noted, races and faults."""
+"""Moderation decisions: the effect of each, undo, the audit log, races and faults."""
 
 import threading
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def _assert_stored() -> None:
         (Verb.HOLD, Status.PENDING),
     ],
 )  # fmt: skip
-def test_what_is_taken_away_leaves_its_place_and_comes_back_to_it(
+def test_a_removed_comment_leaves_its_place_and_returns_to_it(
     tree_rows: dict[str, records.Comment], verb: Verb, status: Status
 ) -> None:
     before = sample_threads.listed(records.Site("demo", (), "", 2))
@@ -64,7 +64,7 @@ def test_what_is_taken_away_leaves_its_place_and_comes_back_to_it(
     _assert_stored()
 
 
-def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_back(
+def test_removing_the_last_reply_removes_its_tombstones_and_approval_restores_them(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     _decide(tree_rows["2"], Verb.REJECT)
@@ -77,7 +77,7 @@ def test_the_last_reply_that_goes_takes_the_tombstones_above_it_and_brings_them_
     _assert_stored()
 
 
-def test_a_decision_is_undone_once_and_to_what_stood_before(
+def test_a_decision_is_undone_once_and_to_the_earlier_status(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     _decide(tree_rows["1"], Verb.HOLD)
@@ -92,7 +92,7 @@ def test_a_decision_is_undone_once_and_to_what_stood_before(
 
 
 @pytest.mark.parametrize("verb", Verb)
-def test_what_was_retracted_never_comes_back(
+def test_a_retracted_comment_never_comes_back(
     tree_rows: dict[str, records.Comment], verb: Verb
 ) -> None:
     _decide(tree_rows["3"], Verb.PIN)
@@ -107,7 +107,7 @@ def test_what_was_retracted_never_comes_back(
 
 @pytest.mark.parametrize("verb", Verb)
 @pytest.mark.parametrize("elsewhere", ["other", "", "*"])
-def test_a_comment_of_another_site_is_not_there(
+def test_a_comment_of_another_site_is_not_found(
     tree_rows: dict[str, records.Comment], verb: Verb, elsewhere: str
 ) -> None:
     before = list(map(str, stored_state.rows("Comment")))
@@ -120,7 +120,7 @@ def test_a_comment_of_another_site_is_not_there(
     assert stored_state.audit() == []
 
 
-def test_only_what_was_seen_is_decided_and_a_repeat_is_no_fault(
+def test_a_decision_needs_the_current_revision_and_may_be_repeated(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     _decide(tree_rows["1"], Verb.HOLD, revision=1)
@@ -131,7 +131,7 @@ def test_only_what_was_seen_is_decided_and_a_repeat_is_no_fault(
     assert len(stored_state.audit()) == 1
 
 
-def test_what_readers_do_not_see_is_neither_hidden_nor_pinned(
+def test_an_invisible_comment_is_neither_hidden_nor_pinned(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     _decide(tree_rows["1"], Verb.SPAM)
@@ -141,7 +141,7 @@ def test_what_readers_do_not_see_is_neither_hidden_nor_pinned(
         assert refused.value.code == "comment-not-shown"
 
 
-def test_a_pinned_comment_says_so_while_readers_see_it(
+def test_a_pinned_comment_is_marked_while_it_is_visible(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     assert b"pinned" not in presentation.fragment(tree_rows["1"])
@@ -151,7 +151,7 @@ def test_a_pinned_comment_says_so_while_readers_see_it(
     assert b"pinned" not in presentation.fragment(_decide(tree_rows["1"], Verb.UNPIN))
 
 
-def test_the_log_says_who_decided_what_and_holds_nothing_of_the_comment(
+def test_the_log_names_the_decision_and_its_actor_but_nothing_of_the_comment(
     store: connection.Store, site: records.Site
 ) -> None:
     author = records.Author("Canary", "https://canary.example", "canary@example.org", "g:canary")
@@ -179,7 +179,7 @@ def test_a_reason_is_one_short_line(tree_rows: dict[str, records.Comment], reaso
     assert _status(tree_rows["1"]) is Status.APPROVED
 
 
-def test_an_entry_of_the_log_is_undone_while_it_stands(
+def test_a_log_entry_can_be_undone_until_the_next_decision(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     _decide(tree_rows["1"], Verb.SPAM)
@@ -195,7 +195,7 @@ def test_an_entry_of_the_log_is_undone_while_it_stands(
     assert not decisions.undo("demo", pinned.id, BEN, now=sample_threads.START).pinned
 
 
-def test_many_at_once_are_many_decisions_each_with_its_outcome(
+def test_a_bulk_decision_reports_the_outcome_of_each_comment(
     tree_rows: dict[str, records.Comment],
 ) -> None:
     own_comment.retract(
@@ -215,7 +215,7 @@ def test_many_at_once_are_many_decisions_each_with_its_outcome(
     _assert_stored()
 
 
-def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
+def test_the_queue_lists_each_comment_once_newest_first(
     store: connection.Store, site: records.Site
 ) -> None:
     rows = [
@@ -249,7 +249,7 @@ def test_the_queue_shows_each_once_newest_first_whatever_the_moments(
         ([Verb.HOLD, Verb.APPROVE], webhooks.Type.POSTED), ([Verb.PIN], None),
     ],
 )  # fmt: skip
-def test_a_webhook_hears_what_readers_saw_happen(
+def test_a_webhook_gets_the_change_that_readers_saw(
     tree_rows: dict[str, records.Comment], verbs: list[Verb], told: webhooks.Type | None
 ) -> None:
     for verb in verbs:
@@ -258,7 +258,7 @@ def test_a_webhook_hears_what_readers_saw_happen(
     assert webhook_endpoints._type(outbox.record(row)) is told
 
 
-def test_what_readers_lost_is_folded_at_once(
+def test_a_removal_is_compacted_at_once(
     open_store: connection.Store, tree_rows: dict[str, records.Comment], clock: Callable[[], float]
 ) -> None:
     waiting = backlog.Backlog(clock)
@@ -272,7 +272,7 @@ def test_what_readers_lost_is_folded_at_once(
 
 
 def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[object]:
-    """What came of steps that begin together, each in a thread: its value, or the error."""
+    """Run steps concurrently, each in a thread; return each one's result or error."""
     barrier = threading.Barrier(len(steps))
 
     def run(step: Callable[[], object]) -> object:
@@ -288,7 +288,7 @@ def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[obje
 
 
 @pytest.mark.slow
-def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
+def test_of_two_concurrent_decisions_one_succeeds_and_the_other_is_refused(
     open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
@@ -309,7 +309,7 @@ def test_of_two_moderators_at_once_one_decides_and_the_other_is_told(
 
 
 @pytest.mark.slow
-def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved(
+def test_an_approval_races_with_the_authors_edit_and_approves_only_the_seen_text(
     open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
@@ -340,7 +340,7 @@ def test_approval_races_with_the_authors_edit_and_only_what_was_seen_is_approved
 
 
 @pytest.mark.slow
-def test_approval_races_with_the_authors_retraction_which_always_wins(
+def test_an_approval_races_with_the_authors_retraction_which_always_wins(
     open_store: connection.Store, site: records.Site
 ) -> None:
     for attempt in range(6):
@@ -366,7 +366,7 @@ def test_approval_races_with_the_authors_retraction_which_always_wins(
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("method", ["Lookup", "RunQuery", "Commit"])
 @pytest.mark.usefixtures("brief_doubt")
-def test_a_decision_whose_call_fails_once_is_made_and_noted_once(
+def test_a_decision_whose_store_call_fails_once_is_applied_and_logged_once(
     tree_rows: dict[str, records.Comment],
     faults: Faults,
     method: str,

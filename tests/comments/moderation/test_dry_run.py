@@ -1,4 +1,4 @@
-"""Claims about dry runs: they say what a rule would do, and touch nothing."""
+"""Dry runs: they report what a rule would do, and change nothing."""
 
 import hashlib
 from datetime import timedelta
@@ -29,7 +29,7 @@ def _rule(action: Action = Action.HOLD, **conditions: Any) -> Rule:
 
 
 def _hash() -> str:
-    """Of everything that is stored, of every kind."""
+    """Return a digest of everything stored."""
     kinds = sorted(each.key.path[0].name for each in stored_state.rows("__kind__"))
     found = hashlib.sha256()
     for kind in kinds:
@@ -48,7 +48,7 @@ def _found(rules: list[Rule], **more: Any) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store, site: records.Site) -> None:
-    """Every test here runs inside a store with the site "demo"."""
+    """Run every test here inside a store with the site "demo"."""
 
 
 def _grow(site: records.Site) -> list[records.Comment]:
@@ -58,7 +58,7 @@ def _grow(site: records.Site) -> list[records.Comment]:
     ]
 
 
-def test_a_dry_run_says_which_comments_and_why_and_changes_nothing(
+def test_a_dry_run_reports_matching_comments_and_changes_nothing(
     site: records.Site, engine: inprocess.Engine
 ) -> None:
     rows = _grow(site)
@@ -75,7 +75,7 @@ def test_a_dry_run_says_which_comments_and_why_and_changes_nothing(
     }
 
 
-def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Site) -> None:
+def test_a_dry_run_checks_the_newest_comments_except_retracted_ones(site: records.Site) -> None:
     rows = _grow(site)
     sample_threads.retract(rows[2])
     rule = _rule(words=("casino", "fine", "buy", "end"))
@@ -88,7 +88,7 @@ def test_the_newest_are_looked_at_and_what_was_retracted_is_not(site: records.Si
     assert dry_run.run("other", [rule]).looked_at == 0
 
 
-def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -> None:
+def test_a_dry_run_uses_the_counters_known_now(site: records.Site) -> None:
     _grow(site)
     known = [
         sample_threads.post(site, f"known {n}", author=sample_threads.author("ann"))
@@ -105,7 +105,7 @@ def test_what_is_counted_is_counted_as_well_as_it_is_known(site: records.Site) -
     assert _found([_rule(networks=("0.0.0.0/0", "::/0"))]) == []
 
 
-def test_an_author_was_as_old_as_his_id_or_his_account_says_when_he_wrote(
+def test_an_authors_age_is_the_age_at_the_time_of_the_comment(
     site: records.Site,
 ) -> None:
     account = account_holders.account("bob", password="", now=NOW)

@@ -1,4 +1,4 @@
-"""Claims about whom a site asks: how its owner says so, by command and at the desk."""
+"""Registering classifiers for a site, by command and in the admin console."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -49,7 +49,7 @@ def stored() -> str:
     return str(list(reads.fetch(reads.Query("Rulebook"))))
 
 
-def test_a_service_is_asked_on_terms_and_its_secret_is_given_once_and_sealed(
+def test_a_classifiers_secret_is_shown_once_and_stored_encrypted(
     service: Service, site: records.Site
 ) -> None:
     by = service.by()
@@ -88,7 +88,7 @@ def test_a_service_is_asked_on_terms_and_its_secret_is_given_once_and_sealed(
         ("", ["93.184.215.14"]),
     ],
 )
-def test_an_address_that_leads_inside_or_nowhere_is_refused(
+def test_an_internal_or_unresolvable_address_is_refused(
     service: Service, url: str, found: list[str]
 ) -> None:
     client = safe_http.Client(resolver=lambda _host: found)
@@ -97,7 +97,7 @@ def test_an_address_that_leads_inside_or_nowhere_is_refused(
     assert (refused.value.field, registration.every("demo")) == ("url", ())
 
 
-def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run: Run) -> None:
+def test_commands_list_the_classifiers_and_show_a_secret_once(service: Service, run: Run) -> None:
     assert run("classifier", "show", "demo").output == ""
     made = run(
         "classifier", "webhook", "demo", service.receiver.url, "--while-shown", "--then", "show"
@@ -133,7 +133,7 @@ def test_commands_say_who_is_asked_and_show_a_secret_once(service: Service, run:
         assert (refused.exit_code, refused.output[:7]) == (1, "Error: ")
 
 
-def test_an_owner_has_a_service_asked_at_the_desk_and_sees_its_secret_once(
+def test_an_owner_registers_a_classifier_in_the_console_and_sees_its_secret_once(
     service: Service, owner: Desk, site: records.Site
 ) -> None:
     assert "Not asked." in owner.page("/advisers")
@@ -151,9 +151,7 @@ def test_an_owner_has_a_service_asked_at_the_desk_and_sees_its_secret_once(
     assert {each.actor.name for each in audit_log.log("demo", subject="adviser:webhook")} == {"Ann"}
 
 
-def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
-    service: Service, run: Run
-) -> None:
+def test_commands_enable_akismet_and_never_show_its_key(service: Service, run: Run) -> None:
     said = run("classifier", "akismet", "demo", input="canarykey\n").output
     said += run("classifier", "akismet", "demo", "--everybody", "--while-shown", input="\n").output
     shown = run("classifier", "show", "demo").output
@@ -170,7 +168,7 @@ def test_commands_have_akismet_asked_with_a_key_that_none_of_them_shows(
     assert (refused.exit_code, "key: is needed" in refused.output) == (1, True)
 
 
-def test_an_owner_has_akismet_asked_at_the_desk_and_no_page_shows_the_key(
+def test_an_owner_enables_akismet_in_the_console_and_no_page_shows_the_key(
     service: Service, owner: Desk
 ) -> None:
     form = {"act": "set", "name": "akismet", "holds": "on"}
@@ -198,14 +196,12 @@ def test_an_owner_has_akismet_asked_at_the_desk_and_no_page_shows_the_key(
         {"act": "set", "name": "webhook", "url": "https://hooks.example/", "holds": "yes"},
     ],
 )  # fmt: skip
-def test_a_form_that_could_not_mean_anything_is_refused(
-    owner: Desk, service: Service, form: dict[str, str]
-) -> None:
+def test_an_invalid_form_is_refused(owner: Desk, service: Service, form: dict[str, str]) -> None:
     owner.settle("/advisers", status=400, **form)
     assert rulebook.read("demo").advisers == ()
 
 
-def test_moderators_read_what_was_said_beside_the_comment(
+def test_moderators_see_the_verdicts_beside_the_comment(
     service: Service, owner: Desk, site: records.Site
 ) -> None:
     service.is_asked()
@@ -226,7 +222,7 @@ def test_moderators_read_what_was_said_beside_the_comment(
     assert "the site&#39;s own service has still to say" in owner.page("/queue")
 
 
-def test_moderators_do_not_settle_who_is_asked(app: flask.Flask, service: Service) -> None:
+def test_moderators_cannot_change_classifiers(app: flask.Flask, service: Service) -> None:
     account_holders.account("bob", moderator())
     desk = Desk(app, "bob")
     assert desk.client.get(f"{DESK}/advisers").status_code == 403

@@ -1,4 +1,4 @@
-"""Claims about what is kept for a term only: refused texts, and addresses given with comments."""
+"""Retention periods: refused texts, and addresses given with comments."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,7 +34,7 @@ def _deliver() -> None:
     dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
 
 
-def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
+def test_a_refused_text_is_erased_after_thirty_days(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     for text, verb in [("1.1", Verb.REJECT), ("2", Verb.SPAM), ("3", Verb.HIDE)]:
@@ -61,20 +61,20 @@ def test_a_refused_text_is_kept_for_thirty_days_and_then_erased(
     stored_state.assert_sums()
 
 
-def test_the_term_begins_anew_with_a_later_refusal(tree_rows: dict[str, records.Comment]) -> None:
+def test_a_later_refusal_restarts_the_term(tree_rows: dict[str, records.Comment]) -> None:
     later = sample_threads.START + timedelta(days=20)
     _decide(tree_rows["1"], Verb.REJECT, now=sample_threads.START)
     _deliver()
     _decide(tree_rows["1"], Verb.APPROVE, now=later)
     _decide(tree_rows["1"], Verb.REJECT, now=later)
-    # Its events are late: the mark is still that of the first refusal.
+    # Its events are late, so the mark still has the time of the first refusal.
     assert retention.expire(sample_threads.START + retention.TERM) == 0
     assert _status(tree_rows["1"]) is Status.REJECTED
     assert retention_marks.due(later, 9) == [tree_rows["1"].id]
     assert retention.expire(later + retention.TERM) == 1
 
 
-def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
+def test_a_comments_address_is_erased_after_thirty_days(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "AT_ONCE", 10)
@@ -97,10 +97,10 @@ def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     term = retention.TERM
     assert retention.forget_addresses(sample_threads.START + term - timedelta(seconds=1)) == 0
     assert addresses() == 32
-    # A day's comments are of one moment: the walk goes on among them.
+    # Comments of a day have the same time, so the scan continues among them.
     assert retention.forget_addresses(sample_threads.START + term) == 16
     assert addresses() == 17
-    # Cron and a worker do it with the rest.
+    # Cron and workers do it with the other retention work.
     retention.expire(sample_threads.START + term + timedelta(days=2))
     assert addresses() == 0
     assert retention.forget_addresses(sample_threads.START + term + timedelta(days=9)) == 0
@@ -110,7 +110,7 @@ def test_the_address_of_a_comment_is_erased_thirty_days_after_it(
     assert reads.get(comment_rows.comment_key(plain.id)).fingerprint
 
 
-def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
+def test_an_unencrypted_address_of_an_older_release_is_erased_at_once(
     store: connection.Store, site: records.Site
 ) -> None:
     author = records.Author("Ann", email="ann@example.org")
@@ -133,7 +133,7 @@ def test_an_address_that_an_older_release_stored_as_given_is_erased_at_once(
     assert [bool(row.fingerprint) for row in kept] == [False, True, True]
 
 
-def test_a_walk_is_bounded_and_two_that_meet_share_it(
+def test_a_scan_is_bounded_and_two_processes_share_it(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retention, "AT_ONCE", 2)
@@ -145,16 +145,14 @@ def test_a_walk_is_bounded_and_two_that_meet_share_it(
         )
     later = sample_threads.START + timedelta(days=60)
     assert retention.forget_addresses(later) == 6
-    # Somebody else went on in between: his place stands.
+    # Another process continued in between: its position counts.
     found = retention._behind(retention._Place(), later)
     transactions.transaction(lambda: retention._walk("", found))
     assert retention.forget_addresses(later) == 3
     assert retention.forget_addresses(later) == 0
 
 
-def test_what_an_import_brought_as_spam_is_not_erased(
-    store: connection.Store, site: records.Site
-) -> None:
+def test_imported_spam_is_not_erased(store: connection.Store, site: records.Site) -> None:
     sample_threads.store_imported(NAME, sample_threads.node("spam", None, Status.SPAM))
     _deliver()
     assert list(stored_state.rows("ErasureDue")) == []

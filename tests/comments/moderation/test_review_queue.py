@@ -1,4 +1,4 @@
-"""Claims about what moderators look through: which comments, in which order, page after page."""
+"""The review queue: which comments it lists, in which order, page after page."""
 
 import random
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ VERBS = {
 
 @pytest.fixture(scope="module")
 def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
-    """Sixty comments of four authors in two threads, many of one moment, of every status."""
+    """Sixty comments of four authors in two threads, many with the same time, of every status."""
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
@@ -70,7 +70,7 @@ def _fill(site: records.Site) -> dict[str, records.Case]:
 
 
 def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
-    """Every page after the other."""
+    """Return the cases of all pages."""
     found: list[records.Case] = []
     cursor = None
     for _ in range(200):
@@ -99,7 +99,7 @@ def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
     ],
     ids=str,
 )
-def test_every_page_together_are_all_that_were_wanted_once_and_newest_first(
+def test_all_pages_together_list_each_wanted_comment_once_newest_first(
     filled: dict[str, records.Case], wanted: review_queue.Wanted, limit: int
 ) -> None:
     def is_wanted(case: records.Case) -> bool:
@@ -119,7 +119,7 @@ def test_every_page_together_are_all_that_were_wanted_once_and_newest_first(
     assert bool(expected) == ("nobody" not in wanted.text)
 
 
-def test_words_are_looked_for_in_a_part_and_the_next_page_goes_on(
+def test_a_text_search_is_bounded_and_continues_on_the_next_page(
     filled: dict[str, records.Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 10)
@@ -131,14 +131,14 @@ def test_words_are_looked_for_in_a_part_and_the_next_page_goes_on(
     assert [case.comment.body for case in walk(wanted, 5)] == ["text 0"]
 
 
-def test_a_case_read_in_bulk_is_the_case_read_alone(filled: dict[str, records.Case]) -> None:
+def test_a_case_read_in_bulk_equals_the_case_read_alone(filled: dict[str, records.Case]) -> None:
     assert len(filled) == 60
     for name, case in filled.items():
         assert decisions.case("demo", name) == case
     assert review_queue.cases([*filled, "a" * 26, *filled]) == filled
 
 
-def test_a_thread_shows_all_that_stands_in_it_in_reading_order(
+def test_a_thread_lists_all_its_comments_in_reading_order(
     store: connection.Store, site: records.Site
 ) -> None:
     grown = sample_threads.grow(site, sample_threads.TREE)
@@ -162,7 +162,7 @@ def test_a_thread_shows_all_that_stands_in_it_in_reading_order(
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_the_threads_of_a_site_are_all_there_and_the_newest_first(
+def test_the_threads_of_a_site_are_listed_newest_first(
     store: connection.Store, site: records.Site, limit: int
 ) -> None:
     for number in range(6):
@@ -183,7 +183,7 @@ def test_the_threads_of_a_site_are_all_there_and_the_newest_first(
     assert found == ["t3", "t4", "t5", "t0", "t1", "t2"]
 
 
-def test_a_cursor_is_good_for_its_own_listing_only(filled: dict[str, records.Case]) -> None:
+def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case]) -> None:
     cursor = review_queue.page(review_queue.Wanted("demo"), limit=1, secret=SECRET).cursor
     for other in (
         review_queue.Wanted("blog"),
@@ -204,8 +204,10 @@ def test_a_cursor_is_good_for_its_own_listing_only(filled: dict[str, records.Cas
         review_queue.Wanted("demo", text="x" * 101)
 
 
-# The last one: it changes what the others share.
-def test_who_decides_while_he_reads_misses_nothing(filled: dict[str, records.Case]) -> None:
+# The last test: it changes what the others share.
+def test_a_moderator_who_decides_while_paging_misses_nothing(
+    filled: dict[str, records.Case],
+) -> None:
     wanted, met, cursor = review_queue.Wanted("demo"), set(), None
     waiting = {name for name, case in filled.items() if case.comment.status is Status.PENDING}
     while True:

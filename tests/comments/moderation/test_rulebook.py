@@ -1,4 +1,4 @@
-"""Claims about the book of a site's policy, rules and bans: its log, its bounds, its copies."""
+"""The rulebook, with a site's policy, rules and bans: its log, limits and caches."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.support.threads import moderated_site
 pytestmark = pytest.mark.usefixtures("store", "site")
 
 
-def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
+def test_every_change_of_the_rulebook_is_logged(site: records.Site) -> None:
     moderated_site.policy(Policy.ALL, reason="for now")
     moderated_site.rule(words=("a",))
     moderated_site.rule(Action.SPAM, words=("a",))
@@ -37,7 +37,7 @@ def test_every_change_of_the_book_is_noted(site: records.Site) -> None:
         policy_changes.remove_rule("demo", "r", moderated_site.ADA, now=moderated_site.NOW)
 
 
-def test_a_book_stays_readable(site: records.Site) -> None:
+def test_the_size_of_a_rulebook_is_limited(site: records.Site) -> None:
     for given in ({"close_after": -1}, {"reports": 10_001}):
         with pytest.raises(errors.BadInput):
             moderated_site.policy(**given)  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def test_a_book_stays_readable(site: records.Site) -> None:
         )
 
 
-def test_another_process_knows_a_change_within_a_minute(
+def test_another_process_sees_a_change_within_a_minute(
     engine: inprocess.Engine, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert rulebook.get("demo").policy is Policy.OFF
@@ -75,7 +75,7 @@ def test_another_process_knows_a_change_within_a_minute(
     assert rulebook.get("demo").policy is Policy.ALL
 
 
-def test_the_keys_of_decisions_are_for_ever() -> None:
+def test_the_stored_keys_of_decisions_are_stable() -> None:
     assert moderation_rows.rulebook_key("demo").id() == "demo"
     assert moderation_rows.erasure_key("a" * 26).id() == "a" * 26
     assert {each.value for each in Policy} == {

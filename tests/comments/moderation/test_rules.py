@@ -1,4 +1,4 @@
-"""Claims about rules: what speaks, which counts, what cannot be meant, and how long it takes."""
+"""Rules: which match, which one wins, which are invalid, and how long they take."""
 
 from typing import Any
 
@@ -53,14 +53,14 @@ def _why(rule: dict[str, Any], said: Said) -> str:
         ({"repeated": 2}, _said(repeats=3), _said(repeats=2)),
     ],
 )
-def test_a_condition_holds_for_what_it_says(
+def test_a_condition_matches_what_it_describes(
     rule: dict[str, Any], speaks: Said, silent: Said
 ) -> None:
     assert _why(rule, speaks)
     assert _why(rule, silent) == ""
 
 
-def test_what_takes_a_read_is_asked_once_and_only_where_it_decides() -> None:
+def test_a_read_is_made_once_and_only_if_it_decides() -> None:
     asked: list[int] = []
 
     def approved() -> int:
@@ -77,7 +77,7 @@ def test_what_takes_a_read_is_asked_once_and_only_where_it_decides() -> None:
     assert asked == [1]
 
 
-def test_every_sort_of_condition_has_to_hold_and_the_reason_names_each() -> None:
+def test_every_kind_of_condition_must_match_and_the_reason_names_each() -> None:
     rule = {"words": ("buy", "casino"), "links": 0}
     assert _why(rule, _said("a casino")) == ""
     assert _why(rule, _said("https://a.example")) == ""
@@ -85,7 +85,7 @@ def test_every_sort_of_condition_has_to_hold_and_the_reason_names_each() -> None
     assert why == "the text holds 'casino'; links: more than 0"
 
 
-def test_the_strictest_rule_counts_and_of_equal_ones_the_first() -> None:
+def test_the_strictest_rule_wins_and_of_equal_ones_the_first() -> None:
     def rule(name: str, action: str, word: str = "x", **more: Any) -> Rule:
         return Rule(id=name, action=Action(action), words=(word,), **more)
 
@@ -114,27 +114,27 @@ def test_the_strictest_rule_counts_and_of_equal_ones_the_first() -> None:
         ({"approved_under": 10**7}, "approved_under"),
     ],
 )  # fmt: skip
-def test_a_rule_that_cannot_be_meant_is_refused_by_field(rule: dict[str, Any], field: str) -> None:
+def test_an_invalid_rule_is_refused_by_field(rule: dict[str, Any], field: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         rules.check(Rule(**{"id": "r", "action": Action.HOLD, **rule}))
     assert refused.value.field == field
 
 
 @given(st.text(max_size=300), st.text(max_size=100))
-def test_any_text_and_any_pattern_have_an_answer(body: str, pattern: str) -> None:
+def test_any_text_and_pattern_get_a_result(body: str, pattern: str) -> None:
     rule = Rule(id="r", action=Action.SPAM, words=(pattern,), names=(pattern,))
     try:
         rules.check(rule)
     except errors.BadInput:
         return
-    # Said with the words of the pattern between others, it is found.
+    # A text that contains the words of the pattern matches it.
     plain = pattern.strip("*")
     assert rules.judge([rule], Said(f"{body} {plain} {body}", "", name=plain)).why
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a|b", "[ab]", "a{9}", ".", "\\w"])
-def test_no_pattern_is_a_program(pattern: str) -> None:
-    """A pattern is a fixed text that is searched for; what programs an expression is dropped."""
+def test_no_pattern_is_executed(pattern: str) -> None:
+    """A pattern is a fixed text to search for; regular expression syntax is dropped."""
     rule = Rule(id="r", action=Action.HOLD, words=(pattern,))
     try:
         rules.check(rule)
@@ -146,7 +146,7 @@ def test_no_pattern_is_a_program(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("letter", ["a", "ab ", "\ufdfa", "\u3316", "\u200b", "w0x", "<", "\u0130"])
-def test_no_text_grows_beyond_measure_when_it_is_compared(letter: str) -> None:
+def test_normalizing_a_text_at_most_doubles_it(letter: str) -> None:
     """Twice the text is twice the work."""
     body = letter * (cleaning.MAX_BODY // len(letter))
     assert len(rules._folded(body)) <= 2 * cleaning.MAX_BODY

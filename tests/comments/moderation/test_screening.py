@@ -1,4 +1,4 @@
-"""Claims about what becomes of texts on their way in: policies, rules, trust, and costs."""
+"""Screening of new and edited texts: policies, rules, trust, and costs."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ from tests.support.threads import moderated_site, sample_threads
 pytestmark = pytest.mark.usefixtures("store", "site")
 
 
-def test_what_is_held_has_its_place_and_appears_in_it(site: records.Site) -> None:
+def test_a_held_comment_has_a_place_and_appears_there_when_approved(site: records.Site) -> None:
     first = moderated_site.post(site, "first")
     moderated_site.policy(Policy.ALL)
     held = moderated_site.post(site, "held", parent=first.id)
@@ -37,7 +37,7 @@ def test_what_is_held_has_its_place_and_appears_in_it(site: records.Site) -> Non
     assert repair.find_problems(sample_threads.SETTINGS.scheme, moderated_site.NAME) == []
 
 
-def test_a_newcomer_is_held_until_one_of_his_comments_is_approved(site: records.Site) -> None:
+def test_a_new_author_is_held_until_a_comment_is_approved(site: records.Site) -> None:
     moderated_site.policy(Policy.FIRST)
     first = moderated_site.post(site, "one")
     assert first.status is Status.PENDING
@@ -49,8 +49,8 @@ def test_a_newcomer_is_held_until_one_of_his_comments_is_approved(site: records.
     assert moderated_site.post(site, "five", "bob").status is Status.PENDING
 
 
-def test_trust_is_the_authors_and_not_his_names_or_address(site: records.Site) -> None:
-    """The same name, mail and website, typed by somebody else, are trusted as little as any."""
+def test_trust_belongs_to_the_author_id_and_not_to_a_name_or_address(site: records.Site) -> None:
+    """Another guest with the same name, e-mail address and website is not trusted."""
     author = records.Author("Ann", "https://ann.example", "ann@example.org", "g:ann")
     sample_threads.post(site, "known", author=author)
     moderated_site.settle()
@@ -61,7 +61,7 @@ def test_trust_is_the_authors_and_not_his_names_or_address(site: records.Site) -
         assert sample_threads.post(site, f"by {stranger}", author=posing).status is Status.PENDING
 
 
-def test_approved_elsewhere_is_not_approved_here(site: records.Site) -> None:
+def test_approval_on_another_site_does_not_count(site: records.Site) -> None:
     other = site_settings.add(
         "other", ["https://o.example"], scheme=sorthash.Scheme(), now=moderated_site.NOW
     )
@@ -72,13 +72,15 @@ def test_approved_elsewhere_is_not_approved_here(site: records.Site) -> None:
 
 
 @pytest.mark.parametrize("body", ["<https://a.example>", "[a](https://a.example)", "www.a.example"])
-def test_the_policy_links_holds_what_has_one(site: records.Site, body: str) -> None:
+def test_the_policy_links_holds_comments_with_links(site: records.Site, body: str) -> None:
     moderated_site.policy(Policy.LINKS)
     assert moderated_site.post(site, body).status is Status.PENDING
     assert moderated_site.post(site, "none").status is Status.APPROVED
 
 
-def test_an_approved_comment_that_is_edited_into_a_link_is_held_again(site: records.Site) -> None:
+def test_an_approved_comment_that_is_edited_to_contain_a_link_is_held_again(
+    site: records.Site,
+) -> None:
     reply = moderated_site.post(
         site, "an answer", "bob", parent=moderated_site.post(site, "fine").id
     )
@@ -89,7 +91,7 @@ def test_an_approved_comment_that_is_edited_into_a_link_is_held_again(site: reco
     assert moderated_site.case(row).stood is Status.APPROVED
     assert sample_threads.listed(site) == ["fine"]
     moderated_site.approve(linked)
-    # What was approved with its link may be mended, and may not get another one.
+    # A comment that was approved with its link may be edited, and may not get another link.
     assert moderated_site.edit(linked, "well, https://spam.example").status is Status.APPROVED
     assert (
         moderated_site.edit(linked, "https://spam.example https://more.example").status
@@ -103,7 +105,7 @@ def test_an_approved_comment_that_is_edited_into_a_link_is_held_again(site: reco
     ("action", "status"),
     [(Action.HOLD, Status.PENDING), (Action.SPAM, Status.SPAM), (Action.SHADOW, Status.SHADOWED)],
 )
-def test_rules_run_on_create_and_on_edit_and_say_which_and_why(
+def test_rules_run_on_create_and_edit_and_are_named_with_a_reason(
     site: records.Site, action: Action, status: Status
 ) -> None:
     moderated_site.rule(action, words=("casino",))
@@ -116,7 +118,7 @@ def test_rules_run_on_create_and_on_edit_and_say_which_and_why(
     assert sample_threads.listed(site) == []
 
 
-def test_a_rule_that_rejects_stores_nothing_and_leaves_the_text_that_was_there(
+def test_a_rejecting_rule_stores_nothing_and_keeps_the_earlier_text(
     site: records.Site,
 ) -> None:
     row = moderated_site.post(site, "fine")
@@ -142,7 +144,7 @@ def test_an_edit_never_makes_a_comment_more_visible(site: records.Site) -> None:
     assert refused.value.code == "comment-refused"
 
 
-def test_a_new_author_is_held_until_he_is_here_for_long_enough(site: records.Site) -> None:
+def test_a_new_author_is_held_until_the_author_is_old_enough(site: records.Site) -> None:
     moderated_site.rule(Action.HOLD, younger_than=2)
     first = sample_threads.post(site, "first", author=records.Author("Ann"))
     assert (first.status, moderated_site.case(first).rule) == (Status.PENDING, "rule:r")
@@ -167,7 +169,7 @@ def test_a_new_author_is_held_until_he_is_here_for_long_enough(site: records.Sit
     assert edited.status is Status.APPROVED
 
 
-def test_a_repeat_of_a_post_gets_what_became_of_the_first(site: records.Site) -> None:
+def test_a_retry_returns_the_first_posts_comment(site: records.Site) -> None:
     key = "0123456789abcdef"
     first = moderated_site.post(site, "text", key=key)
     moderated_site.policy(Policy.ALL)
@@ -177,7 +179,7 @@ def test_a_repeat_of_a_post_gets_what_became_of_the_first(site: records.Site) ->
 
 
 @pytest.mark.parametrize("policy", [Policy.CLOSED, Policy.READ_ONLY])
-def test_a_closed_site_takes_nothing_and_lets_people_take_back(
+def test_a_closed_site_refuses_posts_and_allows_retractions(
     site: records.Site, policy: Policy
 ) -> None:
     row = moderated_site.post(site, "text")
@@ -206,7 +208,7 @@ def test_a_thread_closes_by_age(site: records.Site) -> None:
     )
 
 
-def test_a_thread_has_its_own_policy_before_its_sites(site: records.Site) -> None:
+def test_a_threads_own_policy_overrides_its_sites(site: records.Site) -> None:
     moderated_site.post(site, "first")
     moderated_site.policy(Policy.ALL)
     policy_changes.set_thread(
@@ -229,7 +231,7 @@ def test_a_thread_has_its_own_policy_before_its_sites(site: records.Site) -> Non
         )
 
 
-def test_a_locked_thread_takes_nothing_until_it_is_opened(site: records.Site) -> None:
+def test_a_locked_thread_refuses_posts_until_it_is_opened(site: records.Site) -> None:
     moderated_site.post(site, "first")
     policy_changes.set_thread(
         moderated_site.NAME, moderated_site.ADA, now=moderated_site.NOW, state=ThreadState.CLOSED
@@ -251,12 +253,12 @@ def test_a_locked_thread_takes_nothing_until_it_is_opened(site: records.Site) ->
 # --- Costs
 
 
-def test_with_policy_and_rules_on_a_post_costs_what_it_may(
+def test_the_cost_of_a_post_with_policy_and_rules(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
-    """Five reads, one more where nothing else decides, and five writes, at any depth.
+    """Five reads, one more if nothing else decides, and five writes, at any depth.
 
-    The rule that asks how often a text came takes one read and one write more, before the post.
+    A rule about repeated texts takes one read and one write more, before the post.
     """
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
     root = moderated_site.post(site, "root", settings=settings)
@@ -273,7 +275,7 @@ def test_with_policy_and_rules_on_a_post_costs_what_it_may(
         assert cost.writes <= 6
     with testing.meter(engine) as newcomer:
         sample_threads.post(site, "new", root.id, author=records.Author("new"), settings=settings)
-    assert newcomer.reads <= 5  # nobody is asked about somebody who was never here
+    assert newcomer.reads <= 5  # a first-time author has no row to read
 
 
 def test_without_a_policy_nothing_is_read_for_it(
@@ -287,7 +289,7 @@ def test_without_a_policy_nothing_is_read_for_it(
     assert (cost.reads, cost.writes) == (4, 5)
 
 
-def test_who_is_known_in_the_discussion_is_trusted_without_a_read(
+def test_an_author_known_in_the_discussion_is_trusted_without_a_read(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
     root = moderated_site.post(site, "root")

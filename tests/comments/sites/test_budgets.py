@@ -1,4 +1,4 @@
-"""Claims about budgets: what is counted for whom, and what happens when one is spent."""
+"""Budgets: what is counted for which site, and what happens when a budget is spent."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
 
 
 def used(store: connection.Store, site: str = "demo") -> usage.Numbers:
-    """What is known here of today's use, stored or not."""
+    """Return today's usage as known to this process, stored or not."""
     with store.context():
         return usage.total(site, now=datetime.now(UTC))
 
@@ -55,11 +55,11 @@ def limit(store: connection.Store, **limits: int | str) -> None:
 
 
 def forget(store: connection.Store) -> None:
-    """Be another process."""
+    """Empty the usage book, as in another process."""
     usage.BOOK.forget(store)
 
 
-def test_what_is_counted_is_what_is_billed(
+def test_counted_usage_equals_billed_usage(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def step(number: int) -> None:
@@ -81,7 +81,7 @@ def test_what_is_counted_is_what_is_billed(
     assert cost.reads > 20
 
 
-def test_use_of_one_comment_and_of_no_site_is_somebodys(
+def test_usage_by_comment_id_and_without_a_site_is_counted(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = api_requests.answer(post(client))
@@ -97,7 +97,7 @@ def test_use_of_one_comment_and_of_no_site_is_somebodys(
     assert waiting[usage.SERVICE, datetime.now(UTC).date().isoformat()].reads > service.reads
 
 
-def test_reading_writes_nothing_and_what_was_read_is_stored_by_the_upkeep(
+def test_reading_writes_nothing_and_its_usage_is_stored_by_upkeep(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     post(client)
@@ -137,7 +137,7 @@ def test_a_flush_whose_answer_is_lost_adds_once(
 
 
 def lose(engine: inprocess.Engine, *rules: dict[str, Any]) -> None:
-    """Have commits fail, by rules of a fault plan."""
+    """Make commits fail by the rules of a fault plan."""
     asked = [{"rpc": "Commit", **rule} for rule in rules]
     engine.install_faults(fault_plans.Plan.parse({"seed": 4, "rules": asked}))
 
@@ -159,7 +159,7 @@ def test_a_post_whose_answer_was_lost_is_one_new_comment_and_counted(
     assert used(open_store).posts == 12
 
 
-def test_every_acknowledged_post_is_counted_once_whichever_process_acknowledged_it(
+def test_every_acknowledged_post_is_counted_once_in_any_process(
     engine: inprocess.Engine,
     quick: cache_twins.Process,
     plain: cache_twins.Process,
@@ -192,7 +192,7 @@ def test_every_acknowledged_post_is_counted_once_whichever_process_acknowledged_
         assert usage.stored("demo", datetime.now(UTC).date().isoformat()).posts == 16
 
 
-def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
+def test_a_doubtful_post_is_dropped_if_it_was_not_stored(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, clock: Clock
 ) -> None:
     usage.BOOK.put(open_store, usage.Book(clock))
@@ -209,7 +209,7 @@ def test_a_doubt_about_a_post_ends_when_the_post_was_not_stored(
     assert used(open_store).posts == 0
 
 
-def test_what_cannot_be_stored_waits(
+def test_usage_that_cannot_be_stored_is_kept(
     engine: inprocess.Engine, short_deadline: connection.Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     spend(short_deadline, posts=5)
@@ -222,7 +222,7 @@ def test_what_cannot_be_stored_waits(
         usage.settle(now=datetime.now(UTC))
         assert "could not be stored" in caplog.text
         engine.install_faults(None)
-        assert usage.flush() == 3  # the third is what this thread itself used
+        assert usage.flush() == 3  # the third is the usage of this thread itself
     forget(short_deadline)
     assert (used(short_deadline).posts, used(short_deadline, "other").posts) == (5, 6)
 
@@ -257,7 +257,7 @@ with store.context():
 """
 
 
-def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> None:
+def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     command = [sys.executable, "-c", KILLED, str(path), NOW.isoformat()]
     assert subprocess.run(command, cwd=programs.ROOT, check=False).returncode == -9
@@ -267,7 +267,7 @@ def test_a_kill_takes_what_was_not_stored_and_nothing_else(tmp_path: Path) -> No
             assert usage.stored("demo", TODAY).reads == 100
 
 
-def test_a_worker_stores_what_waits_when_it_ends(open_store: connection.Store) -> None:
+def test_a_worker_stores_pending_usage_when_it_ends(open_store: connection.Store) -> None:
     spend(open_store, posts=3)
     worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme, first=600)
     worker.start()
@@ -293,7 +293,7 @@ def test_a_spent_budget_makes_a_site_read_only(
     )
     vote = client.put(f"{one}/vote", json={"value": 1})
     assert api_requests.refused(vote, 429) == "budget-spent"
-    # A repeat, reading, and taking back one's own words go on.
+    # Retries, reads and retractions still work.
     assert post(client, key="the-key").status_code == 201
     assert client.get(api_requests.THREAD).status_code == 200
     assert client.post("/api/v1/sites/demo/counts", json={"threads": ["t"]}).status_code == 200
@@ -316,7 +316,7 @@ def test_a_spent_budget_makes_a_site_slow(
     assert [each.status_code for each in answers] == [201, 429]
 
 
-def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
+def test_a_slow_site_is_slow_for_members_too(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - Flask only where it is asked for
@@ -344,7 +344,7 @@ def test_a_slow_site_is_slow_for_those_who_are_counted_by_their_accounts(
         (1_000, budgets.Standing.SPENT),
     ],
 )
-def test_a_budget_is_short_at_four_fifths(
+def test_a_budget_is_reported_as_short_at_four_fifths(
     open_store: connection.Store,
     site: records.Site,
     caplog: pytest.LogCaptureFixture,
@@ -360,7 +360,7 @@ def test_a_budget_is_short_at_four_fifths(
     assert caplog.messages == (told if standing else [])
 
 
-def test_a_site_without_a_budget_costs_nothing_and_one_with_a_read_a_minute(
+def test_a_site_without_a_budget_costs_nothing_and_one_with_a_budget_a_read_a_minute(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     post(client)
@@ -372,7 +372,7 @@ def test_a_site_without_a_budget_costs_nothing_and_one_with_a_read_a_minute(
 
     plain = reads()
     limit(open_store, posts=50)
-    client.get("/api/v1/sites/demo/subscription")  # the site was read anew
+    client.get("/api/v1/sites/demo/subscription")  # the site was read again
     assert [reads(), reads(), reads()] == [plain + 1, plain, plain]
 
 
@@ -398,7 +398,7 @@ def test_budgets_are_shown_and_set(
     ("name", "value"),
     [("reads", "-1"), ("reads", "x"), ("posts", "1" * 30), ("then", "off"), ("then", "1")],
 )
-def test_what_is_no_budget_is_refused(
+def test_an_invalid_budget_is_refused(
     app: flask.Flask, site: records.Site, name: str, value: str
 ) -> None:
     assert run(app, "set", "demo", name, "--", value).exit_code == 1
@@ -406,7 +406,7 @@ def test_what_is_no_budget_is_refused(
     assert "then\tslow" in run(app, "show", "demo").output
 
 
-def test_cron_stores_what_waits(
+def test_cron_stores_pending_usage(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> Any:
     from comments import app as apps  # noqa: PLC0415 - same
@@ -419,7 +419,7 @@ def test_cron_stores_what_waits(
     assert used(open_store).posts == 3
 
 
-def test_on_app_engine_a_post_stores_what_waits_once_a_minute(
+def test_on_app_engine_a_post_stores_pending_usage_once_a_minute(
     open_store: connection.Store, settings: config.Settings, site: records.Site
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - same

@@ -1,4 +1,4 @@
-"""Claims about the rules for posts: whose they are, and how they are set."""
+"""Post limits: whether they come from the site or the service, and how they are set."""
 
 import dataclasses
 
@@ -12,20 +12,22 @@ from comments.sites import demand, post_limits, site_settings
 from comments.store import connection
 
 
-def test_what_a_site_does_not_say_is_the_services(settings: config.Settings) -> None:
+def test_a_site_without_its_own_limit_has_the_services(settings: config.Settings) -> None:
     service = dataclasses.replace(settings, proof_of_work=7, posts_per_thread=9)
     own = records.OwnGuard(proof_of_work=0, same_texts=4)
     found = post_limits.of(records.Site("demo", (), "", 2, guard=own), service)
     assert dataclasses.astuple(found) == (0, 0, 0, 0, 9, 4)
 
 
-def test_a_service_asks_for_what_a_site_that_is_left_alone_needs() -> None:
+def test_every_limit_is_enabled_by_default() -> None:
     loaded = config.load({"SECRET": "0123456789abcdef"})
     assert all(getattr(loaded, name) for name in post_limits.RANGES)
 
 
 @pytest.mark.parametrize("name", post_limits.RANGES)
-def test_each_rule_has_a_range(open_store: connection.Store, site: records.Site, name: str) -> None:
+def test_each_limit_has_a_range(
+    open_store: connection.Store, site: records.Site, name: str
+) -> None:
     with open_store.context():
         for wrong in (-1, post_limits.RANGES[name] + 1):
             with pytest.raises(errors.BadInput) as caught:
@@ -41,7 +43,7 @@ def run(app: flask.Flask, *words: str) -> click.testing.Result:
     return app.test_cli_runner().invoke(args=["post-limits", *words])
 
 
-def test_rules_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:
+def test_limits_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:
     assert run(app, "set", "demo", "posts_per_network", "12").exit_code == 0
     assert "posts_per_network\t12\tits own" in run(app, "show", "demo").output
     assert "same_texts\t0\tthe service's" in run(app, "show", "demo").output
@@ -50,7 +52,7 @@ def test_rules_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "1.5", "99999", "9" * 5_000, ""])
-def test_a_rule_that_is_no_number_in_range_is_refused(
+def test_a_limit_that_is_not_a_number_in_range_is_refused(
     app: flask.Flask, site: records.Site, value: str
 ) -> None:
     refused = run(app, "set", "demo", "posts_per_network", "--", value)
@@ -65,7 +67,7 @@ class Clock:
         return self.now
 
 
-def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
+def test_proofs_are_harder_for_two_minutes_after_high_demand() -> None:
     clock = Clock()
     load = demand.Demand(clock)
     assert [load.factor("a") for _ in range(demand.CALM)] == [1] * demand.CALM
@@ -77,12 +79,12 @@ def test_work_is_harder_for_two_minutes_after_many_asked() -> None:
     assert load.factor("a") == 1
 
 
-def test_work_is_never_harder_than_that() -> None:
+def test_the_difficulty_has_a_maximum() -> None:
     load = demand.Demand(Clock())
     assert max(load.factor("a") for _ in range(10_000)) == demand.MOST
 
 
-def test_a_quiet_while_is_forgotten_at_once() -> None:
+def test_demand_is_forgotten_after_a_quiet_period() -> None:
     clock = Clock()
     load = demand.Demand(clock)
     for _ in range(500):

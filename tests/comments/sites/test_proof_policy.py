@@ -1,4 +1,4 @@
-"""Claims about proofs of work beside posts: who owes one, how hard it is, what it is good for."""
+"""Proofs of work for other calls than posts: who needs one, how hard, and for which purpose."""
 
 from datetime import timedelta
 from typing import Any
@@ -58,7 +58,7 @@ def _cast(store: connection.Store) -> int:
 
 
 @pytest.mark.parametrize(("send", "purpose"), [(_vote, "vote"), (_report, "report")])
-def test_an_unknown_caller_owes_a_proof_and_is_told_where_to_get_it(
+def test_an_anonymous_caller_needs_a_proof_and_gets_its_url(
     door: Any, send: Any, purpose: str
 ) -> None:
     client = door(proof_of_work=WORK)
@@ -70,14 +70,14 @@ def test_an_unknown_caller_owes_a_proof_and_is_told_where_to_get_it(
 
 
 @pytest.mark.parametrize("send", [_vote, _report])
-def test_without_proofs_for_posts_there_are_none_for_anything(door: Any, send: Any) -> None:
+def test_if_posts_need_no_proof_nothing_else_does(door: Any, send: Any) -> None:
     client = door(proof_of_work=0)
     comment = api_requests.post(client)["comment"]["id"]
     assert send(client, comment).status_code < 300
 
 
 @pytest.mark.parametrize("send", [_vote, _report])
-def test_a_token_shows_that_its_holder_has_paid(
+def test_a_token_replaces_the_proof(
     door: Any, send: Any, open_store: connection.Store, settings: config.Settings
 ) -> None:
     client = door(proof_of_work=WORK)
@@ -92,7 +92,7 @@ def test_a_token_shows_that_its_holder_has_paid(
 
 
 @pytest.mark.parametrize("send", [_vote, _report])
-def test_a_bad_token_is_no_way_around_a_proof(door: Any, send: Any) -> None:
+def test_an_invalid_token_does_not_replace_a_proof(door: Any, send: Any) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
     assert send(client, comment, token="nothing").status_code == 401
@@ -108,7 +108,7 @@ def test_a_light_proof_is_a_fifth_of_a_posts_and_has_no_wait(door: Any) -> None:
     api_requests.refused(client.get(f"{proof_solver.CHALLENGE}?purpose=fun"), 400, "purpose")
 
 
-def test_a_proof_is_good_for_its_own_purpose_only(door: Any) -> None:
+def test_a_proof_is_valid_only_for_its_purpose(door: Any) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
     answers = [
@@ -122,7 +122,7 @@ def test_a_proof_is_good_for_its_own_purpose_only(door: Any) -> None:
     assert [api_requests.refused(each, 403) for each in answers] == ["proof-invalid"] * 6
 
 
-def test_one_proof_is_one_voter_wherever_and_however_often_it_is_sent(
+def test_one_proof_is_one_voter_however_often_and_from_wherever_it_is_sent(
     door: Any, open_store: connection.Store
 ) -> None:
     client = door(proof_of_work=WORK)
@@ -145,7 +145,7 @@ def test_one_proof_is_one_reporter(door: Any, open_store: connection.Store) -> N
         assert reports.of([comment])[comment].open == 1
 
 
-def test_a_proof_ends(door: Any, moment: Moment) -> None:
+def test_a_proof_expires(door: Any, moment: Moment) -> None:
     client = door(proof_of_work=WORK)
     comment = _posted(client)["comment"]["id"]
     proof = _proof(client, "vote")
@@ -153,7 +153,7 @@ def test_a_proof_ends(door: Any, moment: Moment) -> None:
     assert api_requests.refused(_vote(client, comment, proof), 403) == "proof-expired"
 
 
-def test_those_who_vote_make_it_no_harder_to_post(door: Any) -> None:
+def test_voters_do_not_make_posting_harder(door: Any) -> None:
     client = door(proof_of_work=WORK)
     found = [
         api_requests.answer(client.get(f"{proof_solver.CHALLENGE}?purpose=vote"))["maxnumber"]
@@ -163,10 +163,10 @@ def test_those_who_vote_make_it_no_harder_to_post(door: Any) -> None:
     assert api_requests.answer(client.get(proof_solver.CHALLENGE))["maxnumber"] == WORK
 
 
-def test_posts_of_many_64s_are_charged_to_the_wider_networks_that_asked(
+def test_posts_from_many_64s_are_charged_to_the_wider_networks_of_their_challenges(
     door: Any, site: records.Site
 ) -> None:
-    """A challenge asked for in one network and used in another is charged to the first."""
+    """A challenge requested in one network and used in another is charged to the first."""
     del site
     client = door(proof_of_work=1, posts_per_network=1)
 

@@ -1,4 +1,4 @@
-"""Claims about journals: what they remember, and for how long."""
+"""Journals of rate limits: what they remember, and for how long."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -35,7 +35,7 @@ def noted(store: connection.Store, count: int, *, has_proof: bool, now: datetime
     transactions.transaction(body)
 
 
-def test_proofs_are_remembered_for_as_long_as_they_are_good(store: connection.Store) -> None:
+def test_proofs_are_remembered_while_they_are_valid(store: connection.Store) -> None:
     noted(store, 200, has_proof=True)
     late = journal(store, NOW + timedelta(minutes=59))
     assert all(late.is_spent(digest(number)) for number in range(1, 201))
@@ -44,13 +44,13 @@ def test_proofs_are_remembered_for_as_long_as_they_are_good(store: connection.St
     assert not journal(store, NOW + timedelta(minutes=61)).is_spent(digest(200))
 
 
-def test_a_proof_is_remembered_however_much_comes_without_one(store: connection.Store) -> None:
+def test_a_proof_is_remembered_despite_many_posts_without_one(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     noted(store, 200, has_proof=False)
     assert journal(store).is_spent(digest(1))
 
 
-def test_of_what_came_without_a_proof_the_newest_are_remembered(store: connection.Store) -> None:
+def test_only_the_newest_entries_without_a_proof_are_remembered(store: connection.Store) -> None:
     noted(store, 200, has_proof=False)
     found = journal(store)
     assert [found.knows(digest(number)) for number in (136, 137, 200)] == [False, True, True]
@@ -58,7 +58,7 @@ def test_of_what_came_without_a_proof_the_newest_are_remembered(store: connectio
     assert found.times(rate_limits.NOTHING) == 0
 
 
-def test_a_journal_that_is_full_of_proofs_takes_nothing_more(store: connection.Store) -> None:
+def test_a_journal_full_of_proofs_refuses_more(store: connection.Store) -> None:
     noted(store, 499, has_proof=True)
     assert not journal(store).is_empty
     noted(store, 1, has_proof=True)
@@ -68,20 +68,20 @@ def test_a_journal_that_is_full_of_proofs_takes_nothing_more(store: connection.S
     assert not journal(store, NOW + timedelta(hours=1)).is_empty
 
 
-def test_the_stored_form_of_a_mark_is_for_ever(store: connection.Store) -> None:
+def test_the_stored_form_of_an_entry_is_stable(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     (row,) = reads.fetch(reads.Query("RateBucket"))
-    # A change of this loses which proofs were used.
+    # A change of it would forget which proofs were used.
     wanted = "695735a5000000000000000100000000000000070000000000000001"
     assert row.properties["recent"].blob_value.hex() == wanted
 
 
-def test_marks_of_a_clock_far_ahead_are_forgotten(store: connection.Store) -> None:
+def test_entries_of_a_clock_far_ahead_are_forgotten(store: connection.Store) -> None:
     noted(store, 1, has_proof=True, now=NOW + timedelta(days=9))
     assert not journal(store).is_spent(digest(1))
 
 
-def test_a_bucket_that_was_used_again_meanwhile_stays(store: connection.Store) -> None:
+def test_a_bucket_that_was_used_meanwhile_is_not_deleted(store: connection.Store) -> None:
     noted(store, 1, has_proof=True)
     later = NOW + timedelta(hours=9)
     assert rate_limits.expire(NOW + timedelta(minutes=59)) == 0
@@ -91,10 +91,10 @@ def test_a_bucket_that_was_used_again_meanwhile_stays(store: connection.Store) -
     assert journal(store, later).is_spent(digest(1))
 
 
-def test_however_many_subjects_come_there_are_as_many_rows_as_slots(
+def test_the_number_of_rows_is_limited_for_any_number_of_subjects(
     store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two that share a row share its limit: of nobody more is taken than may be."""
+    """Two subjects that share a row share its limit, so none exceeds it."""
     monkeypatch.setattr(rate_limits, "SLOTS", 16)
     limit = rate_limits.Limit("a purpose of a test", 3, timedelta(hours=1))
     taken = [
@@ -107,7 +107,7 @@ def test_however_many_subjects_come_there_are_as_many_rows_as_slots(
     assert max(row.ByteSize() for row in rows) < 300
 
 
-def test_a_limit_is_over_after_its_window_whatever_a_clock_said(store: connection.Store) -> None:
+def test_a_limit_ends_after_its_window_despite_wrong_clocks(store: connection.Store) -> None:
     limit = rate_limits.Limit("test", 2, timedelta(hours=1))
     now = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Claims about websites: ids, origins, copies, and the scheme that may not change."""
+"""Site settings: ids, origins, caches, and the scheme that may not change."""
 
 import pytest
 
@@ -13,7 +13,7 @@ SCHEME = sample_threads.SETTINGS.scheme
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def _entered(store: connection.Store) -> None:
         ("https://xn--mnchen-3ya.example", "https://xn--mnchen-3ya.example"),
     ],
 )
-def test_an_origin_is_kept_as_browsers_send_it(given: str, stored: str) -> None:
+def test_an_origin_is_stored_as_browsers_send_it(given: str, stored: str) -> None:
     assert site_settings.checked_origin(given) == stored
 
 
@@ -76,7 +76,7 @@ def test_an_origin_is_kept_as_browsers_send_it(given: str, stored: str) -> None:
         "https://[v1.a]",
     ],
 )
-def test_anything_else_is_no_origin(given: str) -> None:
+def test_anything_else_is_not_an_origin(given: str) -> None:
     with pytest.raises(errors.BadInput, match="origin"):
         site_settings.checked_origin(given)
 
@@ -96,7 +96,7 @@ def test_a_site_is_added_once(site: records.Site) -> None:
     assert site_settings.every() == [site]
 
 
-def test_a_change_is_seen_at_once_by_who_made_it(site: records.Site) -> None:
+def test_a_process_sees_its_own_change_at_once(site: records.Site) -> None:
     site_settings.get("demo")
     changed = site_settings.change("demo", origins=["https://new.example"], query_keys=["p"])
     assert changed.origins == ("https://new.example",)
@@ -121,7 +121,7 @@ def test_a_site_is_read_once_a_minute(
     assert len(asked) == 1
 
 
-def test_another_scheme_than_the_sites_refuses_to_start(site: records.Site) -> None:
+def test_a_scheme_that_differs_from_the_sites_prevents_the_start(site: records.Site) -> None:
     site_settings.check_schemes(SCHEME)
     site_settings.check_schemes(sorthash.Scheme(levels=20))  # levels may be raised
     for other in (sorthash.Scheme(width=3), sorthash.Scheme("0123456789")):
@@ -129,7 +129,7 @@ def test_another_scheme_than_the_sites_refuses_to_start(site: records.Site) -> N
             site_settings.check_schemes(other)
 
 
-def test_a_fresh_store_gets_a_demo_site_and_no_other_does() -> None:
+def test_only_a_fresh_store_gets_a_demo_site() -> None:
     site_settings.prepare_demo(["http://localhost:8080"], scheme=SCHEME, now=sample_threads.START)
     site_settings.prepare_demo(["http://localhost:9090"], scheme=SCHEME, now=sample_threads.START)
     assert [(site.id, site.origins) for site in site_settings.every()] == [
