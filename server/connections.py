@@ -66,7 +66,7 @@ class Connection:
         self.lock = threading.Lock()
         self.phase = Phase.HEAD
         self.since = self.deadline = 0.0
-        self.events = 0  # which the loop watches
+        self.events = 0  # the events that the loop watches for
         self.served = 0  # requests
         self.buffer = bytearray()
         self.request: Any = None

@@ -1,7 +1,7 @@
 """Answers to malformed requests (pure).
 
-Owns the status for each error of gunicorn's parser. A settings file may give refusals another form
-and other headers, those of its application.
+Owns the status for each error of gunicorn's parser. A settings file may give refusals another body
+and other headers, to match its application.
 """
 
 import json

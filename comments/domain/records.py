@@ -108,7 +108,7 @@ class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins; `query_keys` are those that identify pages.
 
     `cdn_seconds` is how long a shared cache in front of the service may reuse an answer; 0 for
-    never. `freshness` is for how many seconds a process may show a thread again without a probe.
+    never. `freshness` is for how many seconds a process may reuse a thread without a probe.
     `categories` are those under which pages may file their threads. `moderators` are e-mail
     addresses that are notified of pending comments.
     """

@@ -64,7 +64,7 @@ class Sending:
     """Handles one event outside the store; idempotent by the event's id.
 
     `send` returns the events that follow (`outbox.follow`), if any. When the `term` of its claim is
-    over, other processes may take the event, because the claiming process has died.
+    over, other processes may take the event: the claiming process must have died.
     """
 
     name: str

@@ -26,7 +26,7 @@ _TERM = 60.0  # seconds that a copy is used: a change takes effect everywhere wi
 _MOST_COPIES = 10_000  # sites
 # Seconds. A longer time would show a retracted text longer than anybody expects.
 LONGEST_CDN = 60
-LONGEST_FRESHNESS = 60  # seconds; a directory is read anew after as many, so more would not help
+LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
 _ID = re.compile(r"[a-z0-9-]{1,63}")
 
 

@@ -11,7 +11,7 @@ Invariants:
 3. If the caller notes `drops` before it reads a value and passes it to `keep`, the value is not
    stored if any key was dropped in between. A process therefore never keeps a copy from before its
    own change.
-4. Every method is safe for many threads: it holds the lock for a few dictionary steps.
+4. Every method is safe for many threads: it holds the lock only for a few dictionary operations.
 """
 
 import threading

@@ -11,7 +11,7 @@ Invariants:
    of a page view that finds few rows.
 3. A longer answer is read again from its start in a read-only transaction. That bills the first
    batch twice. A query with a limit above `_ONE_BATCH` whole entities therefore starts in a
-   transaction, and a caller that expects as many without a limit uses `at_one_moment`. Continuing
+   transaction, and a caller that expects that many without a limit uses `at_one_moment`. Continuing
    after the first batch at its `read_time` would bill nothing twice, but the embedded engine keeps
    no history to read (`main.py`); a transaction is right on every store.
 4. Only `walk` streams batches of different moments. It is for scans over very many entities whose

@@ -160,7 +160,7 @@ def apply(*changes: Writes) -> None:
 
 
 def _owned(owner: str, key: ndb.Key) -> Any:
-    """Return the path of a key that this owner may write."""
+    """Check that this owner may write a key; return the key's path."""
     path = key.pairs()
     kind = path[-1][0]  # `key.kind()` copies the whole path
     if OWNERS.get(kind, owner) != owner:

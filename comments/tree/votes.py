@@ -3,8 +3,8 @@
 Owns what a vote is, who may cast one, and three kinds:
 
     Vote          key: comment / voter. `value` is +1 or -1; a vote that is taken back is deleted.
-                  `side`, "{comment}{sign}", is the property to count votes by; `own`,
-                  "{sign}{voter}/{thread's key name}", the one to list a voter's votes by
+                  `side`, "{comment}{sign}", serves the query that counts votes; `own`,
+                  "{sign}{voter}/{thread's key name}", the query for a voter's own votes
     VotesDue      key: comment. Exists while the comment's row may lack a vote; `due` is when the
                   votes have to be counted
     VoterNetwork  key: comment / keyed hash of a network and the comment. `voters` are keyed hashes
@@ -104,7 +104,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
         errors.NotFound: there is no such comment, or this site's readers do not see it.
         errors.Conflict: it was retracted.
         errors.Forbidden: it is the voter's own.
-        errors.TooMany: `limit` other voters of this network have voted on it.
+        errors.TooMany: too many other voters of this network have voted on it.
     """
     row, vote, waiting, *found = reads.get_multi(
         [

@@ -45,7 +45,7 @@ def unseal(
 
 
 def renewed(sealed: str, purpose: str, secret: str) -> str:
-    """Encrypt a text again under the current secret; "" if it already is, or cannot be decrypted.
+    """Re-encrypt a text under the current secret; "" if it already is, or cannot be decrypted.
 
     The result keeps the time of the first encryption.
     """

@@ -10,7 +10,7 @@ nothing; `admission` ensures that each is used for one post only, by `Proof.dige
 
 Without `p` it is for a post. Browsers hash the salt with every attempt, so it is kept short.
 
-    challenge  SHA-256 of salt and number, signature its HMAC under a key of this purpose alone
+    challenge  SHA-256 of salt and number; `signature` is its HMAC under a key of this purpose only
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
 The library (https://altcha.org, version 1 of its protocol, which phones solve with nothing but a

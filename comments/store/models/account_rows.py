@@ -1,7 +1,7 @@
 """People who sign in: accounts, their identities, sessions and one-time links; kinds and keys.
 
 Also the sources that may vouch for a person: site keys and OpenID Connect providers. Only
-`accounts` writes and describes these kinds.
+`accounts` writes these kinds; see there.
 """
 
 from datetime import UTC

@@ -11,7 +11,7 @@ from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
 class BucketDirectory(schema.Kind):
-    """The directory of a thread's buckets. Only `compactor` writes it; `buckets` describes it.
+    """The directory of a thread's buckets. Written only by `compactor`; see `buckets`.
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity
     continues in Bucket entities, `parts`. `head` is the thread's first page, described in
@@ -27,13 +27,13 @@ class BucketDirectory(schema.Kind):
 
 
 class Bucket(schema.Kind):
-    """A run of a thread's comments as readers get them, written once. `buckets` describes it."""
+    """A run of a thread's comments as readers get them, written once; see `buckets`."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 class Ranking(schema.Kind):
-    """Discussions ordered by their votes, written once. `ranking` describes it."""
+    """Discussions ordered by their votes, written once; see `ranking`."""
 
     content = schema.BlobProperty(indexed=False)
 

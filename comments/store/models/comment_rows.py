@@ -59,7 +59,7 @@ class Thread(schema.Kind):
 
 
 class Comment(schema.Kind):
-    """One comment. `thread` is its Thread's key name. Only `tree` writes it.
+    """One comment. `thread` is its Thread's key name. Written only by `tree`.
 
     Tree and compaction: `categories` are those it is counted in, which are its thread's except
     while a change of them is in progress. `unfolded` flags a change that no directory has taken in

@@ -12,7 +12,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def comment_state(row: Comment) -> counting.State:
-    """Return what the counters need of a stored comment."""
+    """Return the part of a stored comment that counters need."""
     return counting.State(
         site=row.site,
         thread=row.thread,
@@ -27,7 +27,7 @@ def comment_state(row: Comment) -> counting.State:
 
 
 def state_from_message(entity: Any) -> counting.State:
-    """Return what the counters need of a comment, straight from its protobuf message."""
+    """Return the part of a comment that counters need, straight from its protobuf message."""
     values = entity.properties
     return counting.State(
         site=values["site"].string_value,

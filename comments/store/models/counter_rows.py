@@ -20,7 +20,7 @@ Numbers = dict[str, int]
 
 
 class Counter(schema.Kind):
-    """One shard of the numbers of a scope. Only `counters` writes it.
+    """One shard of the numbers of a scope. Written only by `counters`.
 
     The first shard also has `shards`, which tells readers how many there are, and `mended`, which
     counts the recounts that added to it. `site` is the site of the thread that it counts, empty for
@@ -38,7 +38,7 @@ class Counter(schema.Kind):
 
 
 class Usage(schema.Kind):
-    """What a website used on a day. Only `usage` writes and describes it.
+    """What a website used on a day. Written only by `usage`; see there.
 
     `mark` identifies the last flush that added to it.
     """
@@ -52,14 +52,14 @@ class Usage(schema.Kind):
 
 
 class Participation(schema.Kind):
-    """An author in a thread. Only `counters` writes it. `author` is an `author_name`."""
+    """An author in a thread. Written only by `counters`. `author` is an `author_name`."""
 
     author = schema.StringProperty(required=True)
     numbers = schema.TextProperty(default="")
 
 
 class Standing(schema.Kind):
-    """An author on a website. Only `counters` writes it. `score` is the one in `numbers`.
+    """An author on a website. Written only by `counters`. `score` is the one in `numbers`.
 
     `takes_part` is true while the author has an approved comment there. `alias` orders authors of
     the same score in place of the author's id, which no cursor may show. `comment` is one of their
@@ -75,13 +75,13 @@ class Standing(schema.Kind):
 
 
 class Category(schema.Kind):
-    """The numbers of a category of a website. Only `counters` writes it."""
+    """The numbers of a category of a website. Written only by `counters`."""
 
     numbers = schema.TextProperty(default="")
 
 
 class Day(schema.Kind):
-    """The numbers of a day on a website, or in one of its categories. Only `counters` writes it.
+    """The numbers of a day on a website, or in one of its categories. Written only by `counters`.
 
     `entry` is "{site id}/{date}/{category, or empty}": the order of a report over categories.
     """
@@ -91,7 +91,7 @@ class Day(schema.Kind):
 
 
 class Appearance(schema.Kind):
-    """An author with approved comments in a category or on a day. Only `counters` writes it.
+    """An author with approved comments in a category or on a day. Written only by `counters`.
 
     `author` is an `author_name`; `day` is a date, or empty for all time.
     """

@@ -8,7 +8,7 @@ from comments.store.models import schema
 
 
 class RateBucket(schema.Kind):
-    """How often something happened lately. Only `rate_limits` writes and describes it."""
+    """How often something happened lately. Written only by `rate_limits`; see there."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = schema.IntegerProperty(indexed=False, default=0)
@@ -17,7 +17,7 @@ class RateBucket(schema.Kind):
 
 
 class Event(schema.Kind):
-    """Something that happened to a comment. Only `outbox` writes and describes it."""
+    """Something that happened to a comment. Written only by `outbox`; see there."""
 
     kind = schema.TextProperty(required=True)
     changes = schema.TextProperty(required=True)
@@ -32,7 +32,7 @@ class Event(schema.Kind):
 
 
 class Message(schema.Kind):
-    """A message to a recipient outside. Only `message_queue` writes and describes it."""
+    """A message to a recipient outside. Written only by `message_queue`; see there."""
 
     queue = schema.StringProperty(required=True)
     content = schema.TextProperty(required=True)
@@ -66,7 +66,7 @@ def event_key(event: str) -> ndb.Key:
 
 
 class SiteHooks(schema.Kind):
-    """The webhooks of a site. Only `webhook_endpoints` writes and describes it."""
+    """The webhooks of a site. Written only by `webhook_endpoints`; see there."""
 
     hooks = schema.TextProperty(required=True)
 

@@ -11,7 +11,7 @@ _GENERATION = 10  # digits
 
 
 class FollowerList(schema.Kind):
-    """The head of a large list of ids. Only `follower_compaction` writes it; see `id_sets`.
+    """The head of a large list of ids. Written only by `follower_compaction`; see `id_sets`.
 
     The segments that `content` names include the marks of generations up to `folded`. New marks are
     written for `generation`. `version` is the token of the attempt that wrote the content.
@@ -24,7 +24,7 @@ class FollowerList(schema.Kind):
 
 
 class FollowerMark(schema.Kind):
-    """One id that joined a list or left it. Only `follower_lists` writes it.
+    """One id that joined a list or left it. Written only by `follower_lists`.
 
     `entry` is generation, sign and list, so one keys-only query returns, in order, the ids that
     joined in a generation. A mark with `asks` requests a compaction.
@@ -35,7 +35,7 @@ class FollowerMark(schema.Kind):
 
 
 class FollowerSegment(schema.Kind):
-    """A part of a list, written once by `follower_compaction`. `id_sets` describes it."""
+    """A part of a list, written once by `follower_compaction`; see `id_sets`."""
 
     content = schema.BlobProperty(indexed=False)
 
@@ -70,7 +70,7 @@ def follower_of(key: str) -> str:
 
 
 class Subscriber(schema.Kind):
-    """A confirmed e-mail address, encrypted. Only `subscriptions` writes and describes it."""
+    """A confirmed e-mail address, encrypted. Written only by `subscriptions`; see there."""
 
     address = schema.TextProperty(required=True)
     since = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -79,7 +79,7 @@ class Subscriber(schema.Kind):
 
 
 class Subscription(schema.Kind):
-    """One subscription of a subscriber. Only `subscriptions` writes and describes it."""
+    """One subscription of a subscriber. Written only by `subscriptions`; see there."""
 
     site = schema.TextProperty(required=True)
     owner = schema.StringProperty()

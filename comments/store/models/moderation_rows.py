@@ -10,7 +10,7 @@ from comments.store.models.conversion import plain
 
 
 class AuditEntry(schema.Kind):
-    """One decision. Only `audit_log` writes and describes it."""
+    """One decision. Written only by `audit_log`; see there."""
 
     site = schema.StringProperty(required=True)
     subject = schema.StringProperty(required=True)
@@ -25,13 +25,13 @@ class AuditEntry(schema.Kind):
 
 
 class Rulebook(schema.Kind):
-    """A site's moderation settings. Only `rulebook` writes and describes it."""
+    """A site's moderation settings. Written only by `rulebook`; see there."""
 
     content = schema.TextProperty(required=True)
 
 
 class ErasureDue(schema.Kind):
-    """Marks a comment as refused, and since when. Only `retention_marks` writes it."""
+    """Marks a comment as refused, and since when. Written only by `retention_marks`."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
@@ -41,7 +41,7 @@ def audit_key(entry: str) -> ndb.Key:
 
 
 class Report(schema.Kind):
-    """The reports of a comment. Only `reports` writes and describes it."""
+    """The reports of a comment. Written only by `reports`; see there."""
 
     site = schema.StringProperty(required=True)
     people = schema.TextProperty(repeated=True)
@@ -54,7 +54,7 @@ class Report(schema.Kind):
 
 
 class Advice(schema.Kind):
-    """Classifiers' answers about a comment. Only `classifier_answers` writes and describes it."""
+    """Classifiers' answers about a comment. Written only by `classifier_answers`; see there."""
 
     said = schema.TextProperty(required=True)
 

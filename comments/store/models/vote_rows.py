@@ -10,7 +10,7 @@ from comments.store.models.comment_rows import comment_key
 
 
 class Vote(schema.Kind):
-    """One voter's vote on one comment. Only `votes` writes and describes it."""
+    """One voter's vote on one comment. Written only by `votes`; see there."""
 
     value = schema.IntegerProperty(indexed=False, required=True)
     side = schema.StringProperty(required=True)
@@ -19,14 +19,14 @@ class Vote(schema.Kind):
 
 
 class VotesDue(schema.Kind):
-    """Marks a comment with votes that its row does not count yet. Only `votes` writes it."""
+    """Marks a comment with votes that its row does not count yet. Written only by `votes`."""
 
     thread = schema.StringProperty(required=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 class VoterNetwork(schema.Kind):
-    """The voters of one network on one comment. Only `votes` writes and describes it."""
+    """The voters of one network on one comment. Written only by `votes`; see there."""
 
     voters = schema.TextProperty(repeated=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)

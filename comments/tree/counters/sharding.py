@@ -41,7 +41,7 @@ class _Busy:
         self.next_spreading = 0.0
 
     def other(self, shard: int) -> int:
-        """Choose another shard than this one, preferably one that no writer here uses."""
+        """Choose a shard other than this one, preferably one that no writer here uses."""
         free = set(range(self.count)) - {shard}
         taken = {self.kept[writer] for writer in self.writing}
         return random.choice(sorted(free - taken or free or {0}))  # noqa: S311 - to come apart

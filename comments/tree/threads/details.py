@@ -22,7 +22,7 @@ def set_fields(
     fields: Sequence[str],
     inherits: Sequence[str] = (),
 ) -> ownership.Writes:
-    """Set fields of a thread by a moderator; reset those in `inherits` to what a comment brought.
+    """Set fields of a thread by a moderator; reset those in `inherits` to what a comment said.
 
     `fields` are the names of the fields to set to their values in `wanted`.
     """
@@ -59,7 +59,7 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
 
 
 def _brought(thread: comment_rows.Thread, written: Sequence[ndb.Model]) -> naming.Brought:
-    """Return what the naming comment of a thread brought. `written` are this commit's rows."""
+    """Return what the naming comment said of its thread. `written` are this commit's rows."""
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)

@@ -7,9 +7,9 @@ Invariants:
 
 1. `Thread.title`, `url` and `categories` contain nothing from a comment that is not approved now:
    the transaction that withdraws the naming comment names the thread anew.
-2. An erased comment keeps nothing of what it brought.
+2. An erased comment keeps nothing of what it said of its thread.
 3. Threads of releases that stored neither are adopted (`details.adopt`): their first comment is
-   taken to have brought what the thread shows. What later comments said was not stored, so none of
+   assumed to have said what the thread shows. What later comments said was not stored, so none of
    those names the thread; the next new comment can.
 4. An imported comment names only a thread that no other comment names: it came later,
    regardless of its date.
@@ -49,12 +49,12 @@ class Source(NamedTuple):
 
 
 def encode(brought: Brought) -> str:
-    """Encode what a comment brought, for its row."""
+    """Encode what a comment says of its thread, for its row."""
     return msgspec.json.encode(brought).decode()
 
 
 def decode(stored: str | None) -> Brought:
-    """Decode what a comment brought; empty if that is unknown or was erased."""
+    """Decode what a comment said of its thread; empty if that is unknown or was erased."""
     return msgspec.json.decode(stored, type=Brought) if stored else Brought()
 
 
@@ -99,7 +99,7 @@ def first(
 def take(
     thread: comment_rows.Thread, source: Source | None, rows: Iterable[comment_rows.Comment]
 ) -> tuple[ndb.Model, ...]:
-    """Show what a comment brought, None for nothing; return the rows to put beside `rows`."""
+    """Show what a comment said, None for nothing; return the rows to put beside `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)
