@@ -1,15 +1,15 @@
-"""What cron asks of the service: upkeep, on machines where no thread of ours outlives an answer.
+"""Endpoints for cron: background work on machines where no thread runs after an answer.
 
-A call that folded something is answered when it has cleared that too, a good minute later: nobody
-else could, if the instance is gone after it.
+A cron call that compacted something is answered only after it has also cleared the compacted rows,
+more than a minute later, because the instance may be gone afterwards.
 
-Refused unless the request is cron's own, or a task's of our queue (`cloud_tasks`). On App Engine
-that is the header `X-Appengine-Cron`, or `X-Appengine-QueueName`, which App Engine strips from
-everybody else's requests; elsewhere anyone can send them, so they count for nothing there and
-`TASKS_SECRET` has to be presented.
+Requests are refused unless they come from cron or from a task of the service's queue
+(`cloud_tasks`). On App Engine they have the header `X-Appengine-Cron` or `X-Appengine-QueueName`,
+which App Engine strips from all other requests. Elsewhere anyone can send these headers, so they
+are ignored there, and the request must present `TASKS_SECRET`.
 
-A task folds and waits for no grace: the next call of cron clears what it folded. Tasks that
-waited a minute each would leave no room in the queue for those that deliver.
+A task compacts without waiting for the grace period, and the next cron call clears the rows. Tasks
+that waited a minute each would block the queue for tasks that deliver.
 """
 
 import functools
@@ -25,9 +25,9 @@ from comments.jobs import scheduler, wiring
 from comments.sites import usage
 from comments.web.http import context
 
-# Of 200 events each: two minutes at the slowest, of the ten that App Engine gives a call.
+# Of 200 events each: at most two of the ten minutes that App Engine allows for a call.
 _MOST_SWEEPS = 20
-_MOST_SECONDS = 240.0  # after which nothing is begun
+_MOST_SECONDS = 240.0  # after which no further work begins
 
 _log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
@@ -37,7 +37,7 @@ blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 def _admit() -> None:
     settings = context.settings()
     if not (_is_cron(settings, flask.request) or _is_task(settings, flask.request)):
-        raise errors.Forbidden("this is for the service's own cron")
+        raise errors.Forbidden("only the service's own cron jobs may call this")
 
 
 def _is_cron(settings: config.Settings, request: flask.Request) -> bool:
@@ -57,19 +57,19 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
 
 @blueprint.get("/fold")
 def fold() -> flask.Response:
-    """Answer under the name that `compact` had before; it works until 1.0."""
+    """Answer under the former name of `compact`, which works until 1.0."""
     _warn_of_old_name()
     return compact()
 
 
 @functools.cache
 def _warn_of_old_name() -> None:
-    _log.warning("/tasks/fold is called /tasks/compact now: deploy cron.yaml again")
+    _log.warning("/tasks/fold was renamed to /tasks/compact; deploy cron.yaml again")
 
 
 @blueprint.get("/compact")
 def compact() -> flask.Response:
-    """Compact changed threads and lists, and clear their flags after the grace."""
+    """Compact changed threads and lists, and clear their flags after the grace period."""
     process, names = _process(), scheduler.look()
     if _is_task(context.settings(), flask.request):
         done = process.round(names)
@@ -84,11 +84,11 @@ def compact() -> flask.Response:
 
 @blueprint.get("/deliver")
 def deliver() -> flask.Response:
-    """Deliver the events that wait and tell those outside, as many as fit one call."""
+    """Deliver pending events and send messages to external recipients, as many as fit one call."""
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = _process()
-    # On App Engine no process delivers its own events, so none is left time to.
+    # On App Engine processes do not deliver their own events, so fresh events are delivered too.
     sweep = process.sweep_fresh if context.settings().on_app_engine else process.sweep
     for _ in range(_MOST_SWEEPS):
         done = sweep()

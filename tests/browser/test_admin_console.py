@@ -38,7 +38,7 @@ def held(open_store: connection.Store, say: Say) -> list[str]:
 
 def sign_in(page: playwright.Page, server: str, login: str = "bob") -> None:
     page.goto(f"{server}/admin")
-    page.get_by_label("Name or mail address").fill(login)
+    page.get_by_label("Name or e-mail address").fill(login)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
@@ -61,7 +61,7 @@ def statuses(open_store: connection.Store, ids: list[str]) -> list[str]:
 
 def has_keys(page: playwright.Page) -> None:
     """Wait until the script runs: until then keys do nothing."""
-    expect(page.get_by_role("button", name="Keys (?)")).to_be_visible()
+    expect(page.get_by_role("button", name="Keyboard shortcuts (?)")).to_be_visible()
 
 
 def told() -> list[str]:
@@ -100,23 +100,23 @@ def test_keys_alone_decide_select_undo_and_say_so(
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
     page.get_by_role("link", name="demo").click()
-    expect(page.get_by_role("heading", name="Comments: pending")).to_be_visible()
+    expect(page.get_by_role("heading", name="Pending comments")).to_be_visible()
     has_keys(page)
     page.keyboard.press("j")
     expect(row(page, held[0])).to_be_focused()
     page.keyboard.press("a")
     expect(row(page, held[1])).to_be_focused()
-    expect(live).to_have_text("Guest 3: approved. 3 left on this page. u undoes it.")
+    expect(live).to_have_text("Guest 3: Approved. 3 comments left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
     page.keyboard.press("s")
     page.keyboard.press("r")  # who types ahead decides about the rows as they stand
-    expect(live).to_have_text("Guest 1: rejected. 1 left on this page. u undoes it.")
+    expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
     page.keyboard.press("u")
-    expect(live).to_have_text(re.compile("^Guest 1: pending"))
+    expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     expect(row(page, held[2])).to_be_focused()
     page.keyboard.press("u")
-    expect(live).to_have_text(re.compile("^Guest 2: pending"))
+    expect(live).to_have_text(re.compile("^Guest 2: Pending"))
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
 
 
@@ -131,28 +131,28 @@ def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
     page.keyboard.press("x")
     expect(live).to_have_text("2 selected.")
     page.keyboard.press("h")  # what is not shown cannot be hidden: each says so
-    expect(live).to_have_text(re.compile("^0 done, 2 not"))
-    expect(row(page, held[1])).to_contain_text("readers do not see it")
+    expect(live).to_have_text(re.compile("^0 of 2 done"))
+    expect(row(page, held[1])).to_contain_text("Only approved comments can be pinned or hidden.")
     page.keyboard.press("k")
     for each in held[1:3]:
         row(page, each).get_by_role("checkbox").check()
     page.keyboard.press("a")
-    expect(live).to_have_text(re.compile("^2 done, 0 not. 2 left"))
+    expect(live).to_have_text(re.compile("^2 of 2 done. 2 comments left"))
     row(page, held[1]).get_by_role("button", name="Undo").click()
     expect(row(page, held[1])).to_be_focused()
-    expect(live).to_have_text(re.compile("^Guest 2: pending"))
+    expect(live).to_have_text(re.compile("^Guest 2: Pending"))
     page.keyboard.press("u")  # takes back the rest of what was done with it
-    expect(live).to_have_text(re.compile("^Guest 1: pending"))
+    expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     assert statuses(open_store, held) == ["pending"] * 4
     page.keyboard.press("o")
-    expect(page.get_by_role("heading", name="A comment of Guest 1")).to_be_visible()
+    expect(page.get_by_role("heading", name="Comment by Guest 1")).to_be_visible()
     has_keys(page)
     page.keyboard.press("j")
     page.keyboard.press("a")
-    expect(live).to_have_text(re.compile("^Guest 1: approved"))
+    expect(live).to_have_text(re.compile("^Guest 1: Approved"))
     page.reload()
     page.keyboard.press("j")
-    for words in ("approved, pinned", "approved"):
+    for words in ("Approved, pinned", "Approved"):
         page.keyboard.press("p")
         expect(live).to_have_text(re.compile(f"^Guest 1: {words}\\."))
 
@@ -169,15 +169,15 @@ def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off
     page.keyboard.type("jars?u")
     expect(field).to_have_value("jars?u")
     expect(page.get_by_role("dialog")).to_be_hidden()
-    page.get_by_label("Your reason").press("a")
+    page.get_by_label("Reason (only moderators see it)").press("a")
     row(page, held[0]).focus()
     for combined in ("Control+a", "Alt+a", "Meta+s"):
         page.keyboard.press(combined)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.keyboard.press("a")
-    page.get_by_label("Use keys in this browser").uncheck()
+    page.get_by_label("Use keyboard shortcuts in this browser").uncheck()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_be_hidden()
     row(page, held[0]).focus()
@@ -186,8 +186,8 @@ def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert statuses(open_store, held) == ["pending"] * 4
     page.reload()
-    page.get_by_role("button", name="Keys (?)").click()
-    page.get_by_label("Use keys in this browser").check()
+    page.get_by_role("button", name="Keyboard shortcuts (?)").click()
+    page.get_by_label("Use keyboard shortcuts in this browser").check()
     page.get_by_role("button", name="Close").click()
     page.keyboard.press("j")
     expect(row(page, held[0])).to_be_focused()
@@ -206,7 +206,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     page.keyboard.press("j")
     for place in range(25):  # as fast as somebody types, whatever was answered yet
         page.keyboard.press("s" if place % 5 == 4 else "a")
-    expect(live).to_have_text("Guest 5: spam. 0 left on this page. u undoes it.")
+    expect(live).to_have_text("Guest 5: Spam. 0 comments left on this page. Press u to undo.")
     page.keyboard.press("n")
     expect(page.locator(".ft-case")).to_have_count(5)
     has_keys(page)
@@ -214,7 +214,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
         page.keyboard.press(key)
     expect(live).to_have_text("5 selected.")
     page.keyboard.press("a")
-    expect(live).to_have_text(re.compile("^5 done, 0 not. 0 left"))
+    expect(live).to_have_text(re.compile("^5 of 5 done. 0 comments left"))
     expected = ["spam" if place % 5 == 4 else "approved" for place in range(25)]
     assert statuses(open_store, ids) == [*expected, *["approved"] * 5]
 
@@ -227,13 +227,13 @@ def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothin
     with open_store.context():
         decisions.decide("demo", held[0], Verb.SPAM, ADA, now=account_holders.here())
     row(page, held[0]).get_by_role("button", name="Approve").click()
-    expect(live).to_have_text(re.compile("left as it is, spam: somebody changed it"))
-    expect(row(page, held[0])).to_contain_text("left as it is, spam")
+    expect(live).to_have_text(re.compile("was changed after you opened this page. Status: Spam."))
+    expect(row(page, held[0])).to_contain_text("Not changed: the comment was changed")
     assert statuses(open_store, held[:1]) == ["spam"]
     page.context.clear_cookies()
     desk.expect_status(403)
     row(page, held[1]).get_by_role("button", name="Approve").click()
-    expect(live).to_have_text("You are signed out, or this page is too old: reload it.")
+    expect(live).to_have_text("You are signed out, or this page is out of date. Reload it.")
     assert statuses(open_store, held[1:]) == ["pending"] * 3
 
 
@@ -247,14 +247,16 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
     page.get_by_role("link", name="demo").click()
     for each in held[:2]:
         row(page, each).get_by_role("checkbox").check()
-    page.get_by_label("Your reason").fill("seen")
-    page.get_by_role("group", name="With what is selected").get_by_role(
-        "button", name="Spam"
+    page.get_by_label("Reason (only moderators see it)").fill("seen")
+    page.get_by_role("group", name="Selected comments").get_by_role(
+        "button", name="Mark as spam"
     ).click()
-    expect(page.get_by_role("heading", name="Spam: 2 done.")).to_be_visible()
+    expect(page.get_by_role("heading", name="Mark as spam: 2 of 2 done.")).to_be_visible()
     assert statuses(open_store, held) == ["spam", "spam", "pending", "pending"]
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_role("heading", name="Restore: 2 done.")).to_be_visible()
+    expect(
+        page.get_by_role("heading", name="Restore previous status: 2 of 2 done.")
+    ).to_be_visible()
     row(page, held[3]).get_by_role("button", name="Approve").click()
     assert statuses(open_store, held) == ["pending", "pending", "pending", "approved"]
 
@@ -318,14 +320,14 @@ def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_broug
     expect(comment(guest, "Look here")).to_contain_text("Waiting for approval")
     see(reader, None)
     desk.page.goto(queue)
-    expect(desk.page.get_by_text("rule:links: links: more than 0")).to_be_visible()
+    expect(desk.page.get_by_text("Rule “links”: links: more than 0")).to_be_visible()
     approve(desk.page, queue)
     see(reader, "Look here")
 
     ban(desk.page)
     see(reader, None)
-    desk.page.get_by_label("bring back").check()
-    desk.page.get_by_role("button", name="Lift the ban").click()
+    desk.page.get_by_label("Restore hidden comments").check()
+    desk.page.get_by_role("button", name="Lift ban").click()
     expect(desk.page.get_by_text("Ban this author")).to_be_visible()
     see(reader, "Look here")
     with open_store.context():
@@ -355,7 +357,7 @@ def approve(page: playwright.Page, queue: str) -> None:
     page.goto(queue)
     page.keyboard.press("j")
     page.keyboard.press("a")
-    expect(page.get_by_role("status")).to_have_text(re.compile("^Ada: approved"))
+    expect(page.get_by_role("status")).to_have_text(re.compile("^Ada: Approved"))
 
 
 def edit(page: playwright.Page, body: str, text: str) -> None:
@@ -367,8 +369,8 @@ def edit(page: playwright.Page, body: str, text: str) -> None:
 
 def ban(page: playwright.Page) -> None:
     """Ban the author of what was just decided, and hide what is shown of him."""
-    page.get_by_role("link", name="All by this author").click()
+    page.get_by_role("link", name="All comments by this author").click()
     page.get_by_text("Ban this author").click()
-    page.get_by_label("hide what readers see").check()
-    page.get_by_role("button", name="Ban", exact=True).click()
-    expect(page.get_by_text("Banned.")).to_be_visible()
+    page.get_by_label("Hide existing comments").check()
+    page.get_by_role("button", name="Ban author").click()
+    expect(page.get_by_text("Banned", exact=True)).to_be_visible()

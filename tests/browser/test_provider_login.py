@@ -151,7 +151,7 @@ def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage
     assert accessibility.complaints(window) == []
     closed = []
     window.on("close", lambda _: closed.append(True))
-    window.get_by_role("button", name="Go on with Acme").click()
+    window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "ann", stage.issuer)
     # The name is the provider's, told apart from the ID token; nothing had to be typed.
     expect(page.get_by_text("Commenting as Ann")).to_be_visible()
@@ -192,7 +192,7 @@ def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None
     page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
     write(page, name="Bea")
     window = open_window(page)
-    window.get_by_role("button", name="Go on with Acme").click()
+    window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "bob", stage.issuer)
     code = window.locator(".ft-key").inner_text()
     window.wait_for_url(f"{stage.server}/sign-in/return")  # without what it came with
@@ -214,7 +214,7 @@ def test_where_windows_are_blocked_the_reader_opens_it_himself(stage: Stage) -> 
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Open sign-in window").click()
     window = opened.value
-    window.get_by_role("button", name="Go on with Acme").click()
+    window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "cat", stage.issuer)
     panel = page.get_by_role("group", name="Sign in")
     panel.get_by_label("Code").fill(window.locator(".ft-key").inner_text())
@@ -274,7 +274,7 @@ def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
     page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
     page.evaluate("document.querySelector('iframe').remove()")
     # The right window and words, gone on to another origin: the provider's, and somebody else's.
-    window.get_by_role("button", name="Go on with Acme").click()
+    window.get_by_role("button", name="Continue with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
     evil = stage.website.put("evil", "<p>evil").replace("127.0.0.1", "evil.localhost")
@@ -317,7 +317,7 @@ def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: St
         target.wait_for_load_state()
         opener.evaluate(f"for (const each of {FUZZ}) mine.postMessage(each, '*')")
     assert (window.url, window.content()) == (address, text)
-    stolen.get_by_role("button", name="Go on with Acme").click()
+    stolen.get_by_role("button", name="Continue with Acme").click()
     at_provider(stolen, "ann", stage.issuer)
     code = stolen.locator(".ft-key")
     expect(code).to_be_visible()
@@ -336,23 +336,23 @@ def test_a_moderator_links_it_signs_in_by_it_and_leaves(
     with open_store.context():
         account_holders.account("ann", OWNER)
     page = stage.open(f"{stage.server}/admin/sign-in").page
-    page.get_by_label("Name or mail address").fill("ann")
+    page.get_by_label("Name or e-mail address").fill("ann")
     page.get_by_label("Password", exact=True).fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
     page.get_by_role("link", name="Ann").click()
-    panel = page.locator("form", has=page.get_by_role("button", name="Sign in with Acme"))
-    panel.get_by_label("Password now").fill(PASSWORD)
+    panel = page.locator("form", has=page.get_by_role("button", name="Link Acme"))
+    panel.get_by_label("Current password").fill(PASSWORD)
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
     # Back from another site, with the cookie of the session all the same.
-    expect(page.get_by_role("button", name="Stop signing in with Acme")).to_be_visible()
+    expect(page.get_by_role("button", name="Unlink Acme")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()
 
-    expect(page.get_by_role("heading", name="Without a password")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sign in without a password")).to_be_visible()
     assert accessibility.complaints(page) == []
-    page.get_by_role("button", name="Go on with Acme").click()
+    page.get_by_role("button", name="Continue with Acme").click()
     expect(page.get_by_text("You own this service")).to_be_visible()
     assert page.url == f"{stage.server}/admin"
     cookies = {each["name"]: each for each in page.context.cookies(stage.server)}
@@ -366,7 +366,7 @@ def test_somebody_whom_nobody_linked_is_told_so_and_gets_nothing(
 ) -> None:
     tab = stage.open(f"{stage.server}/admin/sign-in")
     tab.expect_status(403)
-    tab.page.get_by_role("button", name="Go on with Acme").click()
+    tab.page.get_by_role("button", name="Continue with Acme").click()
     at_provider(tab.page, "eve", stage.issuer)
     expect(tab.page.get_by_text("accept an invitation with it")).to_be_visible()
     names = {each["name"] for each in tab.page.context.cookies(stage.server)}
@@ -382,9 +382,9 @@ def test_an_invitation_is_accepted_by_a_provider_without_a_password(
         token = account_holders.invite(account_holders.moderator(), now=account_holders.here())
     page = stage.open(f"{stage.server}/admin/welcome#{token}").page
     expect(page.get_by_label(re.compile("^Key")).nth(1)).to_have_value(token)
-    page.get_by_role("button", name="Go on with Acme").click()
+    page.get_by_role("button", name="Continue with Acme").click()
     at_provider(page, "dora", stage.issuer)
-    expect(page.get_by_role("cell", name="moderator")).to_be_visible()
+    expect(page.get_by_role("cell", name="Moderator")).to_be_visible()
     expect(page.get_by_role("link", name="Dora")).to_be_visible()
     with open_store.context():
         (made,) = accounts.staff()

@@ -25,7 +25,7 @@ def _fill(page: playwright.Page, **fields: str) -> None:
 
 def _sign_in(page: playwright.Page, server: str, login: str = "ann") -> None:
     page.goto(f"{server}/admin")
-    page.get_by_label("Name or mail address").fill(login)
+    page.get_by_label("Name or e-mail address").fill(login)
     page.get_by_label("Password").fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
@@ -54,10 +54,10 @@ def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
     # The key is in the form and nowhere in the address, where a history would keep it.
     expect(page.get_by_label("Key").first).to_have_value(token)
     assert page.url == f"{here}/admin/welcome"
-    page.get_by_label("Name that others see").fill("Ann")
-    page.get_by_label("Name to sign in with").fill("ann")
+    page.get_by_label("Display name").fill("Ann")
+    page.get_by_label("Sign-in name").fill("ann")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Make my account").click()
+    page.get_by_role("button", name="Create account").click()
     expect(page.get_by_text("You own this service")).to_be_visible()
     expect(page.get_by_role("rowheader", name="demo")).to_be_visible()
     (cookie,) = page.context.cookies()
@@ -73,11 +73,11 @@ def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
     _sign_in(page, here)
 
     other = open_tab(link, locale="en-GB")
-    other.page.get_by_label("Name that others see").fill("Eve")
-    other.page.get_by_label("Name to sign in with").fill("eve")
+    other.page.get_by_label("Display name").fill("Eve")
+    other.page.get_by_label("Sign-in name").fill("eve")
     other.page.get_by_label("Password").fill(PASSWORD)
     other.expect_status(400)
-    other.page.get_by_role("button", name="Make my account").click()
+    other.page.get_by_role("button", name="Create account").click()
     expect(other.page.get_by_role("alert")).to_have_text(re.compile("used|has an owner"))
 
 
@@ -101,7 +101,7 @@ def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
         tab.page.goto(forged)
         tab.expect_status(403)
         tab.page.get_by_role("button", name="Win").click()
-        expect(tab.page.get_by_text("not sent by a page of ours")).to_be_visible()
+        expect(tab.page.get_by_text("not sent by a page of this service")).to_be_visible()
     # A link from elsewhere brings no cookie, and arrives all the same.
     tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
     tab.page.get_by_role("link", name="In").click()
@@ -119,17 +119,17 @@ def test_an_authenticator_is_set_up_and_asked_for(
     href = page.get_by_role("link", name="Add this account").get_attribute("href") or ""
     key = urllib.parse.parse_qs(urllib.parse.urlsplit(href).query)["secret"][0]
     step = int(account_holders.here().timestamp()) // totp.STEP
-    page.get_by_label("The code it shows").fill(totp.code(key, step))
-    page.get_by_label("Password now").nth(1).fill(PASSWORD)
+    page.get_by_label("Code that the app shows").fill(totp.code(key, step))
+    page.get_by_label("Current password").nth(1).fill(PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
     with open_store.context():
         assert accounts.by_text("ann", SECRET).has_totp
 
     page.get_by_role("button", name="Sign out").click()
-    page.get_by_label("Name or mail address").fill("ann")
+    page.get_by_label("Name or e-mail address").fill("ann")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_label("Code of your authenticator").fill(totp.code(key, step + 1))
+    page.get_by_label("Code from your authenticator app").fill(totp.code(key, step + 1))
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
 
@@ -143,8 +143,8 @@ def test_the_pages_work_without_javascript_and_on_a_phone(
     options = {"java_script_enabled": False, "viewport": size}
     page = open_tab(f"{server}/admin/welcome#{token}", **options).page
     page.get_by_label("Key").first.fill(token)
-    page.get_by_label("Name that others see").fill("Ann")
-    page.get_by_label("Name to sign in with").fill("ann")
+    page.get_by_label("Display name").fill("Ann")
+    page.get_by_label("Sign-in name").fill("ann")
     page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Make my account").click()
-    expect(page.get_by_role("cell", name="moderator")).to_be_visible()
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_role("cell", name="Moderator")).to_be_visible()

@@ -21,7 +21,7 @@ def _code_in_another_browser(server: str, open_tab: OpenTab, box: mail_server.Bo
     assert found
     page = open_tab(f"{server}{found[1]}", locale="en-GB").page
     assert "#" not in page.url
-    page.get_by_role("button", name="Show the code").click()
+    page.get_by_role("button", name="Show code").click()
     return page.locator(".ft-key").inner_text()
 
 

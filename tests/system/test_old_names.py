@@ -117,5 +117,5 @@ def test_the_old_cron_file_works_with_one_warning(
         for _ in range(2):
             for path in OLD_CRON:
                 assert client.get(path, headers=headers).status_code == 200
-    assert caplog.text.count("/tasks/fold is called /tasks/compact now") == 1
+    assert caplog.text.count("/tasks/fold was renamed to /tasks/compact") == 1
     assert client.get("/tasks/fold").status_code == 403

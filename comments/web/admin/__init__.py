@@ -1,5 +1,5 @@
-"""The admin console: signing in, and a site's pages for its owners and moderators.
+"""The admin console: sign-in, accounts, and the pages of a site for its owners and moderators.
 
-`signed_in` knows who is there and guards every page; `site_visit` is the first call of every page
-of a site; `pages` has a module for each page.
+`signed_in` finds the session and guards every page. Every page of a site calls `site_visit.enter`
+first. `pages` has one module for each page; `labels` has the texts.
 """

@@ -1,9 +1,9 @@
-"""Signing in and out, invitations, one's own account: the pages of owners and moderators.
+"""Pages of the admin console for signing in and out, invitations, and one's own account.
 
-A GET shows a form and changes nothing; its POST acts, and answers with the way to the next page or
-with the same page and what was wrong. A link's key stands behind its "#", so opening the link tells
-nobody, and the page is the same whatever the key is. What an answer says of a wrong name is what it
-says of a wrong password (`password_login`).
+A GET shows a form and changes nothing. Its POST redirects to the next page, or shows the form again
+with the error. The key of a one-time link is in the fragment of its address, so opening the link
+sends the key to nobody, and the page does not depend on the key. The answers to a wrong name and to
+a wrong password are the same (`password_login`).
 """
 
 from collections.abc import Callable
@@ -19,18 +19,16 @@ from comments.accounts.oidc import linking, providers
 from comments.accounts.passwords import credentials, password_login, totp
 from comments.domain import records, roles
 from comments.sites import site_settings
-from comments.web.admin import signed_in
+from comments.web.admin import labels, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 
 blueprint = flask.Blueprint("admin", __name__, url_prefix="/admin")
 signed_in.guard(blueprint)
 
-_SERVICE = "Flatthread"
-
 
 class _Held(NamedTuple):
-    """A site, and what somebody is on it."""
+    """A site, and the role that an account has on it."""
 
     site: records.Site
     role: roles.Role
@@ -38,7 +36,7 @@ class _Held(NamedTuple):
 
 @blueprint.get("")
 def home() -> flask.Response:
-    """Who one is, and one's sites."""
+    """Show the account and its sites."""
     account = signed_in.require_account()
     is_owner = account.may(roles.Right.MANAGE, roles.SERVICE)
     return signed_in.page(
@@ -50,26 +48,26 @@ def home() -> flask.Response:
 @blueprint.get("/sites")
 @blueprint.get("/sites/")
 def find_home() -> flask.Response:
-    """What people type who look for it."""
+    """Redirect addresses that people type to the home page."""
     return signed_in.go("admin")
 
 
 @blueprint.get("/<path:rest>")
 def miss(rest: str) -> flask.Response:
-    """What is not there, as a page with the way back."""
+    """Show the error page for an unknown address."""
     raise errors.NotFound("page", rest)
 
 
 @blueprint.get("/sign-in")
 def ask_who() -> flask.Response:
-    """The form to sign in."""
+    """Show the sign-in form."""
     return signed_in.page("admin/sign_in.html", login="")
 
 
 @blueprint.post("/sign-in")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Sign in, and end the session that the browser had."""
+    """Begin a session, and end the one that the browser had."""
     sent = forms.read(request_shapes.SignIn)
     attempt = password_login.Attempt(
         sent.login, sent.password, sent.code, _network(), signed_in.cookie()
@@ -77,14 +75,14 @@ def sign_in() -> flask.Response:
     try:
         session = password_login.sign_in(attempt, secret=_secret(), now=datetime.now(UTC))
     except password_login.Wrong as error:
-        said = f"{error.message[0].upper()}{error.message[1:]}."
+        said = labels.problem(error)
         return signed_in.page("admin/sign_in.html", status=403, problem=said, login=sent.login)
     return signed_in.give(signed_in.go("admin"), session)
 
 
 @blueprint.post("/sign-out")
 def sign_out() -> flask.Response:
-    """End the session."""
+    """End the current session."""
     forms.read(request_shapes.NoForm)
     sessions.end(signed_in.cookie(), _secret())
     return signed_in.take(signed_in.go("admin/sign-in"))
@@ -92,7 +90,7 @@ def sign_out() -> flask.Response:
 
 @blueprint.post("/sign-out/everywhere")
 def sign_out_everywhere() -> flask.Response:
-    """End all one's sessions."""
+    """End all sessions of the account."""
     forms.read(request_shapes.NoForm)
     accounts.end_sessions(signed_in.require_account().id)
     return signed_in.take(signed_in.go("admin/sign-in"))
@@ -100,14 +98,14 @@ def sign_out_everywhere() -> flask.Response:
 
 @blueprint.get("/welcome")
 def ask_for_an_account() -> flask.Response:
-    """What the link of an invitation leads to."""
+    """Show the page of an invitation link."""
     return signed_in.page("admin/welcome.html", sent=request_shapes.Accepted())
 
 
 @blueprint.post("/welcome")
 @signed_in.open_to_all
 def accept() -> flask.Response:
-    """Make an account of an invitation."""
+    """Create an account for an invitation."""
     sent = forms.read(request_shapes.Accepted)
     form = invitations.Form(sent.name, sent.login, sent.password)
     try:
@@ -123,14 +121,13 @@ def accept() -> flask.Response:
 @blueprint.post("/welcome/accept")
 @signed_in.open_to_all
 def accept_as_oneself() -> flask.Response:
-    """Accept an invitation with the account one is signed in to."""
+    """Accept an invitation with the signed-in account."""
     token, account = forms.read(request_shapes.Ticket).token, signed_in.signed_in()
     sent = request_shapes.Accepted(token=token)
     if account is None:
-        error: errors.FlatthreadError = signed_in.NotSignedIn(
-            "sign in first, then follow the link again"
-        )
-        return _again("admin/welcome.html", error, sent)
+        status = signed_in.status_of(signed_in.NotSignedIn("sign in first"))
+        said = labels.text("welcome-sign-in-first")
+        return signed_in.page("admin/welcome.html", status=status, problem=said, sent=sent)
     now = datetime.now(UTC)
     try:
         invitations.accept_as(account.id, token, secret=_secret(), now=now)
@@ -142,14 +139,14 @@ def accept_as_oneself() -> flask.Response:
 
 @blueprint.get("/reset")
 def ask_for_a_password() -> flask.Response:
-    """What the link of a reset leads to."""
+    """Show the page of a password reset link."""
     return signed_in.page("admin/reset.html", sent=request_shapes.Renewed())
 
 
 @blueprint.post("/reset")
 @signed_in.open_to_all
 def reset() -> flask.Response:
-    """Choose a password with the link of a reset."""
+    """Set a password with a reset link."""
     sent = forms.read(request_shapes.Renewed)
     choice = invitations.Choice(sent.password, sent.code, _network(), signed_in.cookie())
     try:
@@ -161,13 +158,13 @@ def reset() -> flask.Response:
 
 @blueprint.get("/account")
 def show_account() -> flask.Response:
-    """One's own account."""
+    """Show the account page."""
     return account_page(signed_in.require_account())
 
 
 @blueprint.post("/account/password")
 def change_password() -> flask.Response:
-    """Change one's password, which ends one's other sessions."""
+    """Change the password, which ends the account's other sessions."""
     sent, mine = forms.read(request_shapes.NewPassword), signed_in.require_account()
 
     def change(account: str, now: datetime) -> None:
@@ -179,7 +176,7 @@ def change_password() -> flask.Response:
 
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
-    """Use an authenticator, which shows the code of the secret it was given."""
+    """Enable an authenticator app, after checking a code that it made from the secret."""
     sent = forms.read(request_shapes.NewAuthenticator)
 
     def change(account: str, now: datetime) -> None:
@@ -191,7 +188,7 @@ def add_authenticator() -> flask.Response:
 
 @blueprint.post("/account/authenticator/remove")
 def remove_authenticator() -> flask.Response:
-    """Sign in without an authenticator from now on."""
+    """Disable the authenticator app."""
     sent = forms.read(request_shapes.Confirmed)
 
     def change(account: str, now: datetime) -> None:
@@ -201,14 +198,14 @@ def remove_authenticator() -> flask.Response:
 
 
 def offer_providers(blueprint: flask.Blueprint) -> None:
-    """Let a blueprint's pages show the providers by which one may sign in here."""
+    """Give the templates of a blueprint the list of sign-in providers."""
     blueprint.context_processor(lambda: {"providers_of_desk": providers.of_desk})
 
 
 def account_page(
     account: accounts.Account, error: errors.FlatthreadError | None = None
 ) -> flask.Response:
-    """One's own account, and what was wrong."""
+    """Render the account page, with an error if there is one."""
     key = totp.secret()
     login = account.login or account.name
     known = providers.every()
@@ -217,9 +214,9 @@ def account_page(
         "admin/account.html",
         status=200 if error is None else signed_in.status_of(error),
         account=account,
-        problem="" if error is None else error.message,
+        problem="" if error is None else labels.problem(error),
         key=key,
-        address=totp.address(key, service=_SERVICE, login=login),
+        address=totp.address(key, service=labels.text("service"), login=login),
         ways=[each for each in known if each.at_desk or each.issuer in linked],
         linked=linked,
     )
@@ -229,7 +226,7 @@ offer_providers(blueprint)
 
 
 def _held(account: accounts.Account) -> list[_Held]:
-    """The sites somebody has a role on, by id; a role on the service counts on each."""
+    """Return the sites on which an account has a role; a role on the service counts on each."""
     found = {}
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):
@@ -239,7 +236,7 @@ def _held(account: accounts.Account) -> list[_Held]:
 
 
 def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Response:
-    """Change one's own account, if whoever holds the session knows the password; tries count."""
+    """Change the signed-in account after checking its password. Attempts are rate-limited."""
     account, now = signed_in.require_account(), datetime.now(UTC)
     try:
         password_login.confirm(account.id, password, network=_network(), secret=_secret(), now=now)
@@ -250,16 +247,16 @@ def _changed(password: str, change: Callable[[str, datetime], None]) -> flask.Re
 
 
 def _renewed(account: str, now: datetime) -> flask.Response:
-    """The way home, with a new session: the account's sessions have ended."""
+    """Redirect home with a new session, because the change ended all sessions of the account."""
     session = sessions.begin(account, _secret(), now=now)
     return signed_in.give(signed_in.go("admin"), session)
 
 
 def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:
-    """A form once more, and what was wrong with it."""
-    said = "this link was used, or is too old" if isinstance(error, errors.BadLink) else None
-    status = signed_in.status_of(error)
-    return signed_in.page(template, status=status, problem=said or error.message, sent=sent)
+    """Show a form again, with its error."""
+    is_link = isinstance(error, errors.BadLink)
+    said = labels.text("link-used") if is_link else labels.problem(error)
+    return signed_in.page(template, status=signed_in.status_of(error), problem=said, sent=sent)
 
 
 def _network() -> str:

@@ -1,4 +1,4 @@
-"""What is asked of the desk: the queries of its pages, as typed values."""
+"""The queries and forms of the admin pages, as typed values."""
 
 import re
 from typing import Annotated, Literal
@@ -20,18 +20,18 @@ Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
 
 class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query: what we do not know is refused, not dropped. `cursor` is empty for the start."""
+    """A query. Unknown parameters are refused. `cursor` is empty for the first page."""
 
     cursor: Typed = ""
 
     @property
     def start(self) -> str | None:
-        """Where a listing goes on."""
+        """The cursor of the page; None for the first one."""
         return self.cursor or None
 
 
 class Queue(_Query, frozen=True):
-    """Which comments of a site. What a form leaves empty is not asked for."""
+    """A selection of a site's comments. Empty values do not restrict it."""
 
     status: Shown = "pending"
     author: Typed = ""
@@ -39,45 +39,45 @@ class Queue(_Query, frozen=True):
 
     @property
     def statuses(self) -> tuple[Status, ...]:
-        """The statuses to show."""
+        """The statuses to list."""
         return review_queue.STATUSES if self.status == ANY else (Status(self.status),)
 
     def wanted(self, site: records.Site) -> review_queue.Wanted:
-        """What to look for on a site."""
+        """Return the selection for a site."""
         return review_queue.Wanted(site.id, self.statuses, self.author, self.q)
 
 
 class Author(_Query, frozen=True):
-    """Which author of a site."""
+    """An author of a site."""
 
     id: Typed = ""
 
 
 class Listing(_Query, frozen=True):
-    """A listing that is not narrowed."""
+    """A listing without filters."""
 
 
 class Log(_Query, frozen=True):
-    """Which entries of a log: those before a moment, of all or of one subject."""
+    """A page of the audit log; with a `subject`, only entries about that subject."""
 
     subject: Typed = ""
 
 
 class Statistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which days: those of a category, or of all, up to now."""
+    """The last days of a category, or of the whole site."""
 
     days: Literal["30", "90", "365"] = "30"
     category: Typed = ""
 
 
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which rule is in the form."""
+    """The rule to show in the form."""
 
     rule: Typed = ""
 
 
 class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an author is banned: for `days`, for good where that is empty. Boxes say "on"."""
+    """A ban of an author for some `days`, or permanently without them. Checked boxes send "on"."""
 
     act: Literal["ban", "unban", "restore"]
     days: Typed = ""
@@ -89,7 +89,7 @@ class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a thread is to be: `policy` is empty for its site's."""
+    """The state and the policy of a thread. An empty `policy` inherits that of the site."""
 
     state: records.ThreadState
     policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] = ""
@@ -97,7 +97,7 @@ class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Title(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a thread is to show of itself; `act` "inherit" shows what a comment brought again."""
+    """The details of a thread. The `act` "inherit" restores those that a comment brought."""
 
     act: Literal["set", "inherit"] = "set"
     title: Line = ""
@@ -107,16 +107,16 @@ class Title(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a site is moderated."""
+    """How a site is moderated. An empty `close_after` keeps threads open."""
 
     policy: records.Policy
-    close_after: Typed
     reports: Typed
+    close_after: Typed = ""
     reason: Typed = ""
 
 
 class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a site is. Several of a sort stand in one line, with spaces or commas between them."""
+    """The settings of a site. Lists are one line, separated by spaces or commas."""
 
     origins: Line = ""
     query_keys: Line = ""
@@ -129,7 +129,7 @@ class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whom a site asks outside, and on which terms; what is secret stays what it was if empty."""
+    """The settings of a classifier. An empty secret keeps the stored one."""
 
     act: Literal["set", "rotate", "remove"]
     name: Literal["akismet", "webhook"]
@@ -142,7 +142,7 @@ class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a site asks of those who post. What is empty is the service's."""
+    """The post limits of a site. Empty values use the defaults of the service."""
 
     proof_of_work: Typed = ""
     form_seconds: Typed = ""
@@ -154,7 +154,7 @@ class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a site may use on a day. What is empty is any number."""
+    """The daily budget of a site. Empty values are unlimited."""
 
     reads: Typed = ""
     writes: Typed = ""
@@ -166,7 +166,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Turnstile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether Turnstile is asked; a secret that is empty stays what it was."""
+    """The settings of Turnstile. An empty secret keeps the stored one."""
 
     act: Literal["set", "remove"]
     key: Typed = ""
@@ -176,7 +176,7 @@ class Turnstile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule as a form sends it; `last` is how many comments it is tried on."""
+    """A rule from a form. `last` is the number of recent comments for a dry run."""
 
     act: Literal["try", "put"]
     action: rules.Action
@@ -197,34 +197,34 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Removal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which rule is to go."""
+    """The rule to remove."""
 
     id: Typed
     reason: Typed = ""
 
 
 class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which entry of the log is to be taken back."""
+    """The entry of the audit log to undo."""
 
     entry: Typed
 
 
 class Letter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of a letter that was given up."""
+    """A decision about a dead letter."""
 
     act: Literal["revive", "drop"]
     id: Typed
 
 
 class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """No query at all."""
+    """A query without parameters."""
 
 
 def number(field: str, text: str, digits: int = 6) -> int:
-    """A whole number of a form.
+    """Parse a whole number from a form.
 
     Raises:
-        errors.BadInput: it is none, or has more digits.
+        errors.BadInput: the text is not a whole number, or has more than `digits` digits.
     """
     if not _NUMBER.fullmatch(text) or len(text) > digits:
         raise errors.BadInput(field, "is not a whole number")
@@ -232,11 +232,11 @@ def number(field: str, text: str, digits: int = 6) -> int:
 
 
 def several(line: str) -> tuple[str, ...]:
-    """What stands in a line with commas between, or blanks where there is no comma."""
+    """Split a line at its commas, or at its spaces if it has no comma."""
     pieces = line.split(",") if "," in line else line.split()
     return tuple(dict.fromkeys(each.strip() for each in pieces if each.strip()))
 
 
 def phrases(line: str) -> tuple[str, ...]:
-    """What stands in a line with commas between; blanks are part of it."""
+    """Split a line at its commas only, because phrases contain spaces."""
     return tuple(dict.fromkeys(each.strip() for each in line.split(",") if each.strip()))

@@ -1,16 +1,19 @@
-"""The admin console: a site's pages for those who look after it, under `/admin/sites/{site}`.
+"""The pages of a site for its owners and moderators, under `/admin/sites/{site}`.
 
-One module for each noun that has a page, made on the server; `static/admin/desk.js` adds keys and
-outcomes in place, and nothing that a form does not do. What must stay true:
+There is one module for each noun that has a page. The server renders the pages;
+`static/admin/desk.js` adds keyboard shortcuts and shows outcomes in place, and does nothing that a
+form cannot do.
 
-- `site_visit.enter` comes first in every view: it says who looks, and of which site. What a form or
-  a query names is looked for in that site only; anybody else's is not there (404).
-- A change is a POST that `signed_in.guard` lets through; a GET changes nothing.
-- A comment is shown by the HTML that was sanitised when it was stored. Of its author there are
-  name, website, an id that says who wrote what, and numbers: no mail address and no network.
-- Links lead to pages of ours, to the site's own origins (`thread_info.address`), or are the
-  author's and say so (`rel`). Where a browser goes after a form is never taken from a request.
-- Each page is a bounded number of reads, however much the site holds (`review_queue`).
+Invariants:
+
+1. Every view calls `site_visit.enter` first, which checks the account's role on the site. Ids in a
+   form or a query are looked up in that site only; an id of another site is answered 404.
+2. A change is a POST that `signed_in.guard` admits; a GET changes nothing.
+3. Comments are shown by the HTML that was sanitized when they were stored. Pages show an author's
+   name, website, id and counts: never an e-mail address or a network.
+4. Links lead to pages of this service, to the site's own origins (`thread_info.address`), or to the
+   author's website, marked by `rel`. A redirect after a form never takes its target from a request.
+5. Each page costs a bounded number of reads, however many comments the site has (`review_queue`).
 """
 
 from comments.web.admin.pages import (

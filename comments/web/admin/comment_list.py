@@ -1,4 +1,4 @@
-"""Comments as the desk lists them: each with its thread, its author's numbers, and what to do."""
+"""Rows of comment lists: each comment with its thread, its author's counts, and its actions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -6,21 +6,21 @@ from typing import NamedTuple
 import markupsafe
 import msgspec
 
-from comments.domain import classifier_verdicts, presentation, records
+from comments.domain import presentation, records
 from comments.domain.records import Status, Verb
-from comments.moderation import reports, review_queue, rules
+from comments.moderation import reports, review_queue
 from comments.moderation.classifiers import classifier_answers
 from comments.sites import thread_info
 from comments.store.models import counter_rows
 from comments.tree.threads import naming
-from comments.web.admin import decision_forms
+from comments.web.admin import decision_forms, labels
 from comments.web.public import nesting
 
 _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Status.HIDDEN)
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A comment in a list. `address` is where readers meet it; empty unless that is known."""
+    """A comment in a list. `address` is its place on the site's page; empty when unknown."""
 
     case: records.Case
     title: str
@@ -32,12 +32,12 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def html(self) -> markupsafe.Markup:
-        """The text, as it was sanitised when it was stored."""
+        """The text, sanitized when it was stored."""
         return markupsafe.Markup(self.case.comment.html)  # noqa: S704 - `rendering` made it
 
     @property
     def brings(self) -> Sequence[str]:
-        """What readers do not see that it said of its thread: a title, an address, categories."""
+        """The title, address and categories of the page that came with an unapproved comment."""
         if self.case.comment.status is Status.APPROVED:
             return ()
         said = naming.decode(self.case.brought)
@@ -45,34 +45,42 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def author(self) -> str:
-        """What the author calls himself."""
-        return self.case.comment.author.name or nesting.anonymous()
+        """The name that the author gave."""
+        return self.case.comment.author.name or labels.text("anonymous")
 
     @property
     def kind(self) -> str:
-        """What the author was to the site when they wrote; empty where nobody knows."""
+        """Whether the author was a guest, member or staff when they wrote; empty when unknown."""
         return presentation.kind(self.case.comment.author) or ""
 
     @property
     def website(self) -> str:
-        """The author's website, if it is a web address."""
+        """The author's website, if it is an http or https address."""
         return nesting.web_address(self.case.comment.author.website)
 
     @property
     def reason(self) -> str:
-        """Why it stands where it does, as far as that is known."""
-        return ": ".join(filter(None, (self.case.rule, self.case.why)))
+        """What gave the comment its status, as far as known."""
+        return labels.ruling(self.case.rule, self.case.why)
+
+    @property
+    def status(self) -> str:
+        """The status as shown, and whether the comment is pinned."""
+        return labels.status(self.case.comment)
 
 
 class Beside(NamedTuple):
-    """What others say of a comment: readers who report it, and advisers outside."""
+    """The reports of readers and the answers of classifiers about a comment."""
 
     told: reports.Told | None
     said: classifier_answers.Said | None
 
 
 def of(site: records.Site, cases: Sequence[records.Case]) -> list[Row]:
-    """Rows of comments: a look-up of their threads, of their authors, of reports, of opinions."""
+    """Return the rows of comments.
+
+    Reads their threads, author counts, reports and classifier answers, each in one lookup.
+    """
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}
     numbers = review_queue.standings(site.id, [case.comment.author.id for case in cases])
@@ -112,40 +120,33 @@ def _row(
 
 
 def in_words(numbers: counter_rows.Numbers) -> str:
-    """An author's comments by status."""
-    found = [f"{numbers[status]} {status}" for status in _COUNTED if numbers.get(status)]
-    return ", ".join(found)
+    """Return the numbers of comments by status: "3 approved, 1 spam"."""
+    return ", ".join(
+        labels.label("count", status, count=count)
+        for status in _COUNTED
+        if (count := numbers.get(status))
+    )
 
 
 def _reported(told: reports.Told) -> str:
-    """How often a comment was reported, and for what."""
-    why = ", ".join(f"{reason} {number}" for reason, number in sorted(told.reasons.items()))
-    return f"{told.open} open of {sum(told.reasons.values())} ({why})"
+    """Return how often a comment was reported, and for which reasons."""
+    reasons = ", ".join(
+        labels.text("row-reports-reason", reason=labels.label("report", reason), number=number)
+        for reason, number in sorted(told.reasons.items())
+    )
+    total = sum(told.reasons.values())
+    return labels.text("row-reports-open", open=told.open, total=total, reasons=reasons)
 
 
 def _opinions(said: classifier_answers.Said) -> Iterator[str]:
-    """What each adviser said, or why he did not."""
+    """Return what each classifier answered, or why there is no answer."""
     for name, entry in sorted(said.of.items()):
-        who = classifier_verdicts.LABELS.get(name, name)
+        who = labels.classifier(name)
         if entry.state is classifier_answers.State.FAILED:
-            yield f"{who} could not be asked: {entry.reason}"
+            yield labels.text("classifier-failed", classifier=who, reason=entry.reason)
         elif entry.verdict is None:
-            yield f"{who} has still to say"
+            yield labels.text("classifier-waiting", classifier=who)
         else:
-            yield ": ".join(filter(None, (f"{who} says {entry.verdict}", entry.reason)))
-
-
-def rule_in_words(rule: rules.Rule) -> list[str]:
-    """The conditions of a rule, one after the other."""
-    said = [
-        f"{name}: {', '.join(given)}"
-        for name in ("words", "names", "websites", "hosts", "scripts", "networks")
-        if (given := getattr(rule, name))
-    ]
-    numbers = (
-        (rule.links, "more than {} links"),
-        (rule.approved_under, "fewer than {} approved comments"),
-        (rule.repeated, "the same text more than {} times a day"),
-        (rule.younger_than, "an author who is here for less than {} days"),
-    )
-    return said + [words.format(number) for number, words in numbers if number is not None]
+            key = "classifier-said-why" if entry.reason else "classifier-said"
+            verdict = labels.label("verdict", entry.verdict)
+            yield labels.text(key, classifier=who, verdict=verdict, reason=entry.reason)

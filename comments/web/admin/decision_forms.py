@@ -1,11 +1,12 @@
-"""Decisions as forms send them, and what became of each.
+"""Decisions from forms, and the outcome of each.
 
-    act       a verb, for what is selected; or "verb:id:revision", the button of one comment
-    c.{id}    a selected comment, and the revision that was seen of it
-    reason    a moderator's own words
+    act       a verb for the selected comments; or "verb:id:revision", the button of one comment
+    c.{id}    a selected comment, with the revision that the moderator saw
+    reason    the moderator's own words
 
-Every comment is decided in a transaction of its own, and only if it still is what was seen. What
-somebody else decided first stands, and the outcome says so. An outcome holds what takes it back.
+Each comment is decided in a transaction of its own, and only if it is still at the revision that
+the moderator saw. An earlier decision by somebody else is kept, and the outcome says so. An outcome
+names the verb that undoes it.
 """
 
 import re
@@ -21,7 +22,7 @@ from comments.domain import records
 from comments.domain.records import Status, Verb
 from comments.moderation import decisions, review_queue
 from comments.store.models import comment_rows
-from comments.web.admin import site_visit
+from comments.web.admin import labels, site_visit
 from comments.web.http.decode import forms
 
 _CHOICE = re.compile(r"c\.([a-z2-7]{26})")
@@ -38,36 +39,20 @@ _UNDONE_BY = dict.fromkeys(_BECOMES, Verb.RESTORE) | {
     Verb.PIN: Verb.UNPIN,
     Verb.UNPIN: Verb.PIN,
 }
-WORDS = {
-    Verb.APPROVE: "Approve",
-    Verb.REJECT: "Reject",
-    Verb.SPAM: "Spam",
-    Verb.HIDE: "Hide",
-    Verb.HOLD: "Hold",
-    Verb.RESTORE: "Restore",
-    Verb.PIN: "Pin",
-    Verb.UNPIN: "Unpin",
-}
 BULK = (Verb.APPROVE, Verb.REJECT, Verb.SPAM, Verb.HIDE, Verb.HOLD, Verb.RESTORE)
 _PINS = {Verb.PIN: True, Verb.UNPIN: False}
-_REFUSED = {
-    "comment-retracted": "its author took it back",
-    "nothing-to-restore": "there is nothing to undo any more",
-    "comment-not-shown": "readers do not see it",
-    "comment-not-found": "there is no such comment here",
-    "overloaded": "the store did not answer; try again",
-}
+_NOT_FOUND = "comment-not-found"
 
 
 class Choice(NamedTuple):
-    """A comment, and the revision that was seen of it."""
+    """A comment, and the revision that the moderator saw."""
 
     id: str
     revision: int
 
 
 class Order(NamedTuple):
-    """What a form asks for."""
+    """The decision that a form asks for."""
 
     verb: Verb
     choices: tuple[Choice, ...]
@@ -75,9 +60,10 @@ class Order(NamedTuple):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one comment: how it stands now, in words, and what takes that back.
+    """The outcome for one comment. `said` is a sentence for people.
 
-    `revision` is what it is now. `undo` is empty where nothing was done.
+    `status`, `label` (the status as shown) and `revision` are the current ones. `undo` is the verb
+    that undoes the change; empty when nothing changed.
     """
 
     id: str
@@ -85,33 +71,33 @@ class Outcome(msgspec.Struct, frozen=True):
     said: str
     is_done: bool
     status: str = ""
+    label: str = ""
     revision: int = 0
     undo: str = ""
     is_pinned: bool = False
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What became of what a form asked for, in the order of the form."""
+    """The outcomes of a form, in its order."""
 
     verb: str
     outcomes: tuple[Outcome, ...]
 
     @property
     def undo(self) -> str:
-        """The verb that takes back all that was done; empty where nothing was."""
+        """The verb that undoes all changes; empty when nothing changed."""
         return next((each.undo for each in self.outcomes if each.undo), "")
 
     @property
     def summary(self) -> str:
         """The report in one line."""
-        done = sum(each.is_done for each in self.outcomes)
-        failed = len(self.outcomes) - done
-        parts = [f"{done} done"] * bool(done) + [f"{failed} not"] * bool(failed)
-        return f"{WORDS[Verb(self.verb)]}: {', '.join(parts)}."
+        done, total = sum(each.is_done for each in self.outcomes), len(self.outcomes)
+        action = labels.label("verb", self.verb)
+        return labels.text("report-summary", action=action, done=done, total=total)
 
 
 def verbs_of(case: records.Case) -> list[Verb]:
-    """What may be done to a comment as it stands, the likeliest first."""
+    """Return the verbs that are possible for a comment, the most likely first."""
     said = case.comment
     if said.status is Status.RETRACTED:
         return []
@@ -124,19 +110,19 @@ def verbs_of(case: records.Case) -> list[Verb]:
 
 
 def taken(visit: site_visit.Visit, here: str = "") -> Report | flask.Response | None:
-    """What the current request's form asks for, done; as JSON where a script asks. None for a GET.
+    """Carry out the form of the current request. Return None for a GET, JSON for a script.
 
-    `here` is the one comment that a page is about, where it is about one.
+    `here` is the comment that the page is about, for a page about a single comment.
 
     Raises:
-        errors.BadInput: the form is none of ours; names the field.
-        errors.NotFound: it names comments of other sites only, or none that is there.
+        errors.BadInput: a field of the form is not valid.
+        errors.NotFound: no comment of the form exists on this site.
     """
     if flask.request.method != "POST":
         return None
     order = read(forms.fields())
     if here and any(choice.id != here for choice in order.choices):
-        raise errors.BadInput("act", "is about another comment")
+        raise errors.BadInput("act", "names another comment than the page")
     report = decide(visit, order, now=datetime.now(UTC))
     if flask.request.accept_mimetypes.best == _JSON:
         return flask.Response(msgspec.json.encode(report), content_type=_JSON)
@@ -144,10 +130,10 @@ def taken(visit: site_visit.Visit, here: str = "") -> Report | flask.Response | 
 
 
 def read(fields: Mapping[str, str]) -> Order:
-    """What a form asks for.
+    """Parse the decision from the fields of a form.
 
     Raises:
-        errors.BadInput: naming the field.
+        errors.BadInput: a field is unknown or not valid.
     """
     chosen: list[Choice] = []
     for name, value in fields.items():
@@ -157,28 +143,28 @@ def read(fields: Mapping[str, str]) -> Order:
             raise errors.BadInput(name, "is not a field of this form")
     word, *one = fields.get("act", "").split(":")
     if word not in Verb.__members__.values():
-        raise errors.BadInput("act", "is not something to do")
+        raise errors.BadInput("act", f"must be one of {', '.join(Verb)}")
     choices = [_named(one)] if one else chosen
     if len(choices) > decisions.MOST_AT_ONCE:
-        raise errors.BadInput("c", f"more than {decisions.MOST_AT_ONCE}")
+        raise errors.BadInput("c", f"select at most {decisions.MOST_AT_ONCE} comments")
     if not choices:
-        raise errors.BadInput("c", "nothing is selected")
+        raise errors.BadInput("c", "select a comment first")
     return Order(Verb(word), tuple(choices), fields.get("reason", "").strip())
 
 
 def _named(one: Sequence[str]) -> Choice:
-    """The comment that a button of its own names."""
+    """Return the comment that the button of one comment names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
-        raise errors.BadInput("act", "names no comment")
+        raise errors.BadInput("act", "must name a comment and its revision")
     return Choice(one[0], _revision("act", one[1]))
 
 
 def decide(visit: site_visit.Visit, order: Order, *, now: datetime) -> Report:
-    """Do what a form asks for, one comment after the other.
+    """Decide about the comments of a form, one after the other.
 
     Raises:
-        errors.NotFound: the site has none of them.
-        errors.BadInput: the reason is no short line.
+        errors.NotFound: the site has none of the comments.
+        errors.BadInput: the reason is too long or not one line.
     """
     cases = _own(visit.site, order.choices)
     if not cases:
@@ -202,7 +188,7 @@ def _decided(
     case = cases.get(choice.id)
     author = "" if case is None else case.comment.author.name
     if case is not None and _is_so(order.verb, case.comment):
-        return _done(case.comment, "was so already", "")
+        return _done(case.comment, "outcome-unchanged", "")
     try:
         done = decisions.decide(
             visit.site.id, choice.id, order.verb, visit.account.actor,
@@ -213,8 +199,8 @@ def _decided(
     except errors.BadInput:
         raise
     except errors.FlatthreadError as error:
-        return Outcome(choice.id, author, _REFUSED.get(error.code, error.message), is_done=False)
-    return _done(done, "", _UNDONE_BY.get(order.verb, ""))
+        return Outcome(choice.id, author, _refusal(error), is_done=False)
+    return _done(done, "outcome", _UNDONE_BY.get(order.verb, ""))
 
 
 def _is_so(verb: Verb, comment: records.Comment) -> bool:
@@ -223,28 +209,33 @@ def _is_so(verb: Verb, comment: records.Comment) -> bool:
     return _BECOMES.get(verb) is comment.status
 
 
-def _done(comment: records.Comment, said: str, undo: str) -> Outcome:
-    stands = f"{comment.status}, pinned" if comment.pinned else f"{comment.status}"
-    words = f"{stands}; {said}" if said else stands
+def _refusal(error: errors.FlatthreadError) -> str:
+    return labels.label("refused", error.code, otherwise=labels.problem(error))
+
+
+def _done(comment: records.Comment, words: str, undo: str) -> Outcome:
+    shown = labels.status(comment)
     return Outcome(
-        comment.id, comment.author.name, words, is_done=True, status=comment.status,
-        revision=comment.revision, undo=undo, is_pinned=comment.pinned,
+        comment.id, comment.author.name, labels.text(words, status=shown), is_done=True,
+        status=comment.status, label=shown, revision=comment.revision, undo=undo,
+        is_pinned=comment.pinned,
     )  # fmt: skip
 
 
 def _overtaken(site: records.Site, choice: Choice, author: str) -> Outcome:
-    """What is said of a comment that is not what was seen: how it stands now, untouched."""
+    """Return the outcome for a comment that was changed after the moderator saw it."""
     now = _own(site, [choice]).get(choice.id)
     if now is None:
-        return Outcome(choice.id, author, _REFUSED["comment-not-found"], is_done=False)
-    said = f"left as it is, {now.comment.status}: somebody changed it after you looked"
+        return Outcome(choice.id, author, labels.text(f"refused-{_NOT_FOUND}"), is_done=False)
+    shown = labels.status(now.comment)
+    said = labels.text("outcome-overtaken", status=shown)
     return Outcome(
-        choice.id, author, said, is_done=False, status=now.comment.status,
+        choice.id, author, said, is_done=False, status=now.comment.status, label=shown,
         revision=now.comment.revision, is_pinned=now.comment.pinned,
     )  # fmt: skip
 
 
 def _revision(field: str, text: str) -> int:
     if not _REVISION.fullmatch(text):
-        raise errors.BadInput(field, "names no revision")
+        raise errors.BadInput(field, "must be the revision of a comment")
     return int(text)

@@ -1,7 +1,8 @@
-"""Plots as SVG: where the bars of a row of numbers stand (pure).
+"""Bar plots as SVG: the positions of the bars (pure).
 
-A plot repeats a table, which stands beside it; so it has a title and a description, and no word
-that is only in it. It is drawn with attributes and classes, as no page allows a style of its own.
+A plot repeats the table beside it. It has a title and a description, and no information that is
+missing from the table. It is drawn with attributes and classes, because the Content Security Policy
+allows no inline styles.
 """
 
 from collections.abc import Sequence
@@ -10,11 +11,11 @@ import msgspec
 
 WIDTH = 600
 HEIGHT = 120
-_GAP = 0.15  # of a bar's room
+_GAP = 0.15  # as a share of the width that each bar has
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A bar, in units of the drawing, from its lower edge up."""
+    """A bar, in units of the drawing."""
 
     x: float
     y: float
@@ -25,14 +26,14 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Plot(msgspec.Struct, frozen=True):
-    """Bars side by side. `most` is the value of the highest."""
+    """Bars side by side. `most` is the highest value."""
 
     bars: tuple[Bar, ...]
     most: int
 
 
 def bars(values: Sequence[tuple[str, int]]) -> Plot:
-    """A bar for each of some labelled numbers, the highest as high as the plot."""
+    """Return a bar for each labelled number, scaled so that the highest one fills the plot."""
     most = max((value for _, value in values), default=0)
     room = WIDTH / max(1, len(values))
     drawn = []

@@ -1,8 +1,8 @@
-"""Owners and moderators who sign in through a provider: the way out, and what comes of it.
+"""Sign-in of owners and moderators through a provider.
 
-A POST shows the page that leads to the provider; `windows` takes everybody in who comes back, and
-hands those of the desk to `arrive`. Whoever links a provider shows his password first: a session
-that was left open must not become a second way in.
+A POST shows the page that leads to the provider. `login_window_page` receives everybody who comes
+back, and calls `arrive` for the admin console. Linking a provider requires the password, because an
+attacker at an abandoned session must not gain a lasting second way to sign in.
 """
 
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ from comments import errors
 from comments.accounts import accounts, first_owner, sessions
 from comments.accounts.oidc import linking, login_flow, oidc_client, providers
 from comments.accounts.passwords import password_login
-from comments.web.admin import account_pages, signed_in
+from comments.web.admin import account_pages, labels, signed_in
 from comments.web.http import context, request_shapes
 from comments.web.http.decode import forms
 from comments.web.public import provider_redirects
@@ -24,26 +24,26 @@ account_pages.offer_providers(blueprint)
 
 
 class _Chosen(request_shapes.NoForm, frozen=True):
-    """A provider, by name."""
+    """A provider's name."""
 
     provider: request_shapes.Typed
 
 
 class _Invited(_Chosen, frozen=True):
-    """The key of an invitation, and what its newcomer is to be called."""
+    """The key of an invitation, and the display name of the new account."""
 
     token: request_shapes.Typed = ""
     name: request_shapes.Typed = ""
 
 
 class _Linking(request_shapes.Confirmed, frozen=True):
-    """A provider, and the password of whoever is signed in."""
+    """A provider's name, and the password of the signed-in account."""
 
     provider: request_shapes.Typed
 
 
 class _Step(request_shapes.Ticket, frozen=True):
-    """The code of an authenticator, and for which sign-in it is."""
+    """The code from an authenticator app, and the login that it completes."""
 
     code: request_shapes.Typed
 
@@ -51,7 +51,7 @@ class _Step(request_shapes.Ticket, frozen=True):
 @blueprint.post("/sign-in/provider")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Set out to sign in."""
+    """Start signing in through a provider."""
     provider = _chosen(forms.read(_Chosen).provider)
     goal = login_flow.Goal(login_flow.Purpose.DESK, provider.name, session=signed_in.cookie())
     return provider_redirects.depart(goal, provider)
@@ -60,7 +60,7 @@ def sign_in() -> flask.Response:
 @blueprint.post("/sign-in/code")
 @signed_in.open_to_all
 def show_code() -> flask.Response:
-    """Sign in whom the provider named, with the code of his authenticator."""
+    """Complete a provider login with the code from the account's authenticator app."""
     sent = forms.read(_Step)
     try:
         session = linking.finish(
@@ -73,7 +73,7 @@ def show_code() -> flask.Response:
         )
     except password_login.Wrong as error:
         status = signed_in.status_of(error)
-        problem = "This is not the code of now."
+        problem = labels.text("second-step-wrong")
         return signed_in.page(
             "admin/second_step.html", status=status, problem=problem, token=sent.token
         )
@@ -83,7 +83,7 @@ def show_code() -> flask.Response:
 @blueprint.post("/welcome/provider")
 @signed_in.open_to_all
 def accept() -> flask.Response:
-    """Set out to accept an invitation."""
+    """Start accepting an invitation through a provider."""
     sent = forms.read(_Invited)
     provider = _chosen(sent.provider)
     try:
@@ -93,7 +93,7 @@ def accept() -> flask.Response:
         return signed_in.page(
             "admin/welcome.html",
             status=signed_in.status_of(error),
-            problem=error.message,
+            problem=labels.problem(error),
             sent=form,
         )
     goal = login_flow.Goal(
@@ -108,7 +108,7 @@ def accept() -> flask.Response:
 
 @blueprint.post("/account/provider")
 def link() -> flask.Response:
-    """Set out to have one's account led to by a provider."""
+    """Start linking a provider to the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
     provider = _chosen(sent.provider)
     try:
@@ -123,9 +123,9 @@ def link() -> flask.Response:
 
 @blueprint.post("/account/provider/remove")
 def unlink() -> flask.Response:
-    """Have one's account led to by a provider no more."""
+    """Unlink a provider from the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
-    # Also one that is offered no more.
+    # A linked provider can be unlinked even if the service no longer offers it.
     provider = providers.chosen(sent.provider, providers.every())
     try:
         _confirm(account, sent.current)
@@ -137,7 +137,7 @@ def unlink() -> flask.Response:
 
 
 def arrive(goal: login_flow.Goal, person: oidc_client.Person) -> flask.Response:
-    """What somebody gets who is back from a provider, and whom it named."""
+    """Complete a login flow with the person that the provider named."""
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
     if goal.aim is login_flow.Purpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)

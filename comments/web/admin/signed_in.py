@@ -1,29 +1,29 @@
-"""Who is signed in on our own pages, and that a change was wanted by him.
+"""Session authentication and CSRF checks for the admin pages.
 
-For every page under `/admin`, whoever writes it:
+Every page under `/admin` uses it like this:
 
     blueprint = flask.Blueprint("queue", __name__, url_prefix="/admin")
-    callers.guard(blueprint)
+    signed_in.guard(blueprint)
 
     @blueprint.get("/queue")
     def queue():
-        account = callers.require(roles.Role.MODERATOR, site_id)   # 403, or the way to sign in
-        return callers.page("admin/queue.html", rows=rows)
+        account = signed_in.require(roles.Role.MODERATOR, site_id)   # or 403, or the sign-in page
+        return signed_in.page("admin/queue.html", rows=rows)
 
-`signed_in()` is the account or None; `account.actor` says who did it in an audit entry. A page
-extends `admin/base.html`; each of its forms has `{{ form_token() }}` inside. `guard` sees to the
-headers, to errors as pages, and refuses every change that
+`signed_in()` returns the account or None; `account.actor` goes into audit entries. Each page
+extends `admin/base.html` and puts `{{ form_token() }}` into each of its forms. `guard` sets the
+security headers, shows errors as pages, and refuses every change that
 
-- was not sent by a page of ours: `Sec-Fetch-Site: same-origin`, or, from a browser that does not
-  say, our own `Origin`; without both it is refused;
-- lacks the form's token, which is made of the session (`open_to_all` marks what is done by people
-  who are not signed in, such as signing in: there the first rule alone holds).
+- does not come from a page of this service: it needs `Sec-Fetch-Site: same-origin` or, from a
+  browser that does not send this header, an `Origin` of this service;
+- lacks the token of the form, which is derived from the session. Views marked with `open_to_all`,
+  such as the sign-in, work without a session, so only the first check applies to them.
 
-The cookie is `__Host-flatthread`: no other host and no plain connection can set it, no script can
-read it, and no other site's page sends it. It needs HTTPS, or a browser that takes loopback for
-safe, as Chromium and Firefox do.
+The cookie is `__Host-flatthread`: other hosts and plain connections cannot set it, scripts cannot
+read it, and browsers do not send it from pages of other sites. It requires HTTPS, or a browser that
+trusts loopback addresses, as Chromium and Firefox do.
 
-Nothing of a request is kept but in `flask.g`: threads share the rest.
+State of a request is kept in `flask.g` only, because threads share everything else.
 """
 
 from collections.abc import Callable
@@ -39,6 +39,8 @@ from comments import errors
 from comments.accounts import accounts, sessions
 from comments.domain import roles
 from comments.domain.crypto import keyed_hashes
+from comments.domain.languages import catalogue
+from comments.web.admin import labels
 from comments.web.http import context, problems, response_shapes
 from comments.web.http.decode import forms
 
@@ -63,39 +65,40 @@ View = TypeVar("View", bound=Callable[..., object])
 
 
 class NotSignedIn(errors.Forbidden):
-    """This takes a session, and there is none that is good."""
+    """The request needs a session and has no valid one."""
 
     code = "not-signed-in"
 
 
 def signed_in() -> accounts.Account | None:
-    """Whose session the request is of; None for nobody's.
+    """Return the account that the session of the request belongs to; None without a valid session.
 
     Raises:
-        errors.Overloaded: the store did not answer. Nobody is signed in then, and nobody is not.
+        errors.Overloaded: the store did not answer, so nobody knows whether the session is valid.
     """
     session = _session()
     return None if session is None else session.account
 
 
 def require(role: roles.Role, site: str) -> accounts.Account:
-    """Who is signed in, who has this role on this site, or one that allows more.
+    """Return the signed-in account if it has this role on this site, or a higher one.
 
     Raises:
-        NotSignedIn: nobody is signed in.
-        errors.Forbidden: he does not have it. Whether there is such a site is not said.
+        NotSignedIn: the request has no valid session.
+        errors.Forbidden: the account lacks the role. The error does not say whether the site
+            exists.
     """
     account = require_account()
     if not roles.has(account.grants, role, site):
-        raise errors.Forbidden(f"this is for {role}s of {site[:100]}", code="not-allowed")
+        raise errors.Forbidden(f"only {role}s of {site[:100]} may do this", code="not-allowed")
     return account
 
 
 def require_account() -> accounts.Account:
-    """Who is signed in.
+    """Return the signed-in account.
 
     Raises:
-        NotSignedIn: nobody is.
+        NotSignedIn: the request has no valid session.
     """
     account = signed_in()
     if account is None:
@@ -104,12 +107,12 @@ def require_account() -> accounts.Account:
 
 
 def cookie() -> str:
-    """The token that the browser sent, good or not; empty for none."""
+    """Return the session token that the browser sent, valid or not; empty without one."""
     return flask.request.cookies.get(COOKIE, "")
 
 
 def give(response: flask.Response, session: sessions.Session) -> flask.Response:
-    """Sign the browser in."""
+    """Set the session cookie on a response."""
     response.set_cookie(
         COOKIE, session.token, secure=True, httponly=True, samesite="Strict", path="/",
         max_age=int(sessions.LONGEST.total_seconds()),
@@ -118,7 +121,7 @@ def give(response: flask.Response, session: sessions.Session) -> flask.Response:
 
 
 def take(response: flask.Response) -> flask.Response:
-    """Take the browser's cookie away."""
+    """Delete the session cookie with a response."""
     response.set_cookie(
         COOKIE, "", secure=True, httponly=True, samesite="Strict", path="/", max_age=0
     )
@@ -126,50 +129,65 @@ def take(response: flask.Response) -> flask.Response:
 
 
 def open_to_all(view: View) -> View:
-    """Mark a change as one that nobody has to be signed in for."""
+    """Mark a view whose changes need no session."""
     view.is_open_to_all = True  # type: ignore[attr-defined]
     return view
 
 
 def guard(blueprint: flask.Blueprint) -> None:
-    """Have a blueprint's pages answer as the module says."""
+    """Add the checks, headers, error pages and template functions to the pages of a blueprint."""
     blueprint.before_request(_admit)
     blueprint.after_request(_close)
     blueprint.register_error_handler(Exception, _refused)
-    blueprint.context_processor(
-        lambda: {"form_token": form_token, "account_of_session": signed_in, "root": root()}
-    )
+    blueprint.context_processor(_template_values)
 
 
 def page(template: str, *, status: int = 200, **values: object) -> flask.Response:
-    """A page of ours."""
+    """Render a page."""
     made = flask.render_template(template, **values)
     return flask.Response(made, status=status, content_type=_HTML)
 
 
 def go(where: str) -> flask.Response:
-    """Have the browser open one of our pages, by its path without the leading "/"."""
+    """Redirect (303) to a page of this service, given by its path without the leading "/"."""
     response = flask.redirect(f"{root()}{where}", 303)
     response.set_data(b"")
     return flask.make_response(response)
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of an error, for a page that shows it itself."""
+    """Return the HTTP status of an error, for a page that shows the error itself."""
     return problems.status_of(error)
 
 
 def root() -> str:
-    """The way from the request's path to our root, which holds wherever a proxy has put us."""
+    """Return the relative path from the request to the root of this service.
+
+    Relative, because a proxy may serve us under any path.
+    """
     if not flask.has_request_context():
         return ""
     return "../" * (flask.request.path.count("/") - 1) or "./"
 
 
 def form_token() -> markupsafe.Markup:
-    """The hidden field of a form of whoever is signed in."""
+    """Return the hidden field with the form token of the current session."""
     field = markupsafe.Markup('<input type="hidden" name="{}" value="{}">')
     return field.format(forms.TOKEN, _expected())
+
+
+def _template_values() -> dict[str, object]:
+    return {
+        "form_token": form_token,
+        "account_of_session": signed_in,
+        "root": root(),
+        "language": catalogue.ENGLISH.language,
+        "label": labels.label,
+        "moment": labels.moment,
+        "day": labels.day,
+        "number": labels.number,
+        "script_texts": labels.of_scripts,
+    }
 
 
 def _here() -> str:
@@ -193,18 +211,18 @@ def _expected() -> str:
 
 
 def _admit() -> None:
-    """Refuse a change that no page of ours asked for."""
+    """Refuse a change that does not come from a page of this service."""
     if flask.request.method in _READS:
         return
     if not _is_own_page():
-        raise errors.Forbidden("this was not sent by a page of ours", code="cross-site")
+        raise errors.Forbidden("the form was not sent by a page of this service", code="cross-site")
     view = flask.current_app.view_functions[flask.request.endpoint or ""]
     if getattr(view, "is_open_to_all", False):
         return
     require_account()
     session, secret = _session(), context.settings().secret
     if session is None or not keyed_hashes.is_one(forms.token(), secret, "form", session.token):
-        raise errors.Forbidden("the page was too old: open it again", code="stale-form")
+        raise errors.Forbidden("the page is out of date; open it again", code="stale-form")
 
 
 def _is_own_page() -> bool:
@@ -213,7 +231,7 @@ def _is_own_page() -> bool:
         return said == "same-origin"
     origin = flask.request.headers.get("Origin", "")
     public = urlsplit(context.settings().public_url)
-    # A proxy may end TLS before us, so that our own scheme is not ours to know.
+    # A proxy may terminate TLS, so the scheme that the request shows may not be the public one.
     own = {f"https://{flask.request.host}", f"{flask.request.scheme}://{flask.request.host}"}
     return origin in own | ({f"{public.scheme}://{public.netloc}"} if public.netloc else set())
 
@@ -226,18 +244,20 @@ def _close(response: flask.Response) -> flask.Response:
 
 
 def _refused(error: Exception) -> flask.Response:
-    """An error as a page; who is not signed in is shown the way."""
+    """Show an error as a page, or the sign-in page if a session is needed."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
-        # A link from elsewhere comes without the cookie (SameSite=Strict). Our own page asks again.
+        # Browsers send no cookie (SameSite=Strict) when they follow a link from another site. A
+        # page of this service that reloads itself gets the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")
     told = problems.answer(error)
     problem = msgspec.json.decode(told.data, type=response_shapes.Problem)
     try:
-        response = page("admin/problem.html", status=told.status_code, problem=problem)
+        said = labels.sentence(problem.detail, problem.field)
+        response = page("admin/problem.html", status=told.status_code, problem=problem, said=said)
     except errors.Overloaded:
-        # The page asks who is signed in, and the store may be what is wrong.
+        # The page looks up the session, which fails again while the store does not answer.
         response = flask.Response(problem.detail, told.status_code, content_type="text/plain")
     for name, value in told.headers:
         if name.lower() not in {"content-type", "content-length", "www-authenticate"}:

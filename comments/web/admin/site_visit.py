@@ -1,4 +1,4 @@
-"""A visit to the admin console of a site: who is there, and the frame around each of its pages."""
+"""The request context of a site's admin pages: account, site, and the frame around each page."""
 
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -12,48 +12,41 @@ from comments.sites import site_settings
 from comments.web.admin import signed_in
 from comments.web.http import context
 
-# What a page says that was done on the way to it (`done`), by name.
-NOTICES = {
-    "saved": "Saved. It holds everywhere within a minute.",
-    "removed": "Removed. What the rule held stays as it is.",
-    "banned": "The author is banned, everywhere within a minute.",
-    "lifted": "The ban is lifted.",
-    "restored": "What was hidden of the author is shown again.",
-    "undone": "It was taken back.",
-}
+# The messages that a page can show about the change that led to it (`done`).
+NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
 
 
 class Visit(NamedTuple):
-    """Somebody who looks after a site."""
+    """An owner or moderator on the pages of a site."""
 
     account: accounts.Account
     site: records.Site
 
     @property
     def is_owner(self) -> bool:
-        """Whether he may settle what the site is."""
+        """Whether the account may change the settings of the site."""
         return self.account.may(roles.Right.MANAGE, self.site.id)
 
     @property
     def runs_the_service(self) -> bool:
-        """Whether he may look after what is not about a site."""
+        """Whether the account owns the service and so may see pages that belong to no site."""
         return self.account.may(roles.Right.MANAGE, roles.SERVICE)
 
 
 def blueprint(name: str) -> flask.Blueprint:
-    """A blueprint for pages of a site, guarded."""
+    """Make a guarded blueprint for pages of a site."""
     made = flask.Blueprint(name, __name__, url_prefix="/admin/sites/<site:site_id>")
     signed_in.guard(made)
     return made
 
 
 def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
-    """Who is signed in, at the desk of this site.
+    """Return the signed-in account and the site.
 
     Raises:
-        callers.NotSignedIn: nobody is.
-        errors.NotFound: he has nothing to do with the site, or there is none.
-        errors.Forbidden: what he is on the site does not allow this.
+        signed_in.NotSignedIn: the request has no valid session.
+        errors.NotFound: the site does not exist, or the account has no role on it.
+        errors.Forbidden: the account needs a higher role on the site.
     """
     account = signed_in.require_account()
     if not roles.has(account.grants, roles.Role.MODERATOR, site_id):
@@ -63,7 +56,7 @@ def enter(site_id: str, role: roles.Role = roles.Role.MODERATOR) -> Visit:
 
 
 def page(template: str, visit: Visit, **values: object) -> flask.Response:
-    """A page of the desk."""
+    """Render a page of a site."""
     desk = f"{signed_in.root()}admin/sites/{visit.site.id}"
     return signed_in.page(
         f"admin/{template}",
@@ -72,25 +65,25 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         site=visit.site,
         desk=desk,
         notices=NOTICES,
-        # Where the next page of a listing is: the same question, but for the place.
+        # The query of the next page of a listing, without its cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,
     )
 
 
 def done(visit: Visit, where: str, said: str) -> flask.Response:
-    """Have the browser open a page of the desk, which says what was done: `said` names a notice.
+    """Redirect to a page of the site that shows a notice: `said` is one of `NOTICES`.
 
-    That stands behind the "#", so it is shown once, and no request repeats it.
+    The name of the notice is the fragment of the address, so no request repeats it.
     """
     return signed_in.go(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
 def query(**values: str) -> str:
-    """A query of one of our pages."""
+    """Encode the query of an address."""
     return urlencode(values)
 
 
 def settings() -> config.Settings:
-    """The settings of the application."""
+    """Return the settings of the application."""
     return context.settings()

@@ -1,4 +1,4 @@
-"""The audit log of a site: who decided what, when, and why."""
+"""The audit log of a site, with a button to undo entries."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from comments.domain.records import Verb
 from comments.events import audit_log
 from comments.moderation import decisions, policy_changes
 from comments.store.models import comment_rows
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("log")
@@ -21,7 +21,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 @blueprint.get("/log")
 def show(site_id: str) -> flask.Response:
-    """The newest entries, of one subject or of all."""
+    """Show the newest entries, about one subject or all."""
     visit = site_visit.enter(site_id)
     query, secret = query_strings.read(admin_queries.Log), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
@@ -37,13 +37,15 @@ def show(site_id: str) -> flask.Response:
         entries=entries,
         is_comment=comment_rows.is_comment_id,
         is_undoable=_is_undoable,
+        subject=labels.subject,
+        change=labels.change,
         cursor=cursors.seal([entries[-1].id], label, secret) if more else None,
     )
 
 
 @blueprint.post("/log")
 def undo(site_id: str) -> flask.Response:
-    """Take back what an entry says, where that still stands."""
+    """Undo the change of an entry, unless something else was decided since."""
     visit = site_visit.enter(site_id)
     sent, now = forms.read(admin_queries.Undo), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
@@ -51,7 +53,7 @@ def undo(site_id: str) -> flask.Response:
     if comment_rows.is_comment_id(entry.subject):
         decisions.undo(site, entry.id, actor, now=now)
         return site_visit.done(visit, f"comments/{entry.subject}", "undone")
-    # The policy of a site is its owners' to settle, and so is what it was.
+    # Only owners may change the policy of a site, so only they may restore an earlier one.
     if entry.subject == "site":
         site_visit.enter(site_id, roles.Role.OWNER)
     policy_changes.undo(site, entry.id, actor, now=now)
@@ -59,7 +61,7 @@ def undo(site_id: str) -> flask.Response:
 
 
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
-    """Whether somebody is offered to take it back; what stands by now is asked when he does."""
+    """Whether the page offers to undo an entry. Whether that is still possible is checked then."""
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE
     return policy_changes.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)

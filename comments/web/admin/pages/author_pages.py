@@ -1,4 +1,4 @@
-"""The authors of a site, and one of them with all that is his."""
+"""The authors of a site, and the page of one author with all of their comments."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from comments.domain.records import Status
 from comments.moderation import bans, review_queue, rulebook
 from comments.store.models import counter_rows
 from comments.tree.counters import leaderboard
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
 from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("authors")
@@ -19,7 +19,7 @@ _PAGE = 50
 
 @blueprint.get("/authors")
 def index(site_id: str) -> flask.Response:
-    """Those with an approved comment, best first."""
+    """List the authors with an approved comment by score, the highest first, and the bans."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Listing)
     found = leaderboard.known(
@@ -27,13 +27,13 @@ def index(site_id: str) -> flask.Response:
     )
     return site_visit.page(
         "authors.html", visit, found=found, in_words=comment_list.in_words,
-        bans=_standing(rulebook.read(visit.site.id)), beside=bans.beside,
+        bans=_standing(rulebook.read(visit.site.id)), ban_terms=labels.ban,
     )  # fmt: skip
 
 
 @blueprint.route("/author", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """One author's comments, whatever became of them."""
+    """Show one author's comments of every status."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Author)
     report = decision_forms.taken(visit)
@@ -56,12 +56,11 @@ def show(site_id: str) -> flask.Response:
         name=shown[0].author if shown else "",
         numbers=comment_list.in_words(numbers),
         ban=ban,
-        beside=bans.beside,
+        ban_terms=labels.ban,
         has_hidden=numbers.get(Status.HIDDEN, 0) > 0,
         rows=shown,
         found=found,
         report=report,
-        words=decision_forms.WORDS,
         bulk=decision_forms.BULK,
     )
 

@@ -1,4 +1,4 @@
-"""Bans of a site: who may not write there, and the form that settles it on an author's page."""
+"""The form on an author's page that bans the author or lifts the ban."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,12 +12,12 @@ from comments.web.http.decode import forms, query_strings
 blueprint = site_visit.blueprint("bans")
 
 _SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
-_ROUNDS = 10  # of a hundred comments each: what is more is done by pressing the button again
+_ROUNDS = 10  # of 100 comments each; for more, the moderator presses the button again
 
 
 @blueprint.post("/bans")
 def settle(site_id: str) -> flask.Response:
-    """Ban an author or lift his ban, with what he wrote if that is wished; or bring that back."""
+    """Ban an author or lift the ban, and hide or restore their comments if asked to."""
     visit = site_visit.enter(site_id)
     author = query_strings.read(admin_queries.Author).id
     sent, now = forms.read(admin_queries.Ban), datetime.now(UTC)

@@ -1,7 +1,6 @@
-"""Whom a site asks outside about its comments: for its owners.
+"""The classifiers of a site and Turnstile, for its owners.
 
-What is secret goes in and never comes out, but for a secret that is made here: the page that
-answers shows it once.
+Pages never show stored secrets. A secret that is made here is shown once, in the answer.
 """
 
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from comments.events import audit_log, safe_http
 from comments.moderation.classifiers import classifier_requests, registration
 from comments.posting import turnstile_settings
 from comments.sites import site_settings
-from comments.web.admin import admin_queries, site_visit
+from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("advisers")
@@ -22,7 +21,7 @@ blueprint = site_visit.blueprint("advisers")
 
 @blueprint.get("/advisers")
 def show(site_id: str) -> flask.Response:
-    """Who is asked, and the forms."""
+    """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.Nothing)
     return _page(visit)
@@ -30,40 +29,44 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/advisers")
 def change(site_id: str) -> flask.Response:
-    """Ask somebody, on other terms, or no more."""
+    """Enable, change or disable a classifier, or rotate its secret."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, site = forms.read(admin_queries.Adviser), visit.site.id
     by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
-        return _page(visit, said=f"{classifier_verdicts.LABELS[sent.name]} is asked no more.")
+        return _page(visit, said=_disabled(labels.classifier(sent.name)))
     terms = registration.Terms(bool(sent.holds), bool(sent.shows), bool(sent.everybody))
     made = ""
     if sent.act == "rotate":
         if sent.name != classifier_verdicts.WEBHOOK:
-            raise errors.BadInput("act", "is for a service of the site's own")
+            raise errors.BadInput("act", "can rotate the secret of a custom classifier only")
         made = registration.rotate(site, by, keeps_old=True)
     elif sent.name == classifier_verdicts.AKISMET:
         registration.set_akismet(site, sent.key.strip(), terms, by, _client())
     else:
         made = registration.set_webhook(site, sent.url, terms, by, _client())
-    return _page(visit, said="It is set.", made=made)
+    return _page(visit, said=labels.text("classifiers-saved"), made=made)
 
 
 @blueprint.post("/turnstile")
 def change_turnstile(site_id: str) -> flask.Response:
-    """Ask Turnstile about those who post, otherwise, or no more."""
+    """Enable, change or disable Turnstile."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent, site, now = forms.read(admin_queries.Turnstile), visit.site.id, datetime.now(UTC)
     noted = site_settings.Noted(audit_log.Act(visit.account.actor, "set-site", sent.reason), now)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
-        return _page(visit, said="Turnstile is asked no more.")
+        return _page(visit, said=_disabled(labels.text("turnstile-title")))
     given = turnstile_settings.Given(
         sent.key.strip(), sent.secret.strip(), refuses=bool(sent.refuses)
     )
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
-    return _page(visit, said="It is set.")
+    return _page(visit, said=labels.text("classifiers-saved"))
+
+
+def _disabled(name: str) -> str:
+    return labels.text("classifiers-disabled", classifier=name)
 
 
 def _client() -> safe_http.Client:
@@ -77,7 +80,6 @@ def _page(visit: site_visit.Visit, said: str = "", made: str = "") -> flask.Resp
         visit,
         advisers=found,
         turnstile=site_settings.get(visit.site.id).turnstile,
-        terms={name: classifier_verdicts.terms_in_words(each) for name, each in found.items()},
         said=said,
         made=made,
     )

@@ -1,21 +1,21 @@
-"""One comment: what stands above it, why it is where it is, and what was decided about it."""
+"""The page of one comment: its ancestors, the reason for its status, and the decisions about it."""
 
 import flask
 
 from comments.events import audit_log
 from comments.moderation import decisions, review_queue
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
 from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("cases")
 
-_ABOVE = 20  # comments above one; the nearest are what it answers
+_ABOVE = 20  # ancestors, the nearest ones
 _OTHERS = 5
 
 
 @blueprint.route("/comments/<comment:comment_id>", methods=["GET", "POST"])
 def show(site_id: str, comment_id: str) -> flask.Response:
-    """The comment, and what became of a decision about it."""
+    """Show the comment, and the outcome of a decision about it."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.Nothing)
     report = decision_forms.taken(visit, comment_id)
@@ -36,7 +36,7 @@ def show(site_id: str, comment_id: str) -> flask.Response:
         above=review_queue.ancestors(said, _ABOVE),
         others=others,
         entries=audit_log.log(visit.site.id, subject=comment_id),
+        change=labels.change,
         report=report,
-        words=decision_forms.WORDS,
         bulk=decision_forms.BULK,
     )

@@ -1,4 +1,4 @@
-"""The health of the service: what waits to be told, and what was given up; for its owners."""
+"""The status of the service, for its owners: pending deliveries and dead letters."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ import flask
 
 from comments.domain import roles
 from comments.events import dead_letters
-from comments.web.admin import admin_queries, signed_in
+from comments.web.admin import admin_queries, labels, signed_in
 from comments.web.http.decode import forms, query_strings
 
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
@@ -15,29 +15,39 @@ signed_in.guard(blueprint)
 
 @blueprint.get("")
 def show() -> flask.Response:
-    """What waits, and the letters that were given up."""
+    """Show the number of pending deliveries, and the dead letters."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     query = query_strings.read(admin_queries.Listing)
     return signed_in.page(
         "admin/health.html",
-        waiting=(waiting := dead_letters.waiting(datetime.now(UTC))),
-        oldest=_spoken(waiting.oldest),
-        most=dead_letters.MOST_COUNTED,
+        waiting=_waiting(dead_letters.waiting(datetime.now(UTC))),
         found=dead_letters.dead(after=query.cursor),
     )
 
 
-def _spoken(seconds: int) -> str:
-    """A while as people say it."""
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+def _waiting(found: dead_letters.Waiting) -> list[str]:
+    def counted(kind: str, count: int) -> str:
+        is_more = count == dead_letters.MOST_COUNTED
+        return labels.text(f"health-{kind}-more" if is_more else f"health-{kind}", count=count)
+
+    return [
+        counted("events", found.events),
+        counted("messages", found.messages),
+        labels.text("health-oldest", age=_age(found.oldest)),
+    ]
+
+
+def _age(seconds: int) -> str:
+    """Return a duration in its largest unit of which there are at least two."""
+    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
-            return f"{seconds // size} {name}"
-    return f"{seconds} seconds"
+            return labels.text(f"health-{unit}", count=seconds // size)
+    return labels.text("health-seconds", count=seconds)
 
 
 @blueprint.post("/letters")
 def settle() -> flask.Response:
-    """Have a letter tried again, or forget it."""
+    """Retry or discard a dead letter."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
     sent = forms.read(admin_queries.Letter)
     if sent.act == "revive":

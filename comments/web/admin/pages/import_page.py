@@ -1,6 +1,6 @@
-"""What a site took over from other systems, and how far that came; for its owners.
+"""The imports of a site and their progress, for its owners.
 
-Imports are run by the command line, where the file is; here one sees whether they are done.
+Imports are started on the command line, where the file is.
 """
 
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ blueprint = site_visit.blueprint("imports")
 
 @blueprint.get("/imports")
 def show(site_id: str) -> flask.Response:
-    """Every import, those that began last first."""
+    """List all imports, the newest first."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.Nothing)
     now = datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""What a site asks of those who post, and what it may use on a day: for its owners to settle.
+"""The post limits and the daily budget of a site, for its owners.
 
-A number that is left empty is the service's. Both are of the site's row, and are kept by the rules
-that the command line keeps (`post_limits`, `budgets`).
+An empty number uses the default of the service. Both are stored in the row of the site and checked
+like those from the command line (`post_limits`, `budgets`).
 """
 
 from datetime import UTC, datetime
@@ -18,20 +18,19 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
-_DIGITS = 10  # the rest is out of every range
-
-_ASKED = {
-    "proof_of_work": "Tries that a proof of work takes at most, 0 to ask for none",
-    "form_seconds": "Seconds that a form is open at least before it is sent",
-    "posts_per_network": "Posts of one network within ten minutes, 0 for any number",
-    "posts_per_author": "Posts of one known author within ten minutes, 0 for any number",
-    "posts_per_thread": "Posts in one thread within ten minutes, 0 for any number",
-    "same_texts": "Posts of newcomers with the same text within an hour, 0 for any number",
-}
+_DIGITS = 10  # longer numbers are out of every range
+_ASKED = (
+    "proof_of_work",
+    "form_seconds",
+    "posts_per_network",
+    "posts_per_author",
+    "posts_per_thread",
+    "same_texts",
+)
 
 
 class Used(NamedTuple):
-    """What a site used today of one sort: `most` is its budget, 0 for none."""
+    """The usage of one resource today. `most` is its budget; 0 for unlimited."""
 
     what: str
     used: int
@@ -40,17 +39,16 @@ class Used(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A number that is asked of those who post: the site's own, or the service's."""
+    """A post limit: the site's own value or None, the value in force, and the maximum."""
 
     name: str
-    words: str
     own: int | None
     holds: int
     most: int
 
 
 def today(site: records.Site, now: datetime) -> list[Used]:
-    """What a site used today, and what it may use."""
+    """Return what a site used today, and its budgets."""
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     found = []
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
@@ -61,7 +59,7 @@ def today(site: records.Site, now: datetime) -> list[Used]:
 
 @blueprint.get("/limits")
 def show(site_id: str) -> flask.Response:
-    """The forms."""
+    """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.Nothing)
     site, holds = visit.site, post_limits.of(visit.site, site_visit.settings())
@@ -71,12 +69,11 @@ def show(site_id: str) -> flask.Response:
         asked=[
             _Asked(
                 name,
-                words,
                 getattr(site.guard, name),
                 getattr(holds, name),
                 post_limits.RANGES[name],
             )
-            for name, words in _ASKED.items()
+            for name in _ASKED
         ],
         today=today(site, datetime.now(UTC)),
         most=budgets.MOST,
@@ -85,7 +82,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/limits")
 def change_guard(site_id: str) -> flask.Response:
-    """Change what is asked of those who post."""
+    """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.Guard)
     given = msgspec.structs.asdict(sent)
@@ -103,7 +100,7 @@ def change_guard(site_id: str) -> flask.Response:
 
 @blueprint.post("/limits/budget")
 def change_budget(site_id: str) -> flask.Response:
-    """Change what the site may use on a day, and what happens when it has."""
+    """Change the daily budget, and what happens when it is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.Budget)
     numbers = {name: getattr(sent, name) for name in usage.Numbers.__struct_fields__}

@@ -1,4 +1,4 @@
-"""The queue: a site's comments that wait, or of any status, by author or by words in them."""
+"""The review queue of a site, with filters by status, author and text; and reported comments."""
 
 import flask
 
@@ -13,13 +13,13 @@ blueprint = site_visit.blueprint("queue")
 @blueprint.get("")
 @blueprint.get("/")
 def find(site_id: str) -> flask.Response:
-    """The desk of a site, where it is looked for: its queue."""
+    """Redirect the address of a site to its queue."""
     return signed_in.go(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
 
 
 @blueprint.route("/queue", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """The comments, and what became of those that the form decided."""
+    """Show the comments, and the outcomes of the decisions in the form."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Queue)
     report = decision_forms.taken(visit)
@@ -36,14 +36,13 @@ def show(site_id: str) -> flask.Response:
         statuses=review_queue.STATUSES,
         numbers=totals.of_site(visit.site.id),
         report=report,
-        words=decision_forms.WORDS,
         bulk=decision_forms.BULK,
     )
 
 
 @blueprint.route("/reported", methods=["GET", "POST"])
 def reported(site_id: str) -> flask.Response:
-    """The comments with open reports, those with most of them first."""
+    """Show the comments with open reports, the most reported first."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.Nothing)
     report = decision_forms.taken(visit)
@@ -57,6 +56,5 @@ def reported(site_id: str) -> flask.Response:
         visit,
         rows=comment_list.of(visit.site, shown),
         report=report,
-        words=decision_forms.WORDS,
         bulk=decision_forms.BULK,
     )

@@ -1,4 +1,4 @@
-"""The rules of a site: what there is, a form for one, and what that would have done (dry run)."""
+"""The rules of a site: their list, a form for one rule, and its dry run."""
 
 from datetime import UTC, datetime
 
@@ -6,18 +6,18 @@ import flask
 
 from comments import errors
 from comments.moderation import dry_run, policy_changes, rulebook, rules
-from comments.web.admin import admin_queries, comment_list, site_visit
+from comments.web.admin import admin_queries, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("rules")
 
-_MOST_TRIED = 1_000  # comments that a dry run from a page looks at
-_SHOWN = 100
+_MOST_TRIED = 1_000  # comments in a dry run from a page
+_SHOWN = 100  # matches of a dry run
 
 
 @blueprint.get("/rules")
 def show(site_id: str) -> flask.Response:
-    """The rules, and the form: with one of them, or empty."""
+    """Show the rules, and the form with one of them or empty."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Rules)
     book = rulebook.read(visit.site.id)
@@ -29,14 +29,14 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/rules")
 def put(site_id: str) -> flask.Response:
-    """Try a rule on what was written, or keep it."""
+    """Try a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
     sent = forms.read(admin_queries.Rule)
     rule = _rule(sent)
     if sent.act == "try":
         last = admin_queries.number("last", sent.last)
         if last > _MOST_TRIED:
-            raise errors.BadInput("last", f"is 1 to {_MOST_TRIED}")
+            raise errors.BadInput("last", f"must be between 1 and {_MOST_TRIED}")
         report = dry_run.run(visit.site.id, [rule], last=last)
         return _page(visit, rulebook.read(visit.site.id), rule, sent, report)
     rules.check(rule)
@@ -72,8 +72,9 @@ def _page(
         sent=sent,
         report=report,
         shown=_SHOWN,
+        most_tried=_MOST_TRIED,
         actions=list(rules.Action),
-        said=comment_list.rule_in_words,
+        conditions=labels.conditions,
     )
 
 

@@ -1,4 +1,4 @@
-"""The settings of a site: what it is, for its owners; and how it is moderated."""
+"""The settings of a site and its moderation, for its owners."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ blueprint = site_visit.blueprint("settings")
 
 @blueprint.get("/settings")
 def show(site_id: str) -> flask.Response:
-    """The forms."""
+    """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.Nothing)
     return site_visit.page(
@@ -31,7 +31,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings/policy")
 def change_policy(site_id: str) -> flask.Response:
-    """Change how the site is moderated."""
+    """Change the moderation of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.Policy)
     policy_changes.set_policy(
@@ -39,7 +39,7 @@ def change_policy(site_id: str) -> flask.Response:
         visit.account.actor,
         now=datetime.now(UTC),
         policy=sent.policy,
-        close_after=admin_queries.number("close_after", sent.close_after),
+        close_after=admin_queries.number("close_after", sent.close_after or "0"),
         reports=admin_queries.number("reports", sent.reports),
         reason=sent.reason,
     )
@@ -48,7 +48,7 @@ def change_policy(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings")
 def change(site_id: str) -> flask.Response:
-    """Change what the site is, by the rules that the command line keeps."""
+    """Change the settings of the site, with the checks of the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.Site)
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)

@@ -1,11 +1,11 @@
-"""The numbers of a site: by day and by category, with a plot of each, and what it used today."""
+"""The statistics of a site by day and by category, with plots, and its usage today."""
 
 from datetime import UTC, date, datetime, timedelta
 
 import flask
 
 from comments.tree.counters import statistics
-from comments.web.admin import admin_queries, plots, site_visit
+from comments.web.admin import admin_queries, labels, plots, site_visit
 from comments.web.admin.pages import limit_page
 from comments.web.http.decode import query_strings
 
@@ -16,7 +16,7 @@ _MOST_CATEGORIES = 200
 
 @blueprint.get("/statistics")
 def show(site_id: str) -> flask.Response:
-    """Comments and distinct commenters, of the last days and of each category."""
+    """Show comments and distinct commenters of the last days and of each category."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Statistics)
     until = datetime.now(UTC).date()
@@ -50,6 +50,6 @@ def show(site_id: str) -> flask.Response:
 def _filled(
     lines: dict[date, statistics.Line], since: date, until: date
 ) -> list[tuple[str, statistics.Line | None]]:
-    """Every day of a while, also those on which nobody wrote."""
+    """Return the days of a period by their names, days without comments included."""
     days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
-    return [(day.isoformat(), lines.get(day)) for day in days]
+    return [(labels.day(day), lines.get(day)) for day in days]

@@ -1,4 +1,4 @@
-"""The threads of a site, and one of them with all that is held in it."""
+"""The threads of a site, and the page of one thread with comments of every status."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from comments.jobs import thread_overrides
 from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import thread_info
 from comments.tree.counters import totals
-from comments.web.admin import admin_queries, comment_list, decision_forms, site_visit
+from comments.web.admin import admin_queries, comment_list, decision_forms, labels, site_visit
 from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("threads")
@@ -18,7 +18,7 @@ blueprint = site_visit.blueprint("threads")
 
 @blueprint.get("/threads")
 def index(site_id: str) -> flask.Response:
-    """Threads, those that began last first, with their numbers."""
+    """List the threads with their counts, the newest first."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.Listing)
     found = review_queue.threads(
@@ -36,7 +36,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/thread", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """A thread in reading order, whatever stands in it."""
+    """Show a thread in reading order, with comments of every status."""
     visit = site_visit.enter(site_id)
     thread, query = query_strings.read_thread(admin_queries.Listing, visit.site)
     report = decision_forms.taken(visit)
@@ -49,6 +49,7 @@ def show(site_id: str) -> flask.Response:
         "discussion.html",
         visit,
         about=about,
+        own=", ".join(labels.label("thread-own", each) for each in about.own),
         policies=list(records.Policy),
         policy=rulebook.read(visit.site.id).policy,
         address=thread_info.address(about.url, visit.site),
@@ -56,14 +57,13 @@ def show(site_id: str) -> flask.Response:
         rows=comment_list.of(visit.site, found.cases),
         found=found,
         report=report,
-        words=decision_forms.WORDS,
         bulk=decision_forms.BULK,
     )
 
 
 @blueprint.post("/thread/state")
 def settle(site_id: str) -> flask.Response:
-    """Lock a thread or open it, and say which policy holds there."""
+    """Lock or unlock a thread, and set its policy."""
     visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
     sent = forms.read(admin_queries.Thread)
@@ -82,9 +82,9 @@ def settle(site_id: str) -> flask.Response:
 
 @blueprint.post("/thread/title")
 def entitle(site_id: str) -> flask.Response:
-    """Set what the thread shows of itself, or give it back to its comments.
+    """Set the title, address and categories of a thread, or inherit them from its comments again.
 
-    Only what differs from what was shown is set: the rest stays what comments bring.
+    Sets only fields that differ from what the page showed, so the others still follow the comments.
     """
     visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
@@ -105,7 +105,7 @@ def entitle(site_id: str) -> flask.Response:
 
 
 def _stored(name: records.ThreadName) -> records.Thread:
-    """The thread as it is now: a copy may be a minute old, and somebody just locked it."""
+    # Not from the cache: its copy may be a minute old, and a moderator may have locked the thread.
     row = review_queue.stored_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)

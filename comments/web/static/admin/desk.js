@@ -1,10 +1,10 @@
 /**
- * Keys and outcomes in place, for the lists of comments that moderators decide about.
+ * Keyboard shortcuts and outcomes in place, for the lists of comments in the admin console.
  *
- * Every form works without this. A decision goes to the address the form goes to and comes back as
- * JSON; the row says what became of it, the live region says it aloud, and both offer to undo it.
- * Decisions are sent one after the other, in the order of the keys, so who types ahead decides about
- * the rows he saw. No text of a comment passes through here, and nothing is written as HTML.
+ * Every form works without this script. The script sends a decision to the address of the form and
+ * gets JSON back; the row shows the outcome, the live region announces it, and both offer to undo
+ * it. Decisions are sent one after the other, in the order of the keys, so moderators who type ahead
+ * decide about the rows that they saw. The script handles no text of a comment and writes no HTML.
  */
 
 import { load, save } from "./memory.js";
@@ -18,6 +18,27 @@ const undoable = [];
 /** @type {HTMLElement | null} */
 let current = null;
 let line = Promise.resolve();
+/** The texts of the catalogue (admin.json) that begin with "script-". */
+const texts = JSON.parse(live.dataset.texts ?? "{}");
+const { lang } = document.documentElement;
+const plurals = new Intl.PluralRules(lang);
+const numbers = new Intl.NumberFormat(lang);
+
+/**
+ * Return a text with its placeholders filled; `count` chooses its plural form.
+ *
+ * @param {string} key
+ * @param {Record<string, string | number>} [values]
+ * @returns {string}
+ */
+function t(key, values = {}) {
+  const entry = texts[key];
+  const text = typeof entry === "string" ? entry : entry[plurals.select(Number(values.count))];
+  return text.replace(/\{(\w+)\}/g, (_, /** @type {string} */ name) => {
+    const value = values[name];
+    return typeof value === "number" ? numbers.format(value) : value;
+  });
+}
 
 /** @returns {HTMLElement[]} */
 function rows() {
@@ -44,14 +65,14 @@ function focus(row) {
   row.scrollIntoView({ block: "nearest" });
 }
 
-/** Go to the row `step` further, or to the first one. */
+/** Focus the row `step` rows further, or the first one. */
 function move(step) {
   const all = rows();
   const place = current ? all.indexOf(current) : -1;
   focus(place < 0 ? all[0] : all[Math.min(all.length - 1, Math.max(0, place + step))]);
 }
 
-/** Leave rows that are being decided for the next one that is not. */
+/** Move the focus from rows that are being decided to the next undecided one. */
 function leave(decided) {
   const all = rows();
   const place = Math.max(...decided.map((row) => all.indexOf(row)));
@@ -64,17 +85,16 @@ function chosen() {
   return picked.length > 0 || !current ? picked : [current];
 }
 
-/** Note what a row is by now, so that what is done next is done to that. */
+/** Update a row to its new revision, so that the next decision names that one. */
 function update(row, outcome) {
   if (!outcome.revision) return;
   box(row).value = outcome.revision;
-  row.querySelector(".ft-status").textContent =
-    outcome.status + (outcome.is_pinned ? ", pinned" : "");
+  row.querySelector(".ft-status").textContent = outcome.label;
   for (const button of row.querySelectorAll(".ft-acts button")) {
     let verb = button.value.split(":")[0];
     if (verb === "pin" || verb === "unpin") {
       verb = outcome.is_pinned ? "unpin" : "pin";
-      button.textContent = outcome.is_pinned ? "Unpin" : "Pin";
+      button.textContent = t(outcome.is_pinned ? "script-unpin" : "script-pin");
     }
     button.value = `${verb}:${outcome.id}:${outcome.revision}`;
   }
@@ -89,12 +109,12 @@ function show(row, outcome, verb) {
   box(row).checked = false;
   place.hidden = takesBack && outcome.is_done;
   place.classList.toggle("ft-problem", !outcome.is_done);
-  place.replaceChildren(settles ? `Now ${outcome.said}.` : `${outcome.said}.`);
+  place.replaceChildren(outcome.said);
   if (outcome.undo && !takesBack) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "ft-button";
-    button.textContent = "Undo";
+    button.textContent = t("script-undo");
     button.addEventListener("click", () => {
       forget(outcome.id);
       decide(outcome.undo, [row], { stay: row });
@@ -103,20 +123,25 @@ function show(row, outcome, verb) {
   }
 }
 
-/** What was taken back by its own button is not taken back again by the key. */
+/** Remove a comment from what the undo key undoes, because its own button undid it. */
 function forget(id) {
   for (const each of undoable) each.rows = each.rows.filter((row) => row !== rowOf(id));
 }
 
 function tell(report) {
-  const done = report.outcomes.filter((each) => each.is_done);
-  const left = rows().filter((row) => !("settled" in row.dataset)).length;
+  const done = report.outcomes.filter((each) => each.is_done).length;
+  const count = rows().filter((row) => !("settled" in row.dataset)).length;
   const [only] = report.outcomes;
-  const words =
-    report.outcomes.length === 1
-      ? `${only.author || "A comment"}: ${only.said}`
-      : `${done.length} done, ${report.outcomes.length - done.length} not`;
-  say(`${words}. ${left} left on this page.${undoable.length > 0 ? " u undoes it." : ""}`);
+  const author = only.author || t("script-comment");
+  const total = report.outcomes.length;
+  const parts = [
+    total === 1
+      ? t("script-line", { author, outcome: only.said })
+      : t("script-several", { done, total }),
+    t("script-left", { count }),
+  ];
+  if (undoable.length > 0) parts.push(t("script-undo-key"));
+  say(parts.join(" "));
 }
 
 async function send(verb, sent) {
@@ -138,14 +163,14 @@ class Refused extends Error {
   constructor(status) {
     super(
       status === 403
-        ? "You are signed out, or this page is too old: reload it."
-        : `Nothing was done (${status}). Reload the page and try again.`,
+        ? t("script-signed-out")
+        : t("script-refused", { status: String(status) }),
     );
   }
 }
 
 /**
- * Do something to rows when all before it is done. `stay` is where the focus goes.
+ * Decide about rows after all earlier decisions. The focus goes to `stay`, if given.
  *
  * @param {string} verb
  * @param {HTMLElement[]} decided
@@ -153,7 +178,7 @@ class Refused extends Error {
  */
 function decide(verb, decided, { stay = null } = {}) {
   if (decided.length === 0) {
-    say("Nothing is selected.");
+    say(t("script-none-selected"));
     return;
   }
   const settles = verb !== "pin" && verb !== "unpin";
@@ -180,20 +205,20 @@ async function act(verb, decided, { keeps = true } = {}) {
     say(
       error instanceof Refused
         ? error.message
-        : "There was no answer. It may have been done; doing it again is safe.",
+        : t("script-no-answer"),
     );
   } finally {
     for (const row of decided) row.removeAttribute("aria-busy");
   }
 }
 
-/** Take back what was done last, when all that was asked for is done. */
+/** Undo the last decision, after all earlier requests have been answered. */
 function undo() {
   line = line.then(async () => {
     let last = undoable.pop();
     while (last && last.rows.length === 0) last = undoable.pop();
     if (!last) {
-      say("There is nothing to undo.");
+      say(t("script-none-undone"));
       return;
     }
     focus(last.rows[0]);
@@ -208,7 +233,7 @@ function pin() {
     '.ft-acts button[value^="pin:"], .ft-acts button[value^="unpin:"]',
   );
   if (button) decide(button.value.split(":")[0], [row]);
-  else say("Only what readers see can be pinned.");
+  else say(t("script-not-pinned"));
 }
 
 /** @returns {HTMLElement | null | undefined} */
@@ -222,7 +247,8 @@ const KEYS = {
   x: () => {
     if (!current) move(1);
     else box(current).checked = !box(current).checked;
-    if (current) say(`${rows().filter((row) => box(row).checked).length} selected.`);
+    const count = rows().filter((row) => box(row).checked).length;
+    if (current) say(t("script-selected", { count }));
   },
   u: undo,
   p: pin,
@@ -252,7 +278,7 @@ function submit(event) {
   decide(verb, rows().filter(isMeant));
 }
 
-/** The row that an event happened in. */
+/** Return the row that contains the target of an event. */
 function caseOf(target) {
   return target.closest(".ft-case");
 }
@@ -272,7 +298,7 @@ if (form) {
   form.addEventListener("focusin", ({ target }) => {
     current = caseOf(target) ?? current;
   });
-  // Whoever selects with a pointer goes on with keys: the box would keep them.
+  // After a click on a checkbox, focus its row: a focused checkbox would swallow the shortcuts.
   form.addEventListener("click", ({ target, detail }) => {
     if (target instanceof Element && target.matches(".ft-pick input") && detail > 0)
       focus(caseOf(target));

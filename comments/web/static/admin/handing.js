@@ -1,6 +1,6 @@
-// The code for the page that opened this window, told to that page's origin and to no other.
+// Send the login code to the page that opened this window, and to no other origin.
 //
-// Nothing is listened to here. Where the window that opened this one is lost, the code is typed.
+// This script receives no messages. If the opener is gone, the reader types the code.
 
 const shown = /** @type {HTMLElement} */ (document.getElementById("code"));
 history.replaceState(null, "", location.pathname);

@@ -1,7 +1,7 @@
-// What follows "#" in a one-time link, put into the forms of its page and out of the address.
+// Move the key of a one-time link from the fragment of the address into the forms of the page.
 //
-// It is sent nowhere by opening the link: not to us, not to a log, not to another page. Nobody has to
-// read it then. Without this script its owner copies it into the field.
+// Browsers do not send fragments, so opening the link reveals the key to no server, log or other
+// page. Without this script, the owner of the link copies the key into the field.
 
 const token = location.hash.slice(1);
 if (token) {

@@ -62,7 +62,7 @@ def test_who_is_signed_in_sees_his_sites_and_nobody_elses(
     assert "demo" in seen["ann"]
     assert "blog" in seen["ann"]
     assert "blog.example" in seen["bob"]
-    assert "moderator" in seen["bob"]
+    assert "Moderator" in seen["bob"]
     assert "demo" not in seen["bob"]
     assert "no role on any site" in seen["cat"]
 
@@ -189,7 +189,7 @@ def test_a_role_is_required_on_its_own_site(
                 with pytest.raises(errors.Forbidden) as refused:
                     signed_in.require(role, "demo")
                 assert refused.value.code == "not-allowed"
-                assert refused.value.message == f"this is for {role}s of demo"
+                assert refused.value.message == f"only {role}s of demo may do this"
         with app.test_request_context("/admin"), pytest.raises(signed_in.NotSignedIn):
             signed_in.require(role, "demo")
 

@@ -36,7 +36,7 @@ def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_aut
     assert audit_log.log("demo")[0].verb == "unban"
     _undo(desk, "ban", status=409)  # it does not stand any more
     _settle_events()
-    assert "Bring back what is hidden" in desk.page("/author?id=g%3Aeve")
+    assert "Restore hidden comments" in desk.page("/author?id=g%3Aeve")
     desk.settle("/bans?id=g%3Aeve", act="restore")
     assert decisions.case("demo", row.id).comment.status is Status.APPROVED
     _undo(desk, "unban")  # what was lifted stands again, with its term

@@ -10,6 +10,7 @@ from comments.domain import records
 from comments.events import audit_log
 from comments.jobs.importers import import_progress
 from comments.sites import site_settings, usage
+from comments.web.admin import labels
 from tests.support.people.console_browser import DESK, OWN, Desk
 from tests.support.threads import sample_threads
 
@@ -23,12 +24,12 @@ def now() -> datetime:
 def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use(
     owner: Desk, desk: Desk, settings: config.Settings
 ) -> None:
-    assert f"{settings.same_texts} now, the service" in owner.page("/limits")
+    assert f"Now {settings.same_texts}, the service" in owner.page("/limits")
     owner.settle("/limits", posts_per_network="7", proof_of_work="2000000", reason="a flood")
     site = site_settings.get("demo")
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
-    assert "7 now, this site" in owner.page("/limits")
+    assert "Now 7, set for this site" in owner.page("/limits")
     owner.settle("/limits")  # all of them are the service's again
     assert site_settings.get("demo").guard == records.OwnGuard()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
@@ -36,7 +37,7 @@ def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use
         posts=5, reads=1_000_000_000, then="read-only"
     )
     usage.note("demo", usage.Numbers(posts=5), now=now())
-    assert "5 used today: <strong>nothing is left</strong>" in owner.page("/limits")
+    assert "5 used today. <strong>Nothing is left.</strong>" in owner.page("/limits")
     entries = audit_log.log("demo")
     assert [(each.verb, each.after) for each in entries] == [
         ("set-site", "budget"), ("set-site", "guard"), ("set-site", "guard"),
@@ -62,7 +63,7 @@ def test_a_limit_that_is_none_is_refused_by_its_field(
     owner: Desk, path: str, form: dict[str, str]
 ) -> None:
     said = owner.settle(path, status=400, **form)
-    assert next(iter(form)) in said
+    assert labels.label("field", next(iter(form))).lower() in said.lower()
     assert site_settings.get("demo").guard == records.OwnGuard()
     assert site_settings.get("demo").budget == records.Budget()
 
@@ -111,16 +112,16 @@ def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.S
 def test_imports_are_shown_with_how_far_they_came(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Nothing was imported." in owner.page("/imports")
+    assert "No imports yet." in owner.page("/imports")
     with import_progress.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
         journal.advance(100)  # a moment after the beginning: not worth a write
-        assert "goes on" in owner.page("/imports")
+        assert "Running" in owner.page("/imports")
         monkeypatch.setattr(import_progress, "PAUSE", 0.0)
         journal.advance(200)
-        assert "<td>300 of 1000</td>" in owner.page("/imports")
+        assert "<td>300 of 1,000</td>" in owner.page("/imports")
     journal.end(299)
     page = owner.page("/imports")
-    assert "<td>done</td>" in page
+    assert "<td>Finished</td>" in page
     assert "a&lt;b&gt;.xml" in page
     assert "<td>299</td>" in page
     with pytest.raises(KeyError), import_progress.Journal("demo", "wordpress", "b.xml", 1, now):
@@ -128,5 +129,5 @@ def test_imports_are_shown_with_how_far_they_came(
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_progress.of("demo")] == [False, False]
     monkeypatch.setattr(import_progress, "LATE", 0)
-    assert "<strong>interrupted</strong>" in owner.page("/imports")
+    assert "<strong>Interrupted</strong>" in owner.page("/imports")
     assert import_progress.of("dem") == import_progress.of("demo2") == []

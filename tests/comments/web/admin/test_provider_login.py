@@ -38,7 +38,7 @@ def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
     traveller.sign_in()
     back = traveller.link()
     assert (back.status_code, back.headers["Location"]) == (303, "../admin/account")
-    assert "Stop signing in with Acme" in traveller.client.get("/admin/account").text
+    assert "Unlink Acme" in traveller.client.get("/admin/account").text
 
     other = Traveller(app, provider)
     back = other.travel(DESK, provider="acme")
@@ -79,7 +79,7 @@ def test_nobody_comes_to_a_role_by_signing_in_first(
     token = account_holders.invite(moderator(), now=now())
     accepted = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert accepted.status_code == 303
-    assert "moderator" in traveller.client.get("/admin").text
+    assert "Moderator" in traveller.client.get("/admin").text
     assert whose(provider).id == reader.id
     assert Traveller(app, provider).travel(DESK, provider="acme").status_code == 303
 
@@ -95,7 +95,7 @@ def test_an_invitation_is_accepted_once_and_makes_an_account_without_a_password(
     assert (made.name, made.login, made.has_password, made.address) == ("Ann B", "", False, "")
     assert made.grants == (moderator(),)
     page = traveller.client.get("/admin/account").text
-    assert "You have none." in page
+    assert "You have no password." in page
 
     provider.sub = "eve"
     again = Traveller(app, provider).travel(
@@ -225,7 +225,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     assert other.client.get("/admin").status_code == 303
     wrong = other.send("/admin/sign-in/code", token=token, code="000000")
     assert wrong.status_code == 403
-    assert "not the code" in wrong.text
+    assert "Wrong code." in wrong.text
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     assert other.send("/admin/sign-in/code", token="t" * 43, code=code).status_code == 400
     assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 303

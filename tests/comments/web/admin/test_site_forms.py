@@ -16,7 +16,7 @@ from comments.moderation import decisions, policy_changes, rulebook
 from comments.sites import site_settings, usage
 from comments.store import transactions
 from comments.tree.counters import statistics
-from comments.web.admin import plots
+from comments.web.admin import labels, plots
 from tests.support import stored_state
 from tests.support.html import html_validator
 from tests.support.people import account_holders
@@ -66,7 +66,7 @@ def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.
     desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="closed")
     with pytest.raises(errors.Conflict):
         sample_threads.post(site, "second", thread="a page?x=1")
-    assert "are locked</option>" in desk.page("/thread?thread=a+page%3Fx%3D1")
+    assert "Locked: nobody can comment</option>" in desk.page("/thread?thread=a+page%3Fx%3D1")
     assert 'value="closed" selected' in desk.page("/thread?thread=a+page%3Fx%3D1")
     desk.settle("/thread/state?thread=a+page%3Fx%3D1", state="open", policy="all")
     assert sample_threads.post(site, "second", thread="a page?x=1").status is Status.PENDING
@@ -86,7 +86,7 @@ def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
     form = {"id": "bets", "action": "hold", "words": "casino*, big win", "is_on": "on"}
     before = {kind: list(map(str, stored_state.rows(kind))) for kind in ("Comment", "AuditEntry")}
     tried = desk.settle("/rules", act="try", status=200, **form)
-    assert "spoken of 1 of the last 2 comments" in tried
+    assert "matched 1 of the last 2 comments" in tried
     assert "the text holds &#39;casino*&#39;" in tried
     assert 'value="casino*, big win"' in tried
     after = {kind: list(map(str, stored_state.rows(kind))) for kind in ("Comment", "AuditEntry")}
@@ -98,7 +98,7 @@ def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
     assert (rule.id, rule.words) == ("bets", ("casino*", "big win"))
     row = sample_threads.post(site, "a Big Win")
     assert row.status is Status.PENDING
-    assert "rule:bets: the text holds" in desk.page("/queue")
+    assert "Rule “bets”: the text holds" in desk.page("/queue")
     assert 'value="casino*, big win"' in desk.page("/rules?rule=bets")
     desk.settle("/rules", act="put", id="bets", action="spam", links="2", approved_under="3")
     (rule,) = rulebook.read("demo").rules
@@ -214,7 +214,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
     for query, per_day in (("", 2), ("?days=90", 2), ("?category=cats", 1)):
         page = desk.page(f"/statistics{query}")
-        assert "6 approved comments of 4 commenters" in page
+        assert "6 approved comments by 4 commenters" in page
         _, comments, people, _, there = page.split("<svg")
         assert comments.count(f": {per_day}</title>") == 3
         # On a day Eve wrote, and somebody else; on the others one wrote both.
@@ -222,7 +222,8 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
         assert "dogs: 3</title>" in there
         assert "cats: 3</title>" in there
         for line in statistics.by_day("demo").lines:
-            assert re.search(rf'"row" class="ft-day">{line.day}</th><td>{per_day}</td>', page)
+            day = labels.day(line.day)  # type: ignore[arg-type]
+            assert re.search(rf'"row" class="ft-day">{day}</th><td>{per_day}</td>', page)
     assert re.search(r'"row">dogs</th><td>3</td><td>3</td>', page)
     assert re.search(r'"row">cats</th><td>3</td><td>3</td>', page)
     assert desk.client.get(f"{DESK}/statistics?days=9999").status_code == 400
@@ -232,12 +233,14 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
 def test_what_a_site_used_today_stands_beside_what_it_may_use(
     desk: Desk, site: records.Site
 ) -> None:
-    assert re.search(r'"row">posts</th><td>0</td><td>none</td><td></td>', desk.page("/statistics"))
+    assert re.search(
+        r'"row">New comments</th><td>0</td><td>Unlimited</td><td></td>', desk.page("/statistics")
+    )
     site_settings.change("demo", budget={"posts": 5})
-    for used, left in ((3, "enough"), (1, "little"), (1, "<strong>nothing</strong>")):
+    for used, left in ((3, "Enough"), (1, "Less than 20%"), (1, "<strong>Nothing</strong>")):
         usage.note("demo", usage.Numbers(posts=used), now=now())
         page = desk.page("/statistics")
-        assert re.search(rf'"row">posts</th><td>\d</td><td>5</td><td>{left}</td>', page)
+        assert re.search(rf'"row">New comments</th><td>\d</td><td>5</td><td>{left}</td>', page)
 
 
 def test_bars_stand_side_by_side_and_are_as_high_as_their_numbers() -> None:
@@ -258,14 +261,14 @@ def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
 ) -> None:
     rows = [sample_threads.post(site, f"text {number}") for number in range(3)]
     events = [outbox.event_id(row.id, row.revision) for row in rows]
-    assert "3 events" in owner.client.get("/admin/health").text
+    assert "3 events of comments" in owner.client.get("/admin/health").text
     for event in events[:2]:
         for _ in range(100):
             if dead_letters.show(event).is_dead:
                 break
             _fail(event)
     page = owner.client.get("/admin/health").text
-    assert "1 events" in page
+    assert "1 event of comments" in page
     for event in events[:2]:
         assert f'value="{event}"' in page
     owner.settle("/letters", desk="/admin/health", act="revive", id=events[0])

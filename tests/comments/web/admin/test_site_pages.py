@@ -82,7 +82,7 @@ def test_a_form_decides_and_the_page_says_what_became_of_each_and_undoes_it(
     desk: Desk, held: list[records.Comment], act: str, status: Status
 ) -> None:
     page = desk.send("/queue", act, *held[:2], reason="seen before").text
-    assert ": 2 done." in page
+    assert ": 2 of 2 done." in page
     assert [_status(row) for row in held] == [status, status, Status.PENDING]
     for row in held[:2]:
         entry = audit_log.log("demo", subject=row.id)[0]
@@ -93,7 +93,7 @@ def test_a_form_decides_and_the_page_says_what_became_of_each_and_undoes_it(
     fields = dict(re.findall(r'type="hidden" name="(c\.[a-z2-7]{26})" value="(\d+)"', page))
     assert set(fields) == {f"c.{row.id}" for row in held[:2]}
     undone = desk.send("/queue", "restore", **fields).text
-    assert "Restore: 2 done." in undone
+    assert "Restore previous status: 2 of 2 done." in undone
     assert [_status(row) for row in held] == [Status.PENDING] * 3
 
 
@@ -110,9 +110,9 @@ def test_what_somebody_else_decided_first_stands_and_is_said(
     decisions.decide("demo", held[0].id, Verb.REJECT, ADA, now=sample_threads.START)
     decisions.decide("demo", held[1].id, Verb.APPROVE, ADA, now=sample_threads.START)
     page = desk.send("/queue", "approve", *held).text
-    assert "Approve: 2 done, 1 not." in page
-    assert "left as it is, rejected: somebody changed it after you looked" in page
-    assert "approved; was so already" in page
+    assert "Approve: 2 of 3 done." in page
+    assert "changed after you opened this page. Status: Rejected." in page
+    assert "No change needed. Status: Approved." in page
     assert [_status(row) for row in held] == [Status.REJECTED, Status.APPROVED, Status.APPROVED]
     assert [len(audit_log.log("demo", subject=row.id)) for row in held] == [2, 2, 2]
 
@@ -126,7 +126,7 @@ def test_a_script_gets_the_same_as_json(desk: Desk, held: list[records.Comment])
     assert outcome["undo"] == "restore"
     assert outcome["revision"] == decisions.case("demo", held[0].id).comment.revision
     assert set(outcome) == {
-        "id", "author", "said", "is_done", "status", "revision", "undo", "is_pinned",
+        "id", "author", "said", "is_done", "status", "label", "revision", "undo", "is_pinned",
     }  # fmt: skip
 
 
@@ -155,8 +155,8 @@ class TestElsewhere:
             path = f"/comments/{foreign.id}"
             assert desk.send(path, act).status_code == 404
         mixed = desk.send("/queue", "approve", held[0], foreign)
-        assert "1 done, 1 not" in mixed.text
-        assert "there is no such comment here" in mixed.text
+        assert "1 of 2 done" in mixed.text
+        assert "There is no such comment on this site." in mixed.text
         assert "a foreign" not in mixed.text
         assert decisions.case("blog", foreign.id) == before
         assert len(audit_log.log("blog")) == 1
@@ -241,10 +241,10 @@ def test_a_comment_stands_with_what_it_answers_what_was_decided_and_the_rest_of_
     row = _held(site, "the answer", 2, parent=root.id, author=eve)
     sample_threads.post(site, "another of hers", author=eve, thread="t2")
     page = desk.page(f"/comments/{row.id}")
-    for words in ("the question", "the answer", "another of hers", "approved → pending", "Ada"):
+    for words in ("the question", "the answer", "another of hers", "Approved → Pending", "Ada"):
         assert words in page
     done = desk.send(f"/comments/{row.id}", f"approve:{row.id}:{row.revision}").text
-    assert "Approve: 1 done." in done
+    assert "Approve: 1 of 1 done." in done
     other = desk.send(f"/comments/{row.id}", f"approve:{root.id}:{root.revision}")
     assert other.status_code == 400
 
@@ -265,7 +265,7 @@ def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
     assert "somebody else" in thread
     assert "to spam" in thread
     assert re.search(
-        r"a page\?x=1&amp;y</bdi></a></th>\s*<td>open</td><td>1</td>", desk.page("/threads")
+        r"a page\?x=1&amp;y</bdi></a></th>\s*<td>Open</td><td>1</td>", desk.page("/threads")
     )
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=sample_threads.START, handlers=wiring.HANDLERS)
@@ -417,6 +417,6 @@ def test_two_who_decide_at_once_are_both_told_and_one_word_stands(
     other = Desk(app, "cat")
     first = desk.send("/queue", "approve", *held)
     second = other.send("/queue", "spam", *held)
-    assert "Approve: 3 done." in first.text
-    assert "Spam: 3 not." in second.text
+    assert "Approve: 3 of 3 done." in first.text
+    assert "Mark as spam: 0 of 3 done." in second.text
     assert [_status(row) for row in held] == [Status.APPROVED] * 3

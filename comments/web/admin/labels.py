@@ -1,0 +1,158 @@
+"""The texts of the admin console: names of stored values, dates, numbers, reports.
+
+A stored value (a status, a verb, a policy) has its text in the catalogue under its kind and itself:
+`admin.status-pending`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+
+from comments import errors
+from comments.domain import classifier_verdicts, records
+from comments.domain.languages import catalogue, formats
+from comments.moderation import rulebook, rules
+
+_TEXTS = catalogue.ENGLISH.entries["admin"]
+_SCRIPT = "script-"
+_LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
+_NUMBERS = ("links", "approved_under", "repeated", "younger_than")
+_SUBJECTS = ("rule", "thread")
+# Kinds of the states that decisions change, where they are not statuses of comments.
+_STATES = {"set-policy": "policy", "put-rule": "action", "remove-rule": "action"}
+_ENDS = (".", "?", "!")
+
+
+def text(name: str, /, **values: object) -> str:
+    """Return a text of the console.
+
+    Raises:
+        KeyError: no such text, or a placeholder without a value.
+    """
+    return catalogue.ENGLISH.text(f"admin.{name}", **values)
+
+
+def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:
+    """Return the text for a stored value, `otherwise` or the value itself if there is no text."""
+    name = f"{kind}-{value}"
+    return text(name, **values) if name in _TEXTS else otherwise or value
+
+
+def of_scripts() -> dict[str, catalogue.Entry]:
+    """Return the texts that the scripts of the console fill themselves."""
+    return {name: entry for name, entry in _TEXTS.items() if name.startswith(_SCRIPT)}
+
+
+def moment(at: datetime) -> str:
+    """Return a date and time in UTC."""
+    return formats.moment(at, catalogue.ENGLISH.language)
+
+
+def day(at: date) -> str:
+    """Return a date; that of a moment is in UTC."""
+    if not isinstance(at, datetime):
+        at = datetime.combine(at, time(), UTC)
+    return formats.day(at, catalogue.ENGLISH.language)
+
+
+def number(value: int) -> str:
+    """Return a whole number with its separators."""
+    return formats.number(value, catalogue.ENGLISH.language)
+
+
+def problem(error: errors.FlatthreadError) -> str:
+    """Return what a page says about an error."""
+    return sentence(error.message, getattr(error, "field", ""))
+
+
+def sentence(words: str, field: str = "") -> str:
+    """Return an error message as a sentence, with the label of the field that it begins with."""
+    if field and words.startswith(field):
+        words = label("field", field) + words.removeprefix(field)
+    said = f"{words[:1].upper()}{words[1:]}"
+    return said if said.endswith(_ENDS) else f"{said}."
+
+
+def status(comment: records.Comment) -> str:
+    """Return the status of a comment, and whether it is pinned."""
+    shown = label("status", comment.status)
+    return text("status-pinned", status=shown) if comment.pinned else shown
+
+
+def ruling(rule: str, why: str) -> str:
+    """Return what gave a comment its status; empty when that is not known.
+
+    Rules are stored as "kind" or "kind:detail" (`records.Ruling`).
+    """
+    kind, _, detail = rule.partition(":")
+    if kind == "rule":
+        shown = text("ruling-rule", rule=detail)
+    else:
+        shown = classifier(kind) if kind in classifier_verdicts.NAMES else label("ruling", kind)
+    if kind == "opinion":
+        return shown  # the stored words say the same
+    if not (shown and why):
+        return shown or sentence(why)
+    return text("ruling-why", ruling=shown, why=why)
+
+
+def conditions(rule: rules.Rule) -> list[str]:
+    """Return the conditions of a rule, one text for each."""
+    found = [
+        label("condition", name, list=", ".join(given))
+        for name in _LISTS
+        if (given := getattr(rule, name))
+    ]
+    counts = ((name, getattr(rule, name)) for name in _NUMBERS)
+    return found + [
+        label("condition", name, count=count) for name, count in counts if count is not None
+    ]
+
+
+def ban(found: rulebook.Ban) -> str:
+    """Return the terms of a ban: its kind, its end, and what is banned besides the author."""
+    kind = "ban-shadow" if found.is_shadow else "ban-plain"
+    said = text(f"{kind}-until", moment=moment(found.until)) if found.until else text(kind)
+    return ", ".join([said, *_besides(found.known)])
+
+
+def _besides(known: rulebook.Known) -> Iterator[str]:
+    if known.network and known.network_until is not None:
+        yield text("ban-network", day=day(known.network_until))
+    if known.mailbox:
+        yield text("ban-mailbox")
+
+
+def subject(entry: records.Audit) -> str:
+    """Return what an entry of the audit log is about, other than a comment or an author."""
+    kind, _, name = entry.subject.partition(":")
+    if kind == "adviser":
+        return classifier(name)
+    if kind not in _SUBJECTS:
+        return label("about", kind)
+    # The key of a thread begins with its site, whose log this is.
+    return label("about", kind, name=name.partition("/")[2] if kind == "thread" else name)
+
+
+def change(entry: records.Audit) -> str:
+    """Return the states before and after an entry of the audit log."""
+    before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
+    return text("log-before-after", before=before, after=after)
+
+
+def _state(verb: str, stored: str) -> str:
+    """Return a stored state: a word that has a text, and what follows its comma as stored."""
+    if not stored:
+        return text("log-nothing")
+    if verb == "set-site":
+        return ", ".join(label("changed", name) for name in stored.split(", "))
+    if verb == "set-thread":
+        state, _, policy = stored.partition(" ")
+        shown = (label("thread", state), label("policy", policy) if policy else "")
+        return ", ".join(filter(None, shown))
+    word, comma, rest = stored.partition(", ")
+    return f"{label(_STATES.get(verb, 'status'), word)}{comma}{rest}"
+
+
+def classifier(name: str) -> str:
+    """Return the name of a classifier."""
+    return label("classifier", name) if name in classifier_verdicts.NAMES else name
