@@ -1,4 +1,4 @@
-"""The commands of `flask --app main`, one module for each noun.
+"""Define the commands of `flask --app main`, one module for each noun.
 
-`commands` lists them; `console` opens the store and turns refusals into one line.
+Entry points: `commands` lists them; `console` opens the store and reports errors in one line.
 """

@@ -1,9 +1,9 @@
-"""The commands about people who sign in: `account invite|add|list|role|reset|remove`.
+"""Commands for accounts of owners and moderators: `account invite|add|list|role|reset|remove`.
 
-Owns what an operator types and reads of accounts. Whoever may run commands may do anything to the
-store, so commands ask nobody; they are how the first owner comes, and how one who lost everything
-comes back. A link is shown once, by the command that made it; a password is typed and never an
-argument, because arguments stand in lists of processes and in histories.
+An operator who can run commands can change anything in the store, so the commands check no
+permissions. They create the first owner, and they restore access for people who have lost theirs. A
+link is shown once, by the command that creates it. A password is typed at a prompt and never passed
+as an argument, because arguments are visible in process lists and shell histories.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -21,20 +21,20 @@ from comments.store import server_address
 if TYPE_CHECKING:
     from comments.accounts import accounts
 
-_FIRST = timedelta(days=1)  # how long the first owner's link is good; each start shows a new one
-_HERE = "http://127.0.0.1:8080/"  # scripts/serve's default
+_FIRST = timedelta(days=1)  # validity of the first owner's link; each start shows a new one
+_HERE = "http://127.0.0.1:8080/"  # the default of scripts/serve
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
-account = AppGroup("account", help="Who signs in: owners and moderators.")
+account = AppGroup("account", help="Manage accounts of owners and moderators.")
 
 
 def link(base: str, page: str, token: str) -> str:
-    """What leads to a page with a ticket. What follows a "#" is sent to nobody."""
+    """Make the link to a page with a one-time token, in the fragment, which browsers never send."""
     return f"{base.rstrip('/')}/{page}#{token}"
 
 
 def first_owner_link(url: str, secret: str) -> str:
-    """A one-time link that makes the first owner of the service at `url`; "" if it had one."""
+    """Make a one-time link that creates the service's first owner; "" if it has had one."""
     from comments.accounts import accounts, invitations
 
     if accounts.is_owned():
@@ -45,55 +45,57 @@ def first_owner_link(url: str, secret: str) -> str:
 
 
 def _base(url: str) -> str:
-    """The address that links begin with. Asked before a ticket is made: the link is shown once.
+    """Return the address that links begin with.
+
+    Call this before the token is created, because its link is shown only once.
 
     Raises:
-        click.ClickException: nobody knows where people reach this service.
+        click.ClickException: the public address is unknown.
     """
     settings = console.settings()
     if url or settings.public_url:
         return url or settings.public_url
     if settings.datastore != "embedded":
-        raise click.ClickException("set PUBLIC_URL or give --url: where people reach this service")
+        raise click.ClickException("set PUBLIC_URL or use --url to give this service's address")
     noted = server_address.find(settings.data_dir)
     if not noted:
         click.echo(
-            f"No server answers on this store now; the link assumes that one will at {_HERE}. "
-            "Set PUBLIC_URL or give --url if people reach it elsewhere.",
+            f"No server is running on this store. The link uses the default address {_HERE}. "
+            "Set PUBLIC_URL or use --url if your service has another address.",
             err=True,
         )
     return noted or _HERE
 
 
 def _where(role: str, site: str, *, service: bool) -> roles.Grant:
-    """What a role is of: one site, or the service.
+    """Make the grant of a role on one site or on the whole service.
 
     Raises:
-        click.ClickException: not exactly one of them is named.
+        click.ClickException: neither or both are given.
     """
     if bool(site) == service:
-        raise click.ClickException("give --site, or --service for every site")
+        raise click.ClickException("use either --site or --service (all sites)")
     return roles.Grant(roles.Role(role), roles.SERVICE if service else site_settings.get(site).id)
 
 
 @account.command("invite")
 @click.option("--owner", "role", flag_value="owner", help="Invite an owner.")
 @click.option("--moderator", "role", flag_value="moderator", help="Invite a moderator.")
-@click.option("--site", default="", help="Of this site.")
-@click.option("--service", is_flag=True, help="Of the service: every site. An owner's default.")
-@click.option("--mail", default="", help="The only address that may accept it.")
+@click.option("--site", default="", help="The role's site.")
+@click.option("--service", is_flag=True, help="All sites. The default for owners.")
+@click.option("--mail", default="", help="The only address that can accept the invitation.")
 @click.option(
     "--url",
     default="",
-    help="Where people reach this service; else PUBLIC_URL, else the running server.",
+    help="Address of this service. Default: PUBLIC_URL, or the running server.",
 )
 @console.reported
 def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) -> None:
-    """Show a link with which somebody comes to a role, once, within a week."""
+    """Create an invitation link. It works once, within a week."""
     from comments.accounts import invitations
 
     if role is None:
-        raise click.ClickException("give --owner or --moderator")
+        raise click.ClickException("use --owner or --moderator")
     base = _base(url)
     is_service = service or (role == roles.Role.OWNER and not site)
     invitation = invitations.Invitation((_where(role, site, service=is_service),), mail)
@@ -103,13 +105,13 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
 
 @account.command("add")
 @click.argument("login", metavar="NAME")
-@click.option("--name", "shown", help="What others see; else NAME.")
+@click.option("--name", "shown", help="Display name. Default: NAME.")
 @click.option("--role", type=_ROLES, required=True)
-@click.option("--site", default="", help="Of this site.")
-@click.option("--service", is_flag=True, help="Of the service: every site.")
+@click.option("--site", default="", help="The role's site.")
+@click.option("--service", is_flag=True, help="All sites.")
 @console.reported
 def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) -> None:
-    """Make an account that signs in with NAME and a password, which is asked for."""
+    """Create an account that signs in as NAME. Prompts for the password."""
     from comments.accounts import accounts, identities, invitations
     from comments.accounts.passwords import credentials
 
@@ -134,7 +136,7 @@ def _add(login: str, shown: str | None, role: str, site: str, *, service: bool) 
 @account.command("list")
 @console.reported
 def _list() -> None:
-    """Show who has a role, one a line: id, name to sign in with, name that is shown, roles."""
+    """List accounts with a role, one per line: id, sign-in name, display name, roles."""
     from comments.accounts import accounts
 
     for each in accounts.staff():
@@ -145,13 +147,13 @@ def _list() -> None:
 @account.command("role")
 @click.argument("login", metavar="NAME")
 @click.argument("role", type=click.Choice([*(role.value for role in roles.GRANTED), "none"]))
-@click.option("--site", default="", help="On this site.")
-@click.option("--service", is_flag=True, help="On the service: every site.")
+@click.option("--site", default="", help="The role's site.")
+@click.option("--service", is_flag=True, help="All sites.")
 @console.reported
 def _role(login: str, role: str, site: str, *, service: bool) -> None:
-    """Give somebody a role instead of the one there, or none; he signs in anew.
+    """Change or remove an account's role on a site or the service.
 
-    NAME is a name to sign in with, a mail address, or an id.
+    Ends the account's sessions. NAME is a sign-in name, a mail address or an account id.
     """
     from comments.accounts import accounts
 
@@ -162,8 +164,8 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
     else:
         grant = _where(role, site, service=service)
         changed = accounts.grant(found.id, grant.role, grant.site)
-    held = ", ".join(map(_text, changed.grants)) or "nothing"
-    click.echo(f"{login} is {held}.")
+    held = ", ".join(map(_text, changed.grants)) or "none"
+    click.echo(f"Roles of {login}: {held}.")
 
 
 @account.command("reset")
@@ -171,26 +173,26 @@ def _role(login: str, role: str, site: str, *, service: bool) -> None:
 @click.option(
     "--url",
     default="",
-    help="Where people reach this service; else PUBLIC_URL, else the running server.",
+    help="Address of this service. Default: PUBLIC_URL, or the running server.",
 )
 @click.option(
     "--remove-second-factor",
     "removes",
     is_flag=True,
-    help="Let the link remove the authenticator, too: for somebody who lost both.",
+    help="The link also removes the authenticator, for people who have lost both.",
 )
 @console.reported
 def _reset(login: str, url: str, *, removes: bool) -> None:
-    """Show a link with which somebody chooses a new password, once, within a day.
+    """Create a password reset link. It works once, within a day.
 
-    Using it ends all their sessions. Their authenticator stays, and its code is asked for. Only the
-    latest link works.
+    Using the link ends all sessions of the account. If the account has an authenticator, the link
+    asks for its code. Only the latest link works.
     """
     from comments.accounts import invitations
 
     found, base = _named(login), _base(url)
     if not found.grants:
-        raise click.ClickException(f"{login} has no role, and no password to lose")
+        raise click.ClickException(f"{login} has no role and therefore no password")
     token = invitations.reset(
         found,
         secret=console.settings().secret,
@@ -204,11 +206,11 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 @click.argument("login", metavar="NAME")
 @console.reported
 def _remove(login: str) -> None:
-    """Erase an account and end its sessions. What it wrote stays, as nobody's."""
+    """Delete an account and end its sessions. Its comments stay without an owner."""
     from comments.accounts import accounts
 
     accounts.remove(_named(login).id)
-    click.echo(f"{login} is removed.")
+    click.echo(f"Removed account {login}.")
 
 
 def _named(login: str) -> "accounts.Account":

@@ -1,7 +1,7 @@
-"""The commands about what is held of a person: `author export|erase`, and `forget`.
+"""Commands for personal data: `author export|erase`, and `forget`.
 
-Owns how an operator names somebody: by his account (name, mail address or id), by an author's id,
-or by any comment of his, which is what people who ask about their data can point at.
+An operator can name an author by account (name, mail address or id), by author id, or by any of the
+author's comments, because people who ask about their data can point at a comment.
 """
 
 from datetime import UTC, datetime
@@ -14,16 +14,17 @@ from comments import errors
 from comments.cli import console
 from comments.store.models import comment_rows
 
-author = AppGroup("author", help="What is held of somebody who wrote.")
+author = AppGroup("author", help="Export or erase an author's data.")
 
 
 @author.command("export")
 @click.argument("who", metavar="WHO")
 @console.reported
 def _export(who: str) -> None:
-    """Show all that is held of an author, as JSON.
+    """Show all data about an author as JSON.
 
-    WHO is a comment of his, an author's id, or the name, mail address or id of an account.
+    WHO is the id of one of the author's comments, an author id, or an account's name, mail address
+    or id.
     """
     from comments.jobs import personal_data
 
@@ -34,32 +35,32 @@ def _export(who: str) -> None:
 
 @author.command("erase")
 @click.argument("who", metavar="WHO")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @console.reported
 def _erase(who: str, *, yes: bool) -> None:
-    """Erase an author: texts, names, votes, subscriptions, account. Threads stay whole.
+    """Erase an author's texts, names, votes, subscriptions and account. Threads stay intact.
 
-    WHO is as for export. What is interrupted is taken up again by running it again.
+    WHO is as for export. If the command is interrupted, run it again.
     """
     from comments.jobs import personal_data
 
     found = _named(who)
     if not yes:
-        click.confirm(f"Erase everything of {found} for good?", abort=True)
+        click.confirm(f"Permanently erase all data of {found}?", abort=True)
     comments = votes = 0
     while True:
         step = personal_data.erase(found, now=datetime.now(UTC))
         comments, votes = comments + step.comments, votes + step.votes
         if step.is_done:
             break
-    click.echo(f"{comments} comments and {votes} votes erased.")
+    click.echo(f"Erased {comments} comments and {votes} votes.")
 
 
 def _named(who: str) -> str:
-    """The author's id.
+    """Return the id of the author that an operator named.
 
     Raises:
-        errors.NotFound: nobody is known by that.
+        errors.NotFound: there is no such author.
     """
     from comments.accounts import accounts
     from comments.jobs import personal_data
@@ -79,14 +80,14 @@ def _named(who: str) -> str:
 @with_appcontext
 @console.reported
 def forget(address: str) -> None:
-    """Erase a mail address: what it is told of, and its id from every list of followers.
+    """Erase a mail address: its subscriptions, and its id from all follower lists.
 
-    What comments hold of their authors is not touched; it is erased when they are retracted.
+    Data that comments hold about their authors are not changed; retracting a comment erases them.
     """
     from comments.accounts import accounts, identities
     from comments.notifications import double_opt_in
 
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
-    click.echo(f"{ended} subscriptions ended. Nothing is stored of what it was told of.")
+    click.echo(f"Ended {ended} subscriptions and erased the address from them.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
-        click.echo(f"An account signs in with it: `author erase {address}` erases that.")
+        click.echo(f"An account uses this address. To erase it, run `author erase {address}`.")

@@ -1,4 +1,4 @@
-"""The commands about what a website may use on a day, see `budgets`."""
+"""Commands for a website's daily budget, see `sites.budgets`."""
 
 from datetime import UTC, datetime
 
@@ -10,7 +10,7 @@ from comments import errors
 from comments.cli import console
 from comments.sites import budgets, site_settings, usage
 
-budget = AppGroup("budget", help="What a website may use on a day.")
+budget = AppGroup("budget", help="Show and set a website's daily budget.")
 _NAMES = (*usage.Numbers.__struct_fields__, "then")
 
 
@@ -18,7 +18,7 @@ _NAMES = (*usage.Numbers.__struct_fields__, "then")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @console.reported
 def _show(site_id: str | None) -> None:
-    """Show what a website used today, and what it may use; without one, the service's own use."""
+    """Show a website's use and budget of today; without SITE, the service's own use."""
     now = datetime.now(UTC)
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():
@@ -28,7 +28,7 @@ def _show(site_id: str | None) -> None:
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
         most, standing = limits.get(name, (0, budgets.Standing.FREE))
-        said = f"of {most}\t{standing.name.lower()}" if most else "of any number"
+        said = f"of {most}\t{standing.name.lower()}" if most else "unlimited"
         click.echo(f"{name}\t{used}\t{said}")
     click.echo(f"then\t{site.budget.then}")
 
@@ -39,12 +39,12 @@ def _show(site_id: str | None) -> None:
 @click.argument("value")
 @console.reported
 def _set(site_id: str, name: str, value: str) -> None:
-    """Set how many reads, writes, mails, posts or previews a day has, 0 for any number.
+    """Set the daily number of reads, writes, mails, posts or previews; 0 means unlimited.
 
-    `then` says what happens when one is spent: `slow`, or `read-only`.
+    `then` sets what happens when a budget is spent: `slow` or `read-only`.
     """
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
-        raise errors.BadInput(name, f"is a whole number, up to {budgets.MOST}")
+        raise errors.BadInput(name, f"must be a whole number between 0 and {budgets.MOST}")
     site_settings.change(site_id, budget={name: value if name == "then" else int(value)})
-    click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+    click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")

@@ -1,7 +1,7 @@
-"""The commands about whom a site asks outside about its comments: `classifier`.
+"""Commands for the external services that classify a site's comments: `classifier`.
 
-Owns what an operator types and reads of advisers. A secret that is made here is shown once, by the
-command that made it; one that is typed is shown by none.
+A secret that is generated is shown once, by the command that creates it. A secret that the operator
+types is never shown.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from comments.events import safe_http
     from comments.moderation.classifiers import registration
 
-classifier = AppGroup("classifier", help="Services outside that are asked about a site's comments.")
+classifier = AppGroup("classifier", help="Manage the services that classify a site's comments.")
 _ACTOR = records.Actor("cli", "the command line")
-_NOTICE = "Running processes notice within a minute."
+_NOTICE = "This takes effect everywhere within a minute."
 
 _TERMS = (
     click.option(
         "--first/--while-shown", "holds", default=True, show_default=True,
-        help="Whether a comment is shown when he says so, or until he says otherwise.",
+        help="Ask before a comment is shown, or while it is shown.",
     ),
     click.option(
         "--then", type=click.Choice(("hold", "show")), default="hold", show_default=True,
-        help="What becomes of a comment that waits, if he cannot be asked.",
+        help="What to do with a waiting comment if the service cannot be reached.",
     ),
     click.option(
         "--everybody/--guests", default=None,
-        help="Whose comments he is asked about.",
+        help="Ask about everybody's comments, or only about guests' comments.",
     ),
 )  # fmt: skip
 
@@ -60,7 +60,7 @@ def _client() -> "safe_http.Client":
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _show(site_id: str) -> None:
-    """Show whom a site asks, one a line: name, address, terms."""
+    """List a site's classifiers, one per line: name, address, terms."""
     from comments.moderation.classifiers import registration
 
     for each in registration.every(site_id):
@@ -73,15 +73,18 @@ def _show(site_id: str) -> None:
 @_with_terms
 @console.reported
 def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool | None) -> None:
-    """Ask a service of the site's own; shows its secret, once. He is asked about everybody."""
+    """Register the site's own service, and show its secret once.
+
+    By default, the service is asked about everybody's comments.
+    """
     from comments.moderation.classifiers import registration
 
     whom = True if everybody is None else everybody
     terms = registration.Terms(holds, then == "show", whom)
     made = registration.set_webhook(site_id, url, terms, _by(), _client())
-    click.echo(f"{site_id} asks {url}. {_NOTICE}")
+    click.echo(f"{site_id} now asks {url}. {_NOTICE}")
     if made:
-        click.echo(f"Its secret, shown this once: {made}")
+        click.echo(f"Secret (shown only once): {made}")
 
 
 @classifier.command("akismet")
@@ -91,33 +94,36 @@ def _webhook(site_id: str, url: str, *, holds: bool, then: str, everybody: bool 
     default="",
     show_default=False,
     hide_input=True,
-    prompt="The key (empty: the one there is)",
-    help="Better typed where it is asked for.",
+    prompt="API key (leave empty to keep the stored key)",
+    help="The API key. It is safer to type it at the prompt.",
 )
-@click.option("--url", default="", help="A service that speaks as Akismet does.")
+@click.option("--url", default="", help="Address of another service with Akismet's protocol.")
 @_with_terms
 @console.reported
 def _akismet(
     site_id: str, *, key: str, url: str, holds: bool, then: str, everybody: bool | None
 ) -> None:
-    """Ask Akismet whether comments are spam; about guests' comments only, unless --everybody."""
+    """Register Akismet. By default, it is asked only about guests' comments."""
     from comments.moderation.classifiers import registration
 
     terms = registration.Terms(holds, then == "show", bool(everybody))
     registration.set_akismet(site_id, key, terms, _by(), _client(), url=url)
-    click.echo(f"{site_id} asks Akismet. {_NOTICE}")
+    click.echo(f"{site_id} now asks Akismet. {_NOTICE}")
 
 
 @classifier.command("rotate")
 @click.argument("site_id", metavar="SITE")
-@click.option("--leaked", is_flag=True, help="Do not take the old secret any more.")
+@click.option("--leaked", is_flag=True, help="Stop accepting the old secret.")
 @console.reported
 def _rotate(site_id: str, *, leaked: bool) -> None:
-    """Make a new secret for the site's own service, shown once. The old one is good beside it."""
+    """Create a new secret for the site's own service, and show it once.
+
+    The old secret stays valid until the next rotation, unless --leaked is given.
+    """
     from comments.moderation.classifiers import registration
 
     made = registration.rotate(site_id, _by(), keeps_old=not leaked)
-    click.echo(f"The new secret, shown this once: {made}")
+    click.echo(f"New secret (shown only once): {made}")
 
 
 @classifier.command("remove")
@@ -125,8 +131,8 @@ def _rotate(site_id: str, *, leaked: bool) -> None:
 @click.argument("name", type=click.Choice(classifier_verdicts.NAMES))
 @console.reported
 def _remove(site_id: str, name: str) -> None:
-    """Ask a service no more. What waits for it is left to moderators."""
+    """Remove a classifier. Comments that wait for it are left to moderators."""
     from comments.moderation.classifiers import registration
 
     registration.remove(site_id, name, _by())
-    click.echo(f"{site_id} asks {classifier_verdicts.LABELS[name]} no more. {_NOTICE}")
+    click.echo(f"{site_id} no longer asks {classifier_verdicts.LABELS[name]}. {_NOTICE}")

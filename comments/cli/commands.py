@@ -1,8 +1,8 @@
-"""The commands of `flask --app main ...`, and the names that some of them had before.
+"""List the commands of `flask --app main ...` and their former names.
 
-A command enters the store, reports what it did, and exits with 0 only if all of it was done: 1 for
-input that was refused, 2 for wrong usage. The serving process imports these modules and runs none
-of them, so what only a command needs is imported by that command.
+A command enters the store and reports what it did. It exits with 0 only if everything was done,
+with 1 if the input was refused, and with 2 for wrong usage. The serving process imports these
+modules without running a command, so a command imports inside its function what only it needs.
 """
 
 import copy
@@ -51,7 +51,7 @@ COMMANDS = (
     moderation_commands.rule,
     moderation_commands.moderate,
 )
-# What commands were called before. These names work until 1.0.
+# Former names of commands. They work until 1.0.
 OLD_NAMES = {
     "adviser": classifier_commands.classifier,
     "fold": compaction_commands.compact,
@@ -70,8 +70,8 @@ def register(app: flask.Flask) -> None:
 
 
 def _under(name: str, command: click.Command) -> click.Command:
-    """A command under an old name: hidden, and with a warning when it runs."""
+    """Copy a command under a former name: hidden, and with a warning when it runs."""
     old = copy.copy(command)
     old.name, old.hidden = name, True
-    old.deprecated = f"It is called `{command.name}` now."
+    old.deprecated = f"Use `{command.name}` instead."
     return old

@@ -1,4 +1,4 @@
-"""The command that compacts threads now: `compact [SITE [THREAD]]`."""
+"""Command that compacts threads at once: `compact [SITE [THREAD]]`."""
 
 import math
 import time
@@ -15,13 +15,13 @@ from comments.sites import site_settings
 @click.command("compact")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
-@click.option("--wait/--no-wait", default=False, help="Wait, and clean up here.")
+@click.option("--wait/--no-wait", default=False, help="Wait and clean up in this command.")
 @flask.cli.with_appcontext
 @console.reported
 def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
-    """Take changed comments into the buckets that readers get, now.
+    """Compact changed comments into the buckets that readers get.
 
-    Old buckets may be deleted about a minute later, when no process reads them any more. A running
+    Old buckets can be deleted about a minute later, when no process uses them any more. A running
     server does that, or this command with --wait.
     """
     from comments.events import backlog
@@ -35,16 +35,16 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         if not names:
             raise errors.NotFound("thread", thread)
     done = scheduler.compact_whole(console.settings().scheme, names, wait=_sleep if wait else None)
-    click.echo(f"{done.folded} threads compacted, {done.waiting} left to be cleared.")
+    click.echo(f"Compacted {done.folded} threads; {done.waiting} are still to be cleaned up.")
     if done.waiting:
         click.echo(
-            f"A running server clears them within {minutes(backlog.FOLD_AFTER)} minutes; "
-            "`compact --wait` does it here."
+            f"A running server does that within {minutes(backlog.FOLD_AFTER)} minutes, "
+            "or run `compact --wait`."
         )
 
 
 def minutes(due: float = 0.0) -> int:
-    """In how many minutes a server has seen, and cleared, what is due in so many seconds."""
+    """Return the minutes until a server has cleared threads that are due in `due` seconds."""
     from comments.jobs import background_worker
     from comments.reading.compaction import compactor
 
@@ -52,11 +52,11 @@ def minutes(due: float = 0.0) -> int:
 
 
 def _sleep(seconds: float) -> None:
-    """Wait, and say until when."""
+    """Tell the operator how long the wait is, and wait."""
     end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
     click.echo(
-        f"Compacted. Clearing begins at {end}, in {seconds:.0f} s. "
-        "If you interrupt this command, a running server clears the threads later.",
+        f"Compacted. The clean-up starts at {end}, in {seconds:.0f} s. "
+        "If you interrupt this command, a running server cleans up later.",
         err=True,
     )
     time.sleep(seconds)

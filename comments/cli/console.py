@@ -1,8 +1,8 @@
-"""What commands share: they enter the store, and say in one line what was refused.
+"""Open the store for commands and report their errors in one line.
 
-Owns how a command of `flask --app main ...` meets the application: its settings, its store, which
-thread is meant, and exit code 1 for input that was refused. A command opens the store when it runs,
-and names it on standard error. Only a `creating` command makes a new one.
+Gives a command of `flask --app main ...` its settings and store, resolves thread arguments, and
+turns refused input into exit code 1. A command opens the store when it runs and names it on
+standard error. Only a `creating` command creates a store.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 
-_NAME = "flatthread"  # under which an application keeps what it runs with, see web/context.py
+_NAME = "flatthread"  # the key of the application's settings and store, see web/context.py
 _OPENER = "flatthread-opener"
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class Opener(Protocol):
     """Opens the store that the settings name."""
 
     def __call__(self, *, creates: bool) -> tuple[config.Settings, connection.Store]:
-        """Open it. Unless it `creates`, end the process where there is no store yet."""
+        """Open the store. Without `creates`, exit if there is no store yet."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,21 +41,21 @@ class _Opened:
 
 
 def is_loading() -> bool:
-    """Tell whether Flask's command line is loading the program to find one of our commands.
+    """Return whether Flask's command line is loading the application to look up a command.
 
-    `flask run`, which serves, loads it inside its own command. So do `flask shell` and `routes`.
+    `flask run`, `flask shell` and `flask routes` load it later, inside their own commands.
     """
     context = click.get_current_context(silent=True)
     return context is not None and isinstance(context.command, flask.cli.FlaskGroup)
 
 
 def open_later(app: flask.Flask, opener: Opener) -> None:
-    """Have the command of this application that runs open the store."""
+    """Set how commands of this application open the store when they run."""
     app.extensions[_OPENER] = opener
 
 
 def settings() -> config.Settings:
-    """The settings of the application."""
+    """Return the application's settings."""
     found: config.Settings = flask.current_app.extensions[_NAME].settings
     return found
 
@@ -72,7 +72,7 @@ def _store(*, creates: bool) -> Iterator[None]:
 
 
 def thread(site_id: str, given: str) -> records.ThreadName:
-    """A thread of a website, by its id or by the address of its page.
+    """Return the name of a website's thread, given by its id or the address of its page.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -91,18 +91,18 @@ def thread(site_id: str, given: str) -> records.ThreadName:
 
 
 def reported(command: Callable[P, T]) -> Callable[P, T]:
-    """Enter the store, and turn refusals into one clear line and exit code 1."""
+    """Run a command in the store, and report refused input in one line with exit code 1."""
     return _inside(command, creates=False)
 
 
 def creating(command: Callable[P, T]) -> Callable[P, T]:
-    """Do the same for a command that may make the store."""
+    """Like `reported`, for a command that may create the store."""
     return _inside(command, creates=True)
 
 
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
-    """Turn refusals into one clear line and exit code 1."""
+    """Report errors of this service in one line with exit code 1."""
     try:
         yield
     except errors.FlatthreadError as error:

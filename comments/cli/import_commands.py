@@ -1,4 +1,4 @@
-"""The command that takes over another system's comments: `import SYSTEM FILE`."""
+"""Command that imports another system's comments: `import SYSTEM FILE`."""
 
 import contextlib
 import importlib
@@ -13,7 +13,7 @@ import flask
 from comments.cli import compaction_commands, console
 from comments.sites import site_settings
 
-# The systems that `import` knows, and the module that reads the export of each.
+# The systems that `import` supports, and the module that reads each one's exports.
 _READERS = {
     "disqus": "comments.jobs.importers.disqus",
     "wordpress": "comments.jobs.importers.wordpress",
@@ -23,15 +23,15 @@ _READERS = {
 @click.command("import")
 @click.argument("system", type=click.Choice(tuple(_READERS)))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--site", "site_id", required=True, help="The site the comments go to.")
-@click.option("--dry-run", is_flag=True, help="Check the file and report; store nothing.")
+@click.option("--site", "site_id", required=True, help="The site to import into.")
+@click.option("--dry-run", is_flag=True, help="Check the file and report, but store nothing.")
 @flask.cli.with_appcontext
 @console.reported
 def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
-    """Take over the comments of another system's export.
+    """Import the comments of another system's export.
 
-    The whole file is checked before anything is stored. Running it again adds nothing; an
-    interrupted import is finished by running it again.
+    The whole file is checked before anything is stored. Running the import again adds nothing. If
+    the import is interrupted, run it again to finish it.
     """
     from comments.events import dispatcher
     from comments.jobs import wiring
@@ -62,26 +62,27 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
                 plan, scheme=scheme, now=now, progress=progress, told=events.extend
             )
             journal.end(summary.added)
-    # Where no server runs nobody else would count them, and who imports looks at the numbers next.
+    # Deliver here: without a running server, no other process would update the counters, and the
+    # operator will look at them next.
     dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
     click.echo(
-        f"{summary.added} comments added, {summary.present} were there already, "
-        f"in {summary.threads} threads."
+        f"Added {summary.added} comments in {summary.threads} threads; "
+        f"{summary.present} existed already."
     )
     if summary.added:
         click.echo(
-            "Readers see them now. A running server makes their pages fast within "
-            f"{compaction_commands.minutes()} minutes; `compact {site.id} --wait` does it here."
+            "Readers see them now. A running server makes the pages fast within "
+            f"{compaction_commands.minutes()} minutes, or run `compact {site.id} --wait`."
         )
     if plan.threads:
         longest = max(plan.threads, key=lambda thread: len(thread.nodes)).name
         query = urlencode({"site": longest.site, "thread": longest.id})
-        click.echo(f"To look at the longest one, open /?{query} on the server.")
+        click.echo(f"To view the longest thread, open /?{query} on the server.")
 
 
 @contextlib.contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; nothing in a log."""
+    """Show a progress bar on a terminal, and nothing otherwise."""
     import rich.console
     import rich.progress
 

@@ -1,7 +1,7 @@
-"""The commands of moderators: `rule` and `moderate`.
+"""Commands for moderation: `rule` and `moderate`.
 
-Owns what an operator types and reads of them. Whoever may run commands may do everything, and is
-noted in the audit log as the command line.
+An operator who can run commands may do everything. The audit log names the actor "the command
+line".
 """
 
 from collections.abc import Callable
@@ -23,23 +23,23 @@ ACTOR = records.Actor("cli", "the command line")
 _ACTIONS = ("hold", "spam", "shadow", "reject")
 _STATUSES = [each.value for each in records.Status]
 _POLICIES = [each.value for each in records.Policy]
-_SHOWN = 60  # letters of a text in a list
-_LONGEST_BAN = 36_500  # days; what is longer is for good
+_SHOWN = 60  # characters of a text in a list
+_LONGEST_BAN = 36_500  # days; for longer, omit --days
 
-rule = AppGroup("rule", help="Rules that hold comments: add, list, remove, and try them.")
-moderate = AppGroup("moderate", help="Decide about comments, authors and threads.")
+rule = AppGroup("rule", help="Add, list, remove and test moderation rules.")
+moderate = AppGroup("moderate", help="Moderate comments, authors and threads.")
 
 _CONDITIONS = (
-    click.option("--word", "words", multiple=True, help="In the text; * at an end is the rest."),
-    click.option("--name", "names", multiple=True, help="The same in the author's name."),
-    click.option("--website", "websites", multiple=True, help="A host, or what is below it."),
-    click.option("--host", "hosts", multiple=True, help="The same of a link."),
+    click.option("--word", "words", multiple=True, help="Word in the text; * matches the rest."),
+    click.option("--name", "names", multiple=True, help="Word in the author's name; likewise."),
+    click.option("--website", "websites", multiple=True, help="Host of the author's website."),
+    click.option("--host", "hosts", multiple=True, help="Host of a link; includes subdomains."),
     click.option("--links", type=int, help="More links than this."),
-    click.option("--script", "scripts", multiple=True, help="cyrillic, han, latin, ..."),
-    click.option("--network", "networks", multiple=True, help="203.0.113.0/24"),
-    click.option("--approved-under", type=int, help="Fewer approved comments of the author."),
-    click.option("--repeated", type=int, help="The same text more often than this in a day."),
-    click.option("--younger-than", type=int, help="The author is here for fewer days."),
+    click.option("--script", "scripts", multiple=True, help="Script: cyrillic, han, latin, ..."),
+    click.option("--network", "networks", multiple=True, help="Network, e.g. 203.0.113.0/24."),
+    click.option("--approved-under", type=int, help="Author has fewer approved comments."),
+    click.option("--repeated", type=int, help="Same text posted more often than this in a day."),
+    click.option("--younger-than", type=int, help="Author came to the site fewer days ago."),
 )
 
 
@@ -59,30 +59,30 @@ def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule"
 
 @rule.command("add")
 @click.argument("site_id", metavar="SITE")
-@click.option("--id", "rule_id", default="", help="Replaces the rule of this id, if there is one.")
+@click.option("--id", "rule_id", default="", help="Rule id. Replaces an existing rule with it.")
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
-@click.option("--off", "is_off", is_flag=True, help="Keep it, and let it not speak.")
+@click.option("--off", "is_off", is_flag=True, help="Store the rule, but disabled.")
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _add(
     site_id: str, rule_id: str, action: str, *, is_off: bool, reason: str, **conditions: Any
 ) -> None:
-    """Add a rule. It speaks where one of each sort of condition holds."""
+    """Add a rule. It matches when at least one condition of each type matches."""
     from comments.moderation import policy_changes
 
     name = rule_id or policy_changes.new_rule_id()
     made = _rule(name, action, {**conditions, "is_on": not is_off})
     site = site_settings.get(site_id).id
     policy_changes.put_rule(site, made, ACTOR, now=datetime.now(UTC), reason=reason)
-    click.echo(f"Rule {name} of {site}. Running processes notice within a minute.")
+    click.echo(f"Saved rule {name} of {site}. This takes effect everywhere within a minute.")
 
 
 @rule.command("list")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _list(site_id: str) -> None:
-    """Show a site's rules, one a line: id, action, conditions."""
+    """List a site's rules, one per line: id, action, conditions."""
     import msgspec
 
     from comments.moderation import rulebook
@@ -100,7 +100,7 @@ def _list(site_id: str) -> None:
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _remove(site_id: str, rule_id: str, reason: str) -> None:
-    """Remove a rule. What it held stays as it is."""
+    """Remove a rule. Comments that it held stay held."""
     from comments.moderation import policy_changes
 
     site = site_settings.get(site_id).id
@@ -113,13 +113,13 @@ def _remove(site_id: str, rule_id: str, reason: str) -> None:
 @click.argument("rule_id", metavar="[RULE]", required=False)
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
-@click.option("--last", type=int, default=1_000, show_default=True, help="So many comments.")
+@click.option("--last", type=int, default=1_000, show_default=True, help="Number of comments.")
 @console.reported
 def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **conditions: Any) -> None:
-    """Show what a rule would do to the last comments; nothing is changed.
+    """Show what a rule would do to the last comments, without changing anything.
 
-    RULE is one of the site's; without it, the rule that the options describe. Where neither is
-    given, all rules of the site are tried.
+    RULE is one of the site's rules. Without it, the options describe the rule; without both, all
+    rules of the site are tested.
     """
     from comments.moderation import dry_run, rulebook
 
@@ -133,7 +133,7 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     for match in report.matches:
         told = match.ruling
         click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
-    click.echo(f"{len(report.matches)} of {report.looked_at} comments. Nothing was changed.")
+    click.echo(f"Matched {len(report.matches)} of {report.looked_at} comments. No changes made.")
 
 
 @moderate.command("queue")
@@ -142,26 +142,26 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
 @click.option("--limit", type=int, default=50, show_default=True)
 @console.reported
 def _queue(site_id: str, status: str, limit: int) -> None:
-    """Show what waits, newest first: id, time, author, which rule and why, and how it begins."""
+    """List comments by status, newest first: id, time, author, rule and reason, first words."""
     from comments.domain.text import rendering
     from comments.moderation import decisions
 
     page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
-        # The source of an imported comment is HTML.
+        # Take the words from the HTML, because the source of an imported comment is HTML too.
         begins = " ".join(rendering.plain_text(comment.html).split())[:_SHOWN]
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
-    click.echo(f"{len(page.cases)} shown{', and there are more' if page.cursor else ''}.")
+    click.echo(f"{len(page.cases)} comments{', and there are more' if page.cursor else ''}.")
 
 
-_HELP = {records.Verb.SPAM: "Say that comments are spam, by id."}
+_HELP = {records.Verb.SPAM: "Mark comments as spam, by id."}
 
 
 def _verb(verb: records.Verb) -> None:
-    """Make a command of a verb."""
+    """Add the command for a verb."""
 
     @moderate.command(
         verb.value, help=_HELP.get(verb, f"{verb.value.capitalize()} comments, by id.")
@@ -184,14 +184,14 @@ for _each in records.Verb:
 @moderate.command("ban")
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
-@click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="For good, if not given.")
-@click.option("--shadow", "is_shadow", is_flag=True, help="He may write, and nobody else sees it.")
-@click.option("--hide", "hides", is_flag=True, help="Hide what he wrote, too.")
+@click.option("--days", type=click.IntRange(1, _LONGEST_BAN), help="Default: permanently.")
+@click.option("--shadow", "is_shadow", is_flag=True, help="New comments: visible to author only.")
+@click.option("--hide", "hides", is_flag=True, help="Also hide the author's existing comments.")
 @click.option(
     "--network-days", type=click.IntRange(1, 365),
-    help="Ban the network of the comment, too, for so many days; others may share it.",
+    help="Also ban the comment's network for this many days. Other people may share it.",
 )  # fmt: skip
-@click.option("--mailbox", is_flag=True, help="Ban the mail address, too, with and without +tag.")
+@click.option("--mailbox", is_flag=True, help="Also ban the mail address, with and without +tag.")
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _ban(
@@ -205,10 +205,10 @@ def _ban(
     mailbox: bool,
     reason: str,
 ) -> None:
-    """Keep an author from writing. AUTHOR is an id, or a comment of the author.
+    """Ban an author. AUTHOR is an author id or the id of one of the author's comments.
 
-    A guest who clears the browser comes back with another id: --network-days and --mailbox keep
-    that guest away, too.
+    Guests who clear their browser's data get a new id; --network-days and --mailbox recognize them
+    anyway.
     """
     from comments.moderation import bans, decisions
     from comments.store.models import comment_rows
@@ -223,7 +223,7 @@ def _ban(
         site, who, wanted, ACTOR, secret=console.settings().secret, now=now, until=until,
         is_shadow=is_shadow, reason=reason,
     )  # fmt: skip
-    click.echo(f"Banned {who}. Running processes notice within a minute.")
+    click.echo(f"Banned {who}. This takes effect everywhere within a minute.")
     while hides and (done := decisions.hide_all(site, who, ACTOR, now=now, reason=reason)):
         _told(done)
 
@@ -231,17 +231,17 @@ def _ban(
 @moderate.command("unban")
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
-@click.option("--restore", "restores", is_flag=True, help="Bring back what is hidden of him.")
+@click.option("--restore", "restores", is_flag=True, help="Restore the author's hidden comments.")
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
-    """Let an author write again. AUTHOR is an id, or a comment of his."""
+    """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
     from comments.moderation import decisions, policy_changes
 
     site, now = site_settings.get(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     policy_changes.unban(site, who, ACTOR, now=now, reason=reason)
-    click.echo(f"{who} may write again.")
+    click.echo(f"Removed the ban of {who}.")
     while restores and (done := decisions.restore_all(site, who, ACTOR, now=now, reason=reason)):
         _told(done)
 
@@ -249,14 +249,14 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
 @moderate.command("policy")
 @click.argument("site_id", metavar="SITE")
 @click.option("--policy", type=click.Choice(_POLICIES))
-@click.option("--close-after", type=int, help="Days a thread takes comments; 0 for ever.")
-@click.option("--reports", type=int, help="So many reports hold a comment; 0 for none.")
+@click.option("--close-after", type=int, help="Days until threads close; 0 means never.")
+@click.option("--reports", type=int, help="Reports that hold a comment; 0 means never.")
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _policy(
     site_id: str, policy: str | None, close_after: int | None, reports: int | None, reason: str
 ) -> None:
-    """Show how a site is moderated and who is banned, or change what is given."""
+    """Show a site's policy and bans, or change the given values."""
     from comments.moderation import bans, policy_changes, rulebook
 
     site = site_settings.get(site_id).id
@@ -271,7 +271,7 @@ def _policy(
     for listed in bans.listed(book.bans):
         ban = listed.ban
         kind = "shadow-ban" if ban.is_shadow else "ban"
-        until = ban.until.isoformat() if ban.until else "for good"
+        until = ban.until.isoformat() if ban.until else "permanent"
         beside = ", ".join(bans.beside(ban))
         click.echo(f"{kind}\t{ban.author}\t{until}\t{beside}\t{listed.name}\t{listed.excerpt}")
 
@@ -279,7 +279,7 @@ def _policy(
 @moderate.command("thread")
 @click.argument("site_id", metavar="SITE")
 @click.argument("thread", metavar="THREAD")
-@click.option("--lock/--open", "locks", default=None, help="Whether it takes comments.")
+@click.option("--lock/--open", "locks", default=None, help="Close or open it for new comments.")
 @click.option("--policy", type=click.Choice([*_POLICIES, "inherit"]))
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
@@ -290,7 +290,7 @@ def _thread(
     policy: str | None,
     reason: str,
 ) -> None:
-    """Lock a thread or open it, or give it a policy of its own."""
+    """Lock or open a thread, or give it its own policy."""
     from comments.moderation import policy_changes
 
     name = console.thread(site_id, thread)
@@ -300,16 +300,16 @@ def _thread(
         name, ACTOR, now=datetime.now(UTC), state=state, policy=wanted,
         inherits=policy == "inherit", reason=reason,
     )  # fmt: skip
-    click.echo(f"{found.state}, {found.policy or 'the policy of its site'}")
+    click.echo(f"{found.state}, policy: {found.policy or 'inherited'}")
 
 
 @moderate.command("log")
 @click.argument("site_id", metavar="SITE")
-@click.option("--subject", default="", help="A comment's id, thread:..., author:..., rule:...")
+@click.option("--subject", default="", help="A comment id, thread:..., author:... or rule:...")
 @click.option("--limit", type=int, default=50, show_default=True)
 @console.reported
 def _log(site_id: str, subject: str, limit: int) -> None:
-    """Show who decided what, newest first: entry, time, who, verb, about what, before, after."""
+    """Show the audit log, newest first: id, time, actor, verb, subject, before, after, reason."""
     from comments.events import audit_log
 
     for each in audit_log.log(site_settings.get(site_id).id, subject=subject, limit=limit):
@@ -326,7 +326,7 @@ def _log(site_id: str, subject: str, limit: int) -> None:
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
 def _undo(site_id: str, entry: str, reason: str) -> None:
-    """Take back what an entry of the log says, while it stands; not what it says of a rule."""
+    """Undo an entry of the audit log if nothing has replaced it. Not for entries about rules."""
     from comments.events import audit_log
     from comments.moderation import decisions, policy_changes
     from comments.store.models import comment_rows
@@ -342,7 +342,7 @@ def _undo(site_id: str, entry: str, reason: str) -> None:
 
 
 def _author(site: str, given: str) -> str:
-    """An author's id, or that of whoever wrote the comment that is named."""
+    """Return the author id that an operator gave, or the author id of the given comment."""
     from comments.moderation import decisions
     from comments.store.models import comment_rows
 
@@ -352,7 +352,7 @@ def _author(site: str, given: str) -> str:
 
 
 def _told(outcomes: list[Any]) -> None:
-    """Say what became of each; exit 1 if one was refused."""
+    """Show the result for each comment; exit with 1 if one was refused."""
     for each in outcomes:
         said = each.message if each.comment is None else each.comment.status
         click.echo(f"{each.id}\t{said}")

@@ -1,4 +1,4 @@
-"""The commands about what is asked of those who post on a website, see `post_limits`."""
+"""Commands for a website's limits and checks for posts, see `sites.post_limits`."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from comments.cli import console
 from comments.sites import post_limits as limits
 from comments.sites import site_settings
 
-post_limits = AppGroup("post-limits", help="What is asked of those who post on a website.")
+post_limits = AppGroup("post-limits", help="Show and set a website's limits for posts.")
 _NAMES = tuple(limits.RANGES)
 
 
@@ -17,15 +17,15 @@ _NAMES = tuple(limits.RANGES)
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _show(site_id: str) -> None:
-    """Show what holds for posts on a website, and what is the website's own."""
+    """Show the limits for posts on a website, and which the website has set itself."""
     site = site_settings.get(site_id)
     holds = limits.of(site, console.settings())
     for name in _NAMES:
-        whose = "the service's" if getattr(site.guard, name) is None else "its own"
+        whose = "service default" if getattr(site.guard, name) is None else "set for this site"
         click.echo(f"{name}\t{getattr(holds, name)}\t{whose}")
     if site.turnstile is not None:
         then = "refuse" if site.turnstile.refuses else "hold"
-        click.echo(f"turnstile\t{site.turnstile.key}\tif it cannot be asked: {then}")
+        click.echo(f"turnstile\t{site.turnstile.key}\tif it does not answer: {then}")
 
 
 @post_limits.command("set")
@@ -34,10 +34,10 @@ def _show(site_id: str) -> None:
 @click.argument("value")
 @console.reported
 def _set(site_id: str, name: str, value: str) -> None:
-    """Set one of them, a whole number, 0 for none; `service` to do as the service does."""
+    """Set a limit to a whole number; 0 means no limit, `service` the service's default."""
     number = None if value == "service" else _number(value)
     site_settings.change(site_id, guard={name: number})
-    click.echo(f"Changed {site_id}. Running processes notice within a minute.")
+    click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")
 
 
 @post_limits.command("turnstile")
@@ -48,39 +48,39 @@ def _set(site_id: str, name: str, value: str) -> None:
     default="",
     show_default=False,
     hide_input=True,
-    prompt="The secret key (empty: the one there is)",
-    help="Better typed where it is asked for.",
+    prompt="Secret key (leave empty to keep the stored key)",
+    help="The secret key. It is safer to type it at the prompt.",
 )
 @click.option(
     "--then",
     type=click.Choice(("hold", "refuse")),
     default="hold",
     show_default=True,
-    help="What becomes of a post about which Turnstile cannot be asked.",
+    help="What to do with a post if Turnstile does not answer.",
 )
-@click.option("--url", default="", help="A service that speaks as Turnstile does.")
+@click.option("--url", default="", help="Address of another service with Turnstile's protocol.")
 @console.reported
 def _turnstile(site_id: str, key: str | None, *, secret: str, then: str, url: str) -> None:
-    """Take posts only with a token of Turnstile; KEY is the site key. Without one: as it was."""
+    """Require a Turnstile token for posts. KEY is the site key; without it, keep the stored one."""
     from comments.posting import turnstile_settings
 
     given = turnstile_settings.Given(key or "", secret, refuses=then == "refuse", url=url)
     turnstile_settings.set_up(site_id, given, settings=console.settings(), now=datetime.now(UTC))
-    click.echo(f"{site_id} asks Turnstile. Running processes notice within a minute.")
+    click.echo(f"{site_id} now uses Turnstile. This takes effect everywhere within a minute.")
 
 
 @post_limits.command("no-turnstile")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _no_turnstile(site_id: str) -> None:
-    """Take posts without a token of Turnstile."""
+    """Stop requiring a Turnstile token for posts."""
     from comments.posting import turnstile_settings
 
     turnstile_settings.remove(site_id)
-    click.echo(f"{site_id} asks Turnstile no more. Running processes notice within a minute.")
+    click.echo(f"{site_id} no longer uses Turnstile. This takes effect everywhere within a minute.")
 
 
 def _number(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and len(value) <= 9):  # noqa: PLR2004
-        raise click.ClickException("give a whole number of up to 9 digits, or: service")
+        raise click.ClickException("VALUE must be a whole number of up to 9 digits, or `service`")
     return int(value)

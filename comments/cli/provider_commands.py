@@ -1,7 +1,7 @@
-"""The commands about OpenID Connect providers: `provider add|list|offer|withdraw|check|remove`.
+"""Commands for OpenID Connect providers: `provider add|list|offer|withdraw|check|remove`.
 
-Owns what an operator types and reads of them. A client's secret is typed and never an argument,
-because arguments stand in lists of processes and in histories; no command shows it.
+A client secret is typed at a prompt and never passed as an argument, because arguments are visible
+in process lists and shell histories. No command shows it.
 """
 
 from datetime import UTC, datetime
@@ -16,17 +16,17 @@ from comments.sites import site_settings
 if TYPE_CHECKING:
     from comments.accounts.oidc import oidc_client, providers
 
-provider = AppGroup("provider", help="OpenID Connect providers by which people may sign in.")
+provider = AppGroup("provider", help="Manage OpenID Connect providers for signing in.")
 _name = click.argument("name", metavar="NAME")
-_site = click.option("--site", "sites", multiple=True, help="Readers of this site.")
-_desk = click.option("--desk", "at_desk", is_flag=True, help="Owners and moderators.")
+_site = click.option("--site", "sites", multiple=True, help="For readers of this site.")
+_desk = click.option("--desk", "at_desk", is_flag=True, help="For owners and moderators.")
 
 
 @provider.command("add")
 @_name
-@click.option("--issuer", required=True, help="As the provider calls itself.")
-@click.option("--client", required=True, help="The id it knows this service by.")
-@click.option("--title", help="What people read on buttons; else NAME.")
+@click.option("--issuer", required=True, help="The provider's issuer address.")
+@click.option("--client", required=True, help="This service's client id at the provider.")
+@click.option("--title", help="Name on sign-in buttons. Default: NAME.")
 @_site
 @_desk
 @console.reported
@@ -39,25 +39,25 @@ def _add(
     *,
     at_desk: bool,
 ) -> None:
-    """Know one more provider; the client's secret is asked for. It has to answer."""
+    """Add a provider. Prompts for the client secret and checks that the provider answers."""
     from comments.accounts.oidc import login_flow, providers
 
     settings = console.settings()
     for each in sites:
-        site_settings.get(each)  # before anything is asked for or stored
-    given = click.prompt("The client's secret", hide_input=True)
+        site_settings.get(each)  # raises before anything is prompted for or stored
+    given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.checked(registration, settings.secret, now=datetime.now(UTC))
     _peer(made).check()
     providers.add(made)
     _offered(providers.offer(name, sites, at_desk=at_desk))
-    click.echo(f"It sends people back to {settings.public_url}/{login_flow.RETURN}")
+    click.echo(f"Redirect URI to register: {settings.public_url}/{login_flow.RETURN}")
 
 
 @provider.command("list")
 @console.reported
 def _list() -> None:
-    """Show every provider, one a line: name, issuer, client, who may use it."""
+    """List the providers, one per line: name, issuer, client id, who can use it."""
     from comments.accounts.oidc import providers
 
     for each in providers.every():
@@ -70,7 +70,7 @@ def _list() -> None:
 @_desk
 @console.reported
 def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
-    """Let people sign in by a provider."""
+    """Let people sign in with a provider."""
     from comments.accounts.oidc import providers
 
     _offered(providers.offer(name, sites, at_desk=at_desk))
@@ -82,7 +82,7 @@ def _offer(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
 @_desk
 @console.reported
 def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
-    """Let them sign in by it no more. Who is signed in stays so until that ends."""
+    """Stop people from signing in with a provider. Existing sessions continue until they expire."""
     from comments.accounts.oidc import providers
 
     _offered(providers.withdraw(name, sites, at_desk=at_desk))
@@ -92,7 +92,7 @@ def _withdraw(name: str, sites: tuple[str, ...], *, at_desk: bool) -> None:
 @_name
 @console.reported
 def _check(name: str) -> None:
-    """Ask a provider for what it says of itself; exit 1 if that is no good."""
+    """Check a provider's configuration document; exit with 1 if it is not valid."""
     from comments.accounts.oidc import providers
 
     _peer(providers.chosen(name, providers.every())).check()
@@ -103,7 +103,7 @@ def _check(name: str) -> None:
 @_name
 @console.reported
 def _remove(name: str) -> None:
-    """Forget a provider and the client's secret. Accounts that it led to stay."""
+    """Remove a provider and its client secret. Accounts linked to it stay."""
     from comments.accounts.oidc import providers
 
     providers.remove(name)
@@ -118,7 +118,7 @@ def _peer(found: "providers.Provider") -> "oidc_client.OidcClient":
 
 
 def _offered(found: "providers.Provider") -> None:
-    click.echo(f"{found.name} is for {_users(found)}.")
+    click.echo(f"{found.name} is available to {_users(found)}.")
 
 
 def _users(found: "providers.Provider") -> str:

@@ -1,4 +1,4 @@
-"""The commands that check what is stored and mend it: `repair` and `recount`."""
+"""Commands that check and repair stored data: `repair` and `recount`."""
 
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.command("repair")
-@click.option("--site", "site_id", help="Only this site.")
-@click.option("--fix", is_flag=True, help="Mend what is found.")
+@click.option("--site", "site_id", help="Check only this site.")
+@click.option("--fix", is_flag=True, help="Repair the problems found.")
 @flask.cli.with_appcontext
 @console.reported
 def repair(site_id: str | None, *, fix: bool) -> None:
-    """Check every tree against its parent links and numbers; exit 1 if something is wrong."""
+    """Check every tree against its parent links and numbers; exit with 1 if there are problems."""
     from comments.jobs import repair as repairs
     from comments.jobs import upgrades
 
@@ -33,7 +33,7 @@ def repair(site_id: str | None, *, fix: bool) -> None:
     for site in chosen:
         for name in repairs.threads(site.id):
             found += _repair_thread(name, scheme, fix=fix)
-    click.echo(f"{found} problems {'mended' if fix else 'found'}.")
+    click.echo(f"{found} problems {'repaired' if fix else 'found'}.")
     if found and not fix:
         raise click.exceptions.Exit(1)
 
@@ -56,13 +56,13 @@ def _repair_thread(name: records.ThreadName, scheme: sorthash.Scheme, *, fix: bo
 @click.command("recount")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @click.argument("thread", metavar="[THREAD]", required=False)
-@click.option("--fix/--no-fix", default=True, help="Mend what is found, or only show it.")
+@click.option("--fix/--no-fix", default=True, help="Correct the differences, or only show them.")
 @flask.cli.with_appcontext
 @console.reported
 def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
-    """Compare every counter with what it counts, show what differs and mend it.
+    """Compare every counter with what it counts, and correct the differences.
 
-    People may go on writing. An interrupted recount goes on where it ended.
+    The service can stay in use. If the command is interrupted, run it again to continue.
     """
     from comments.jobs import recount as recounts
     from comments.store.models import comment_rows
@@ -76,7 +76,7 @@ def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
     else:
         for site in [site_settings.get(site_id)] if site_id else site_settings.every():
             found += recounts.site(site.id, tell=_show, fixes=fix)
-    click.echo(f"{found} differences {'mended' if fix else 'found'}.")
+    click.echo(f"{found} differences {'corrected' if fix else 'found'}.")
     if found and not fix:
         raise click.exceptions.Exit(1)
 

@@ -1,7 +1,4 @@
-"""The command about the service's secret: `secret renew`.
-
-Owns what an operator types and reads after a change of `SECRET`.
-"""
+"""Command to run after a change of `SECRET`: `secret renew`."""
 
 from datetime import UTC, datetime
 
@@ -12,25 +9,28 @@ from comments.cli import console
 from comments.domain import records
 from comments.domain.crypto import secret_rotation
 
-secret = AppGroup("secret", help="The secret that everything is signed and sealed with.")
+secret = AppGroup("secret", help="Manage the secret for signatures and encryption.")
 
 
 @secret.command("renew")
 @console.reported
 def _renew() -> None:
-    """Seal what is stored under SECRET_OLD under SECRET. Run it again if it was interrupted."""
+    """Encrypt under SECRET all stored data that are still encrypted under SECRET_OLD.
+
+    If the command is interrupted, run it again.
+    """
     from comments.jobs import reencryption
     from comments.moderation.classifiers import registration
 
     settings = console.settings()
     if len(secret_rotation.accepted(settings.secret)) == 1:
-        raise click.ClickException("set SECRET_OLD to the secret that was replaced")
+        raise click.ClickException("set SECRET_OLD to the previous secret")
     actor = records.Actor("cli", "command line")
     by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
     done = reencryption.renew(by)
-    click.echo(f"Sealed {done.rows} rows under SECRET.")
+    click.echo(f"Encrypted {done.rows} rows under SECRET.")
     if done.subscribers:
         click.echo(
-            f"{done.subscribers} subscribers are still found by SECRET_OLD alone: keep it, or they "
-            "may come to be stored twice."
+            f"{done.subscribers} subscribers can still be found only with SECRET_OLD. Keep it; "
+            "without it they may be stored twice."
         )

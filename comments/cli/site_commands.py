@@ -1,4 +1,4 @@
-"""The commands about websites: `site add|list|set`."""
+"""Commands for websites: `site add|list|set`."""
 
 from datetime import UTC, datetime
 
@@ -23,16 +23,16 @@ def _checked_origins(
         return tuple(map(site_settings.checked_origin, given))
 
 
-# Arguments are checked as they are parsed: a command that is refused must not make a store.
+# Arguments are checked while they are parsed, because a refused command must not create a store.
 @site.command("add")
 @click.argument("site_id", metavar="ID", callback=_checked_id)
 @click.option(
     "--origin", "origins", multiple=True, required=True, callback=_checked_origins,
-    help="https://example.com",
+    help="Origin of its pages, e.g. https://example.com.",
 )  # fmt: skip
 @console.creating
 def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
-    """Register a website and the origins its pages come from. Makes the store if there is none."""
+    """Add a website and the origins of its pages. Creates the store if there is none."""
     added = site_settings.add(
         site_id, origins, scheme=console.settings().scheme, now=datetime.now(UTC)
     )
@@ -42,36 +42,42 @@ def _add_site(site_id: str, origins: tuple[str, ...]) -> None:
 @site.command("list")
 @console.reported
 def _list_sites() -> None:
-    """Show every website, one a line: its id and origins."""
+    """List the websites, one per line: id, origins."""
     for each in site_settings.every():
         click.echo(f"{each.id}\t{' '.join(each.origins)}")
 
 
 @site.command("set")
 @click.argument("site_id", metavar="ID")
-@click.option("--origin", "origins", multiple=True, help="Where its pages come from; replaces all.")
+@click.option("--origin", "origins", multiple=True, help="Origins of its pages; replaces all.")
 @click.option(
     "--query-key",
     "query_keys",
     multiple=True,
-    help="Keys that tell pages apart; replaces all; '' for none.",
+    help="Query parameters that identify a page; replaces all; '' for none.",
 )
-@click.option("--keep-trailing-slash/--drop-trailing-slash", default=None)
-@click.option("--cdn-seconds", type=int, help="How long a CDN may answer readers; 0 for never.")
 @click.option(
-    "--freshness", type=int, help="Seconds for which pages are shown unchecked; 0: never."
+    "--keep-trailing-slash/--drop-trailing-slash",
+    default=None,
+    help="Whether addresses that differ only by a trailing slash are different pages.",
+)
+@click.option("--cdn-seconds", type=int, help="CDN cache time in seconds; 0 for none.")
+@click.option(
+    "--freshness",
+    type=int,
+    help="Seconds that pages may be served without checking for changes; 0 for none.",
 )
 @click.option(
     "--category",
     "filed",
     multiple=True,
-    help="What pages may file under; replaces all; '' for none.",
+    help="Categories that pages may use; replaces all; '' for none.",
 )
 @click.option(
     "--moderator",
     "moderators",
     multiple=True,
-    help="Who is mailed what waits; replaces all; '' for none.",
+    help="Mail addresses notified about held comments; replaces all; '' for none.",
 )
 @console.reported
 def _set_site(  # noqa: PLR0917 - click passes each option by name
@@ -84,10 +90,10 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     filed: tuple[str, ...],
     moderators: tuple[str, ...],
 ) -> None:
-    """Change what is given; leave the rest."""
+    """Change the given settings of a website."""
     given = (*origins, *query_keys, *filed, *moderators)
     if not given and keep_trailing_slash is None and cdn_seconds is None and freshness is None:
-        raise click.ClickException(f"nothing to change of {site_id}: give an option of --help")
+        raise click.ClickException(f"nothing to change for {site_id}; see --help for the options")
     changed = site_settings.change(
         site_id,
         origins=origins or None,
@@ -98,11 +104,11 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         filed=_given(filed),
         moderators=_given(moderators),
     )
-    # Origins that are given stand instead of those there were: whoever did not mean that sees it.
+    # Given origins replace all earlier ones. Show the result, in case that was not intended.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id
-    click.echo(f"Changed {named}. Running processes notice within a minute.")
+    click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
 
 
 def _given(values: tuple[str, ...]) -> list[str] | None:
-    """The values of an option that replace all there were; None where it was not given."""
+    """Return the values of an option that replaces all values; None if it was not given."""
     return [each for each in values if each] if values else None

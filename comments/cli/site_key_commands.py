@@ -1,7 +1,6 @@
-"""The commands about a site's own accounts: `site-key add|list|remove`.
+"""Commands for the keys with which a site signs tokens for its readers: `site-key add|list|remove`.
 
-Owns what an operator types and reads of the keys with which a site signs who its readers are. A
-secret is shown once, by the command that made it.
+A secret is shown once, by the command that creates it.
 """
 
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from flask.cli import AppGroup
 
 from comments.cli import console
 
-site_key = AppGroup("site-key", help="Keys with which a site signs who its readers are.")
+site_key = AppGroup("site-key", help="Manage the keys with which a site signs its readers' tokens.")
 
 
 @site_key.command("add")
@@ -20,11 +19,11 @@ site_key = AppGroup("site-key", help="Keys with which a site signs who its reade
 @click.option(
     "--public",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The PEM of a public Ed25519 key; without it a secret is made (HS256).",
+    help="PEM file of a public Ed25519 key. Default: generate a secret (HS256).",
 )
 @console.reported
 def _add(site_id: str, public: Path | None) -> None:
-    """Let a site sign tokens for its own readers; shows the secret, once."""
+    """Add a key. A generated secret is shown once."""
     from comments.accounts import site_keys
 
     now = datetime.now(UTC)
@@ -36,14 +35,14 @@ def _add(site_id: str, public: Path | None) -> None:
     made, secret = site_keys.shared(console.settings().secret, now=now)
     site_keys.add(site_id, made)
     click.echo(f"Added key {made.id} to {site_id} (HS256).")
-    click.echo(f"Its secret, shown this once: {secret}")
+    click.echo(f"Secret (shown only once): {secret}")
 
 
 @site_key.command("list")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _list(site_id: str) -> None:
-    """Show a site's keys, one a line: id, algorithm, since when."""
+    """List a site's keys, one per line: id, algorithm, date created."""
     from comments.accounts import site_keys
     from comments.sites import site_settings
 
@@ -56,7 +55,7 @@ def _list(site_id: str) -> None:
 @click.argument("name", metavar="KEY")
 @console.reported
 def _remove(site_id: str, name: str) -> None:
-    """Take a key's signatures no more."""
+    """Revoke a key."""
     from comments.accounts import site_keys
     from comments.sites import site_settings
 

@@ -1,7 +1,4 @@
-"""The commands about numbers: `stats`.
-
-Owns what an operator types and reads of statistics. Ids of authors are shown to the operator only.
-"""
+"""Commands for statistics: `stats`. Author ids are shown only here, to operators."""
 
 import functools
 from collections.abc import Callable
@@ -20,7 +17,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-stats = AppGroup("stats", help="Show comments and distinct commenters.")
+stats = AppGroup("stats", help="Show numbers of comments and distinct commenters.")
 _forms = click.Choice([form.value for form in tables.Form])
 _form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
 _day = click.DateTime(["%Y-%m-%d"])
@@ -61,10 +58,10 @@ def _by_category(site_id: str, form: tables.Form) -> None:
 
 @stats.command("days")
 @click.argument("site_id", metavar="SITE")
-@click.option("--category", default="", help="Of this category, not of the whole site.")
-@click.option("--all", "is_whole", is_flag=True, help="Of the site and of each category.")
-@click.option("--since", type=_day, help="The first day, as 2026-01-31, in UTC.")
-@click.option("--until", type=_day, help="The last day.")
+@click.option("--category", default="", help="Only this category.")
+@click.option("--all", "is_whole", is_flag=True, help="The site and each category.")
+@click.option("--since", type=_day, help="First day in UTC, e.g. 2026-01-31.")
+@click.option("--until", type=_day, help="Last day in UTC.")
 @_form
 @console.reported
 def _by_day(
@@ -76,11 +73,11 @@ def _by_day(
     *,
     is_whole: bool,
 ) -> None:
-    """Show the numbers of each day (UTC) with comments on it."""
+    """Show the numbers of each day (UTC) that has comments."""
     from comments.tree.counters import statistics
 
     if is_whole and category:
-        raise click.ClickException("--category and --all do not go together")
+        raise click.ClickException("--category and --all cannot be combined")
     first, last = (None if each is None else each.date() for each in (since, until))
     site = site_settings.get(site_id).id
     read = (
@@ -97,7 +94,7 @@ def _by_day(
 @_form
 @console.reported
 def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
-    """Show who wrote in a thread: the ids of authors."""
+    """Show the ids of a thread's authors."""
     from comments.tree.counters import statistics
 
     name = console.thread(site_id, thread)
@@ -110,7 +107,7 @@ def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
 @_form
 @console.reported
 def _threads(site_id: str, author: str, form: tables.Form) -> None:
-    """Show in which threads an author wrote."""
+    """Show the threads in which an author has commented."""
     from comments.tree.counters import statistics
 
     site = site_settings.get(site_id).id

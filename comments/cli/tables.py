@@ -1,7 +1,9 @@
-"""Tables: lines of a report for a terminal, as CSV or as JSON (pure).
+"""Format the lines of a report as a table, CSV or JSON (pure).
 
-Owns how values are written in each. What people wrote must do nothing where it is shown: a terminal
-gets no control characters, and a cell of CSV that a spreadsheet would calculate begins with "'".
+Invariants:
+
+1. Texts written by people have no effect where they are shown: a terminal gets no control
+   characters, and a CSV cell that a spreadsheet would evaluate starts with "'".
 """
 
 import csv
@@ -15,7 +17,7 @@ _CALCULATED = ("=", "+", "-", "@")
 
 
 class Form(enum.StrEnum):
-    """How a table is written."""
+    """The format of a table."""
 
     TABLE = "table"
     CSV = "csv"
@@ -23,7 +25,7 @@ class Form(enum.StrEnum):
 
 
 def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: Form) -> str:
-    """Lines of one kind, its fields as columns, without a line break at the end."""
+    """Format lines of one kind, with its fields as columns. The text has no final line break."""
     if form is Form.JSON:
         return msgspec.json.format(msgspec.json.encode(lines)).decode()
     rows = [

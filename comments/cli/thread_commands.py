@@ -1,4 +1,4 @@
-"""The command about what a thread shows of itself: `thread set`."""
+"""Command that sets a thread's title, address and categories: `thread set`."""
 
 from datetime import UTC, datetime
 
@@ -14,13 +14,13 @@ thread = AppGroup("thread", help="Change threads.")
 @thread.command("set")
 @click.argument("site_id", metavar="SITE")
 @click.argument("thread_id", metavar="THREAD")
-@click.option("--title", help='Show this title; "" shows none.')
-@click.option("--url", help='Link to this page; "" links to none.')
-@click.option("--category", "names", multiple=True, help="Replace the categories by these.")
-@click.option("--no-category", is_flag=True, help="Take the categories away.")
+@click.option("--title", help='Title of the thread; "" for none.')
+@click.option("--url", help='Address of its page; "" for none.')
+@click.option("--category", "names", multiple=True, help="Categories; replaces all.")
+@click.option("--no-category", is_flag=True, help="Remove all categories.")
 @click.option(
     "--inherit", "inherits", multiple=True, type=click.Choice(["title", "url", "categories"]),
-    help="Show again what the oldest approved comment brought.",
+    help="Reset to what the oldest approved comment brought.",
 )  # fmt: skip
 @click.option("--reason", default="", help="For the audit log.")
 @console.reported
@@ -35,27 +35,27 @@ def _set_thread(
     reason: str,
     no_category: bool,
 ) -> None:
-    """Set the title, the page and the categories of a thread.
+    """Set a thread's title, page address and categories.
 
-    What is set here is shown whatever comments bring, until it is given back by --inherit.
-    All comments of the thread are counted under its categories. People may go on writing; an
-    interrupted change goes on by itself, or when the command is run again.
+    Values set here override what comments bring, until you reset them with --inherit. All comments
+    of the thread are counted under its categories. The service can stay in use. An interrupted
+    change continues by itself, or when you run the command again.
     """
     from comments.jobs import thread_overrides
 
     if names and no_category:
-        raise click.ClickException("give --category, once for each, or --no-category, not both")
+        raise click.ClickException("--category and --no-category cannot be combined")
     listed = names if names or no_category else None
     if title is None and url is None and listed is None and not inherits:
         raise click.ClickException(
-            "give --title, --url, --category, --no-category or --inherit: nothing was changed"
+            "nothing to change; use --title, --url, --category, --no-category or --inherit"
         )
     name = console.thread(site_id, thread_id)
     found = thread_overrides.name(
         site_settings.get(site_id), name.id, thread_overrides.Wanted(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
-    click.echo(f"{found.moved} comments moved.")
+    click.echo(f"Moved {found.moved} comments.")
     for field in thread_overrides.FIELDS:
         value = getattr(found.thread, field)
         by = "a moderator" if field in found.thread.own else "the oldest approved comment"

@@ -1,7 +1,6 @@
-"""The commands about what is told outside: `webhook` and `delivery`.
+"""Commands for webhooks, pending deliveries and dead letters: `webhook` and `delivery`.
 
-Owns what an operator types and reads of webhooks, of what waits and of dead letters. A secret is
-shown once, by the command that made it, and by no other.
+A secret is shown once, by the command that creates it.
 """
 
 import contextlib
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
 _SECRET_BYTES = 32
 _TYPES = ("comment.posted", "comment.edited", "comment.retracted")
 
-webhook = AppGroup(
-    "webhook", help="Webhooks: addresses of a site's owner that are told of comments."
-)
-delivery = AppGroup("delivery", help="What waits to be told, and what was given up.")
+webhook = AppGroup("webhook", help="Manage webhooks, which notify a site's owner about comments.")
+delivery = AppGroup("delivery", help="Show pending deliveries; retry or discard dead letters.")
 
 
 def _client() -> "safe_http.Client":
@@ -46,7 +43,7 @@ def _secret() -> str:
 @click.option("--type", "types", multiple=True, type=click.Choice(_TYPES), help="Default: all.")
 @console.reported
 def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
-    """Have an address told what happens to a site's comments; shows its secret, once."""
+    """Add a webhook for a site, and show its secret once."""
     from comments.events import webhook_endpoints, webhooks
 
     wanted = tuple(each for each in webhooks.Type if not types or each in types)
@@ -54,15 +51,15 @@ def _add(site_id: str, url: str, types: tuple[str, ...]) -> None:
         secrets.token_hex(4), url, (_secret(),), wanted, created=datetime.now(UTC)
     )
     webhook_endpoints.add(site_id, made, _client())
-    click.echo(f"Added hook {made.id} to {site_id}.")
-    click.echo(f"Its secret, shown this once: {made.secrets[0]}")
+    click.echo(f"Added webhook {made.id} to {site_id}.")
+    click.echo(f"Secret (shown only once): {made.secrets[0]}")
 
 
 @webhook.command("list")
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _list(site_id: str) -> None:
-    """Show a site's hooks, one a line: id, state, types, address."""
+    """List a site's webhooks, one per line: id, state, types, address."""
     from comments.events import webhook_endpoints
 
     for each in webhook_endpoints.every(site_id):
@@ -71,10 +68,10 @@ def _list(site_id: str) -> None:
 
 
 def _about_one(command: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Make a function a command about one hook of a site."""
+    """Make a decorator that turns a function into a command for one webhook of a site."""
 
     def made(verb: Callable[..., None]) -> click.Command:
-        named = click.argument("name", metavar="HOOK")(console.reported(verb))
+        named = click.argument("name", metavar="WEBHOOK")(console.reported(verb))
         return webhook.command(command)(click.argument("site_id", metavar="SITE")(named))
 
     return made
@@ -86,41 +83,44 @@ def _state(each: "webhook_endpoints.Registered") -> str:
     if each.failing_since is None:
         return "on"
     since = each.failing_since.isoformat(timespec="seconds")
-    return f"on, failed {each.failures} times since {since}: {each.reason}"
+    return f"on, {each.failures} failures since {since}: {each.reason}"
 
 
 @_about_one("remove")
 def _remove(site_id: str, name: str) -> None:
-    """Forget a hook; what waits for it is not told any more."""
+    """Remove a webhook. Its pending messages are not sent."""
     from comments.events import webhook_endpoints
 
     webhook_endpoints.remove(site_id, name)
-    click.echo(f"Removed hook {name} of {site_id}.")
+    click.echo(f"Removed webhook {name} of {site_id}.")
 
 
 @_about_one("rotate")
-@click.option("--leaked", is_flag=True, help="Do not sign with the old secret any more.")
+@click.option("--leaked", is_flag=True, help="Stop signing with the old secret.")
 def _rotate(site_id: str, name: str, *, leaked: bool) -> None:
-    """Make a new secret, shown once. Until the next change the old one signs beside it."""
+    """Create a new secret, and show it once.
+
+    Messages are signed with both secrets until the next rotation, unless --leaked is given.
+    """
     from comments.events import webhook_endpoints
 
     made = _secret()
     webhook_endpoints.rotate(site_id, name, made, keeps_old=not leaked)
-    click.echo(f"The new secret of hook {name}, shown this once: {made}")
+    click.echo(f"New secret of webhook {name} (shown only once): {made}")
 
 
 @_about_one("on")
 def _switch_on(site_id: str, name: str) -> None:
-    """Tell a hook again that was switched off, or left alone after failures."""
+    """Enable a webhook that is off or paused after failures."""
     from comments.events import webhook_endpoints
 
     webhook_endpoints.switch_on(site_id, name)
-    click.echo(f"Hook {name} of {site_id} is on.")
+    click.echo(f"Webhook {name} of {site_id} is on.")
 
 
 @_about_one("test")
 def _test(site_id: str, name: str) -> None:
-    """Send a hook a message of type `test`, on or off; exit 1 if it does not take it."""
+    """Send a message of type `test` to a webhook, even if it is off; exit with 1 on failure."""
     from comments.domain import outcomes
     from comments.events import webhook_endpoints, webhooks
 
@@ -128,7 +128,7 @@ def _test(site_id: str, name: str) -> None:
     now = datetime.now(UTC)
     event, payload = f"test.{secrets.token_hex(8)}", webhooks.test_body(site_id, now)
     outcome = webhooks.send(_client(), found.hook, event, payload, now=now)
-    click.echo(f"Hook {name}: {outcome.reason}.")
+    click.echo(f"Webhook {name}: {outcome.reason}.")
     if outcome.end is not outcomes.End.DELIVERED:
         raise click.exceptions.Exit(1)
 
@@ -136,7 +136,7 @@ def _test(site_id: str, name: str) -> None:
 @delivery.command("status")
 @console.reported
 def _status() -> None:
-    """Show how many events and messages wait, and for how long."""
+    """Show the numbers of pending events, pending messages and dead letters."""
     from comments.events import dead_letters
 
     found = dead_letters.waiting(datetime.now(UTC))
@@ -144,23 +144,23 @@ def _status() -> None:
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
         for number in (found.events, found.messages, found.dead)
     )
-    click.echo(f"{events} events and {told} messages wait, the oldest for {found.oldest} s.")
-    click.echo(f"{dead} letters were given up.")
+    click.echo(f"Pending: {events} events, {told} messages; the oldest is {found.oldest} s old.")
+    click.echo(f"Dead letters: {dead}.")
 
 
 @delivery.command("dead")
-@click.option("--after", default="", metavar="ID", help="Begin after this letter.")
+@click.option("--after", default="", metavar="ID", help="Start after this dead letter.")
 @click.option("--limit", default=50, type=click.IntRange(1, 1000), show_default=True)
 @console.reported
 def _dead(after: str, limit: int) -> None:
-    """List what was given up, one a line: id, what, when, attempts, why."""
+    """List dead letters, one per line: id, content, time, attempts, reason."""
     from comments.events import dead_letters
 
     page = dead_letters.dead(after=after, limit=limit)
     for letter in page.letters:
         click.echo("\t".join(_columns(letter)))
     if page.after is not None:
-        click.echo(f"There are more: --after {page.after}", err=True)
+        click.echo(f"There are more. Use --after {page.after}", err=True)
 
 
 def _columns(letter: "dead_letters.DeadLetter") -> tuple[str, ...]:
@@ -172,12 +172,12 @@ def _columns(letter: "dead_letters.DeadLetter") -> tuple[str, ...]:
 @click.argument("letter_id", metavar="ID")
 @console.reported
 def _show(letter_id: str) -> None:
-    """Show an event or a message, given up or waiting."""
+    """Show a pending or dead event or message."""
     from comments.events import dead_letters
 
     letter = dead_letters.show(letter_id)
     name, what, at, attempts, reason = _columns(letter)
-    state = "given up" if letter.is_dead else "waits"
+    state = "dead" if letter.is_dead else "pending"
     lines = {
         "id": name,
         "what": what,
@@ -193,39 +193,39 @@ def _show(letter_id: str) -> None:
 
 @delivery.command("revive")
 @click.argument("letter_id", metavar="[ID]", required=False)
-@click.option("--all", "is_all", is_flag=True, help="All that was given up.")
+@click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @console.reported
 def _revive(letter_id: str | None, *, is_all: bool) -> None:
-    """Have what was given up tried again, from the start."""
+    """Retry dead letters, with all attempts again."""
     from comments.events import dead_letters
 
     now = datetime.now(UTC)
     count = _settle(letter_id, is_all, lambda each: dead_letters.revive(each, now=now))
-    click.echo(f"{count} revived; they are tried within a minute.")
+    click.echo(f"Revived {count}; they are retried within a minute.")
 
 
 @delivery.command("drop")
 @click.argument("letter_id", metavar="[ID]", required=False)
-@click.option("--all", "is_all", is_flag=True, help="All that was given up.")
+@click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @console.reported
 def _drop(letter_id: str | None, *, is_all: bool) -> None:
-    """Forget what was given up. What an event had still to count is found by `recount`."""
+    """Discard dead letters permanently. `recount` corrects counters that an event had to update."""
     from comments.events import dead_letters
 
-    click.echo(f"{_settle(letter_id, is_all, dead_letters.drop)} dropped.")
+    click.echo(f"Discarded {_settle(letter_id, is_all, dead_letters.drop)}.")
 
 
-def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) -> int:  # noqa: FBT001 - two ways to say which
+def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) -> int:  # noqa: FBT001 - the two ways to choose letters
     from comments.events import dead_letters
 
     if (letter_id is None) != is_all:
-        raise click.UsageError("give an ID, or --all")
+        raise click.UsageError("use either ID or --all")
     if letter_id is not None:
         verb(letter_id)
         return 1
     count = 0
     for each in dead_letters.dead_ids():
-        with contextlib.suppress(errors.NotFound, errors.Conflict):  # somebody else was faster
+        with contextlib.suppress(errors.NotFound, errors.Conflict):  # another process was faster
             verb(each)
             count += 1
     return count

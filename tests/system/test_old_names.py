@@ -99,9 +99,9 @@ def test_an_old_command_warns_once_and_is_not_listed(
     assert current is not None
     told = runner.invoke(args=[name, *arguments])
     assert told.exit_code == 0, told.output
-    assert told.stderr.count(f"It is called `{current}` now.") == 1
+    assert told.stderr.count(f"Use `{current}` instead.") == 1
     now = runner.invoke(args=[current, *arguments])
-    assert (now.stdout, "is called" in now.stderr) == (told.stdout, False)
+    assert (now.stdout, "instead" in now.stderr) == (told.stdout, False)
     listed = runner.invoke(args=["--help"]).output
     assert f"\n  {current}" in listed
     assert f"\n  {name} " not in listed

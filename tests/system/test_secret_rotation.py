@@ -556,8 +556,10 @@ def test_the_renew_command_reencrypts_stored_values_so_the_old_secret_can_be_rem
     services: Services, use: Use
 ) -> None:
     shown = use(services.before)
-    assert "Sealed 1 rows under SECRET." in _renewed(services.rotated)
-    assert "Sealed 0 rows under SECRET." in _renewed(services.rotated), "again it changes nothing"
+    assert "Encrypted 1 rows under SECRET." in _renewed(services.rotated)
+    assert "Encrypted 0 rows under SECRET." in _renewed(services.rotated), (
+        "again it changes nothing"
+    )
     assert _is_accepted(shown(services.alone))
 
 

@@ -64,11 +64,11 @@ def test_an_invitation_gives_the_role_it_names(
     ("arguments", "problem"),
     [
         (("invite",), "--owner or --moderator"),
-        (("invite", "--moderator"), "--site, or --service"),
-        (("invite", "--owner", "--site", "demo", "--service"), "--site, or --service"),
+        (("invite", "--moderator"), "either --site or --service"),
+        (("invite", "--owner", "--site", "demo", "--service"), "either --site or --service"),
         (("invite", "--moderator", "--site", "nothing"), "no such site"),
         (("invite", "--owner", "--mail", "a,b@example.org"), "not one plain address"),
-        (("add", "ann", "--role", "owner"), "--site, or --service"),
+        (("add", "ann", "--role", "owner"), "either --site or --service"),
         (("role", "nobody", "owner", "--service"), "no such account"),
         (("reset", "nobody"), "no such account"),
         (("remove", "nobody"), "no such account"),
@@ -105,9 +105,9 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     assert run("list").output == f"{made.id}\tann\tAnn B\towner of the service\n"
 
     assert run("role", "ann", "moderator", "--site", "demo").output == (
-        "ann is owner of the service, moderator of demo.\n"
+        "Roles of ann: owner of the service, moderator of demo.\n"
     )
-    assert run("role", "ann", "none", "--service").output == "ann is moderator of demo.\n"
+    assert run("role", "ann", "none", "--service").output == "Roles of ann: moderator of demo.\n"
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
         now = account_holders.here()
@@ -115,10 +115,10 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
         assert account_holders.sign_in("ann", "another password")
         credentials.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
     _reset_of_both(run, open_store)
-    assert run("role", "ann", "none", "--site", "demo").output == "ann is nothing.\n"
+    assert run("role", "ann", "none", "--site", "demo").output == "Roles of ann: none.\n"
     assert "has no role" in run("reset", "ann").output
     assert run("list").output == ""
-    assert run("remove", made.id).output == f"{made.id} is removed.\n"
+    assert run("remove", made.id).output == f"Removed account {made.id}.\n"
     with open_store.context():
         assert accounts.get(made.id) is None
 

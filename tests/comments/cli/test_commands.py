@@ -85,17 +85,17 @@ def test_a_thread_is_given_other_categories(
     changed = run("thread", "set", "demo", "page", "--category", "Sport", "--category", "news")
     assert changed.exit_code == 0
     assert changed.output.splitlines() == [
-        "8 comments moved.",
+        "Moved 8 comments.",
         "title\t\tthe oldest approved comment",
         "url\t\tthe oldest approved comment",
         "categories\tnews, sport\ta moderator",
     ]
     assert reads.get(comment_rows.thread_key(name)).categories == ["news", "sport"]
     removed = run("thread", "set", "demo", "page", "--no-category").output
-    assert removed.startswith("8 comments moved.\n")
+    assert removed.startswith("Moved 8 comments.\n")
     assert reads.get(comment_rows.thread_key(name)).categories == []
     titled = run("thread", "set", "demo", "page", "--title", "Own", "--inherit", "categories")
-    assert titled.output.startswith("0 comments moved.\ntitle\tOwn\ta moderator\n")
+    assert titled.output.startswith("Moved 0 comments.\ntitle\tOwn\ta moderator\n")
     assert reads.get(comment_rows.thread_key(name)).title == "Own"
 
 
@@ -124,13 +124,16 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
     [
         (["stats", "site", "nobody"], "no such site: nobody"),
         (["stats", "days", "demo", "--category", "a/b"], "categories: a name holds"),
-        (["stats", "days", "demo", "--category", "a", "--all"], "do not go together"),
+        (["stats", "days", "demo", "--category", "a", "--all"], "cannot be combined"),
         (["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"], "since:"),
         (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
         (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
         (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
-        (["thread", "set", "demo", "page"], "give --title, --url, --category"),
-        (["thread", "set", "demo", "page", "--category", "a", "--no-category"], "give --category"),
+        (["thread", "set", "demo", "page"], "nothing to change; use --title"),
+        (
+            ["thread", "set", "demo", "page", "--category", "a", "--no-category"],
+            "--category and --no-category",
+        ),
         (["site", "set", "demo", "--query-key", "a b"], 'query_keys: "a b" is no key of a query'),
         (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
         (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
@@ -141,7 +144,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         (["site", "set", "demo", "--freshness", "61"], "freshness: must be between 0 and 60"),
         (["site", "set", "demo", "--freshness", "-1"], "freshness: must be between 0 and 60"),
         (["site", "set", "demo", "--category", "a/b"], "categories: a name holds"),
-        (["site", "set", "demo"], "nothing to change of demo"),
+        (["site", "set", "demo"], "nothing to change for demo"),
         (["repair", "--site", "nobody"], "no such site: nobody"),
     ],
 )
@@ -159,11 +162,11 @@ def test_an_import_stores_the_file_once(
 ) -> None:
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
-    assert "2 comments added, 0 were there already, in 1 threads.\n" in first.output
-    assert "makes their pages fast within 7 minutes; `compact demo --wait`" in first.output
+    assert "Added 2 comments in 1 threads; 0 existed already.\n" in first.output
+    assert "makes the pages fast within 7 minutes, or run `compact demo --wait`" in first.output
     assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
     again = run("import", "disqus", export, "--site", "demo")
-    assert "0 comments added, 2 were there already, in 1 threads.\n" in again.output
+    assert "Added 0 comments in 1 threads; 2 existed already.\n" in again.output
     assert "pages fast" not in again.output
     assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
@@ -189,7 +192,7 @@ def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(
     shown = run("stats", "site", "demo", "--format", "json")
     (numbers,) = json.loads(shown.output)
     assert (numbers["comments"], numbers["commenters"]) == (2, 2)
-    assert run("recount").output == "0 differences mended.\n"
+    assert run("recount").output == "0 differences corrected.\n"
 
 
 def test_a_dry_run_stores_nothing(
@@ -205,7 +208,10 @@ def test_a_dry_run_stores_nothing(
 def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Site) -> None:
     for arguments, said in (
         (("site", "set", "demo", "--moderator", "nobody"), "moderators: is not one plain address"),
-        (("budget", "set", "demo", "writes", "9" * 30), "writes: is a whole number, up to "),
+        (
+            ("budget", "set", "demo", "writes", "9" * 30),
+            "writes: must be a whole number between 0 and ",
+        ),
         (
             ("post-limits", "set", "demo", "same_texts", "9" * 30),
             "a whole number of up to 9 digits",
@@ -225,8 +231,8 @@ def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
     for options in (("--dry-run",), ()):
         refused = run("import", "disqus", moved, "--site", "demo", *options)
         assert refused.exit_code == 1
-        assert "is stored in" in refused.output
-        assert "goes to a site of its own" in refused.output
+        assert "is already stored in thread" in refused.output
+        assert "into different sites" in refused.output
     with open_store.context():
         assert [each.file for each in import_progress.of("demo")] == ["export.xml"]
 
@@ -290,7 +296,7 @@ def test_repair_reports_mends_and_then_finds_nothing(
     assert found.exit_code == 1
     assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
     mended = run("repair", "--site", "demo", "--fix")
-    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problems mended.")
+    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problems repaired.")
     assert run("repair").output == "0 problems found.\n"
 
 
@@ -305,9 +311,9 @@ def test_recount_shows_mends_and_then_finds_nothing(
     line = "thread demo/page: approved is 3, should be 1"
     assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")
     mended = run("recount")
-    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 differences mended.\n")
-    assert run("recount", "demo").output == "0 differences mended.\n"
-    assert run("recount", "demo", "page").output == "0 differences mended.\n"
+    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 differences corrected.\n")
+    assert run("recount", "demo").output == "0 differences corrected.\n"
+    assert run("recount", "demo", "page").output == "0 differences corrected.\n"
 
 
 def test_recount_refuses_what_is_not_there(run: Runner, site: records.Site) -> None:

@@ -45,7 +45,7 @@ def test_a_rule_is_added_listed_replaced_and_removed(
     run: Run, open_store: connection.Store
 ) -> None:
     added = run("rule", "add", "demo", "--word", "casino*", "--links", "2", "--action", "spam")
-    found = re.fullmatch(r"Rule ([0-9a-f]{8}) of demo\. .*\n", added.output)
+    found = re.fullmatch(r"Saved rule ([0-9a-f]{8}) of demo\. .*\n", added.output)
     assert found is not None, added.output
     listed = run("rule", "list", "demo").output
     assert listed == f'{found[1]}\tspam\t{{"words":["casino*"],"links":2}}\n'
@@ -115,7 +115,7 @@ def test_a_rule_is_tried_before_it_is_added_and_after(run: Run, rows: list) -> N
     tried = run("rule", "test", "demo", "--word", "number 1", "--action", "reject")
     assert tried.output == (
         f"{rows[1].id}\trejected\trule:tried\tthe text holds 'number 1'\n"
-        "1 of 3 comments. Nothing was changed.\n"
+        "Matched 1 of 3 comments. No changes made.\n"
     )
     run("rule", "add", "demo", "--id", "all", "--word", "number")
     assert "3 of 3 comments." in run("rule", "test", "demo").output
@@ -131,7 +131,7 @@ def test_comments_are_decided_about_and_the_log_says_so(
     queue = run("moderate", "queue", "demo").output
     assert rows[0].id in queue
     assert "moderator: to look at" in queue
-    assert "2 shown." in queue
+    assert "2 comments." in queue
     mixed = run("moderate", "approve", "demo", rows[0].id, "b" * 26)
     assert mixed.exit_code == 1
     assert _status(open_store, rows[0]) is Status.APPROVED
@@ -165,7 +165,7 @@ def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
         assert run("thread", "set", "demo", given, "--no-category").exit_code == 0
         assert "1" in run("stats", "commenters", "demo", given, "--format", "csv").output
         assert run("recount", "demo", given).exit_code == 0
-        assert run("compact", "demo", given, "--no-wait").output.startswith("1 threads compacted")
+        assert run("compact", "demo", given, "--no-wait").output.startswith("Compacted 1 threads;")
     told = run("moderate", "thread", "demo", "https://example.com/b", "--lock")
     assert (told.exit_code, told.output) == (1, "Error: no such thread: example.com/b\n")
 
@@ -180,6 +180,6 @@ def test_a_policy_is_shown_and_changed_part_by_part(
     with open_store.context():
         assert rulebook.read("demo").close_after == 30
     locked = run("moderate", "thread", "demo", "page", "--lock", "--policy", "all")
-    assert locked.output == "closed, all\n"
+    assert locked.output == "closed, policy: all\n"
     opened = run("moderate", "thread", "demo", "page", "--open", "--policy", "inherit")
-    assert opened.output == "open, the policy of its site\n"
+    assert opened.output == "open, policy: inherited\n"

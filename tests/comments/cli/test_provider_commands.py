@@ -48,7 +48,7 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
 ) -> None:
     added = add("--title", "Acme Inc.", "--site", "demo")
     assert added.exit_code == 0, added.output
-    assert "acme is for readers of demo." in added.output
+    assert "acme is available to readers of demo." in added.output
     assert "http://localhost/sign-in/return" in added.output
     with open_store.context():
         (stored,) = providers.every()
@@ -60,8 +60,11 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
     assert listed == f"acme\t{provider.issuer}\t{CLIENT}\treaders of demo\n"
     assert run("check", "acme").output == "acme answers.\n"
     both = run("offer", "acme", "--desk").output
-    assert both == "acme is for readers of demo, owners and moderators.\n"
-    assert run("withdraw", "acme", "--desk", "--site", "demo").output == "acme is for nobody.\n"
+    assert both == "acme is available to readers of demo, owners and moderators.\n"
+    assert (
+        run("withdraw", "acme", "--desk", "--site", "demo").output
+        == "acme is available to nobody.\n"
+    )
     assert run("remove", "acme").output == "Removed provider acme.\n"
     assert run("list").output == ""
     assert CLIENT_SECRET not in added.output + listed

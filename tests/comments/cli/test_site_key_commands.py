@@ -24,7 +24,7 @@ def run(app: flask.Flask) -> Any:
 def test_a_key_is_added_listed_and_removed(run: Any, open_store: connection.Store) -> None:
     added = run("add", "demo")
     found = re.fullmatch(
-        r"Added key (\w{8}) to demo \(HS256\)\.\nIts secret, shown this once: (\S{43})\n",
+        r"Added key (\w{8}) to demo \(HS256\)\.\nSecret \(shown only once\): (\S{43})\n",
         added.output,
     )
     assert found

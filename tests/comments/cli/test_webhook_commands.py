@@ -54,7 +54,7 @@ def name(run: Run, site: records.Site, told: loopback_servers.Receiver) -> str:
 
 def _name(added: click.testing.Result) -> str:
     found = re.fullmatch(
-        r"Added hook ([0-9a-f]{8}) to demo\.\nIts secret, shown this once: whsec_\S+\n",
+        r"Added webhook ([0-9a-f]{8}) to demo\.\nSecret \(shown only once\): whsec_\S+\n",
         added.output,
     )
     assert found is not None, added.output
@@ -75,7 +75,7 @@ def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
     assert listed.output == f"{name}\ton\tcomment.retracted\t{told.url}\n"
     for shown in (listed, run("webhook", "test", "demo", name), run("webhook", "on", "demo", name)):
         assert "whsec_" not in shown.output
-    assert run("webhook", "remove", "demo", name).output == f"Removed hook {name} of demo.\n"
+    assert run("webhook", "remove", "demo", name).output == f"Removed webhook {name} of demo.\n"
     assert run("webhook", "list", "demo").output == ""
 
 
@@ -85,7 +85,7 @@ def test_a_new_secret_is_shown_once_and_is_the_first(
     before = _secrets()
     turned = run("webhook", "rotate", "demo", name)
     assert _secrets() == (_secrets()[0], before[0])
-    assert turned.output.endswith(f"shown this once: {_secrets()[0]}\n")
+    assert turned.output.endswith(f"(shown only once): {_secrets()[0]}\n")
     run("webhook", "rotate", "demo", name, "--leaked")
     assert len(_secrets()) == 1
 
@@ -94,14 +94,14 @@ def test_a_test_message_arrives_signed_and_its_answer_is_told(
     run: Run, store: connection.Store, name: str, told: loopback_servers.Receiver
 ) -> None:
     arrived = run("webhook", "test", "demo", name)
-    assert (arrived.exit_code, arrived.output) == (0, f"Hook {name}: answered 200.\n")
+    assert (arrived.exit_code, arrived.output) == (0, f"Webhook {name}: answered 200.\n")
     (heard,) = told.heard
     assert json.loads(heard.body)["type"] == "test"
     assert json.loads(heard.body)["data"] == {"site": "demo"}
     assert heard.headers["webhook-signature"].startswith("v1,")
     told.status = 500
     refused = run("webhook", "test", "demo", name)
-    assert (refused.exit_code, refused.output) == (1, f"Hook {name}: answered 500.\n")
+    assert (refused.exit_code, refused.output) == (1, f"Webhook {name}: answered 500.\n")
     assert len({each.headers["webhook-id"] for each in told.heard}) == 2
 
 
@@ -111,12 +111,12 @@ def test_why_a_hook_is_off_or_failing_is_shown(
     recipient = f"demo/{name}"
     webhook_endpoints.note(recipient, Outcome(End.RETRY, "answered 500"), now=sample_threads.START)
     since = "since 2026-01-02T03:04:05+00:00"
-    assert f"\ton, failed 1 times {since}: answered 500\t" in run("webhook", "list", "demo").output
+    assert f"\ton, 1 failures {since}: answered 500\t" in run("webhook", "list", "demo").output
     webhook_endpoints.note(
         recipient, Outcome(End.GIVE_UP, "answered 410"), now=sample_threads.START
     )
     assert "\toff: answered 410\t" in run("webhook", "list", "demo").output
-    assert run("webhook", "on", "demo", name).output == f"Hook {name} of demo is on.\n"
+    assert run("webhook", "on", "demo", name).output == f"Webhook {name} of demo is on.\n"
     assert "\ton\t" in run("webhook", "list", "demo").output
 
 
@@ -192,7 +192,7 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
 def test_what_waits_is_shown(run: Run, dead: list[str]) -> None:
     shown = run("delivery", "status").output
     assert re.fullmatch(
-        r"1 events and 0 messages wait, the oldest for \d+ s\.\n3 letters were given up\.\n", shown
+        r"Pending: 1 events, 0 messages; the oldest is \d+ s old\.\nDead letters: 3\.\n", shown
     )
 
 
@@ -203,22 +203,22 @@ def test_dead_letters_are_listed_in_pages_and_shown(run: Run, dead: list[str]) -
     assert lines[0].split("\t")[1:] == [
         "posted", "2026-01-02T03:04:05+00:00", f"{outbox.MOST_ATTEMPTS}", "ValueError"
     ]  # fmt: skip
-    assert listed.stderr == f"There are more: --after {dead[1]}\n"
+    assert listed.stderr == f"There are more. Use --after {dead[1]}\n"
     rest = run("delivery", "dead", "--after", dead[1])
     assert rest.output == f"{dead[2]}\thook/demo/b\t2026-01-02T03:04:05+00:00\t0\tanswered 410\n"
     shown = run("delivery", "show", dead[2]).output
     assert f"id: {dead[2]}\nwhat: hook/demo/b\n" in shown
-    assert "state: given up\n" in shown
+    assert "state: dead\n" in shown
     assert "reason: answered 410\n" in shown
 
 
 def test_dead_letters_are_revived_one_or_all(
     run: Run, store: connection.Store, dead: list[str]
 ) -> None:
-    told = "1 revived; they are tried within a minute.\n"
+    told = "Revived 1; they are retried within a minute.\n"
     assert run("delivery", "revive", dead[0]).output == told
     assert "was not given up" in run("delivery", "revive", dead[0]).output
-    assert run("delivery", "revive", "--all").output == f"2{told[1:]}"
+    assert run("delivery", "revive", "--all").output == told.replace("1", "2")
     assert dead_letters.waiting(sample_threads.START).dead == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     counter_oracle.assert_all_counted()
@@ -227,8 +227,8 @@ def test_dead_letters_are_revived_one_or_all(
 def test_dead_letters_are_dropped_one_or_all(
     run: Run, store: connection.Store, dead: list[str]
 ) -> None:
-    assert run("delivery", "drop", dead[1]).output == "1 dropped.\n"
-    assert run("delivery", "drop", "--all").output == "2 dropped.\n"
+    assert run("delivery", "drop", dead[1]).output == "Discarded 1.\n"
+    assert run("delivery", "drop", "--all").output == "Discarded 2.\n"
     assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
     assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)

@@ -218,7 +218,7 @@ def test_the_command_folds_clears_and_removes_orphans(
     assert orphan.written
     result = commands.invoke(args=["compact", "--wait"])
     assert result.exit_code == 0, result.output
-    assert "2 threads compacted, 0 left to be cleared." in result.stdout
+    assert "Compacted 2 threads; 0 are still to be cleaned up." in result.stdout
     with open_store.context():
         assert scheduler.look() == []
         assert leftovers.sweep(name) == []
@@ -235,7 +235,7 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
         for thread in ("page", "other"):
             sample_threads.post(site, "text", thread=thread)
     result = commands.invoke(args=["compact", "demo", "page"])
-    assert "1 threads compacted, 1 left to be cleared." in result.stdout
+    assert "Compacted 1 threads; 1 are still to be cleaned up." in result.stdout
     with open_store.context():
         assert _flags(name) == 1
         assert directories.load_directory(name).version
@@ -257,14 +257,14 @@ def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
         sample_threads.post(site, "text")
     result = app.test_cli_runner().invoke(args=["compact"])
     assert slept == []
-    assert "A running server clears them within 22 minutes" in result.stdout
+    assert "A running server does that within 22 minutes" in result.stdout
     with open_store.context():
         assert _flags(name) == 1
     result = app.test_cli_runner().invoke(args=["compact", "--wait"])
     assert slept == [compactor.GRACE]
-    assert re.search(r"Clearing begins at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
-    assert "0 left to be cleared" in result.stdout
-    assert "A running server clears them within" not in result.stdout
+    assert re.search(r"The clean-up starts at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
+    assert "; 0 are still to be cleaned up." in result.stdout
+    assert "A running server does that within" not in result.stdout
     with open_store.context():
         assert _flags(name) == 0
 

@@ -121,7 +121,7 @@ def test_commands_list_the_classifiers_and_show_a_secret_once(service: Service, 
         newest,
     )
     assert (
-        "asks the site's own service no more"
+        "no longer asks the site's own service"
         in run("classifier", "remove", "demo", "webhook").output
     )
     for refused in (

@@ -25,7 +25,7 @@ def test_commands_set_it_without_showing_the_secret(
     done = run("turnstile", "demo", "0xKEY", "--then", "refuse", typed="0xSECRET")
     assert (done.exit_code, "0xSECRET" in done.output) == (0, False)
     shown = run("show", "demo").output
-    assert "turnstile\t0xKEY\tif it cannot be asked: refuse\n" in shown
+    assert "turnstile\t0xKEY\tif it does not answer: refuse\n" in shown
     assert "0xSECRET" not in shown + str(list(_rows(open_store, "Site")))
     with open_store.context():
         before = site_settings.get("demo").turnstile

@@ -389,7 +389,7 @@ def test_budgets_are_shown_and_set(
     spend(open_store, usage.SERVICE, writes=7)
     shown = run(app, "show", "demo").output
     assert "reads\t90\tof 100\tshort\n" in shown
-    assert "posts\t2\tof any number\n" in shown
+    assert "posts\t2\tunlimited\n" in shown
     assert "then\tread-only\n" in shown
     assert "writes\t7\n" in run(app, "show").output
 
@@ -402,7 +402,7 @@ def test_an_invalid_budget_is_refused(
     app: flask.Flask, site: records.Site, name: str, value: str
 ) -> None:
     assert run(app, "set", "demo", name, "--", value).exit_code == 1
-    assert "of any number" in run(app, "show", "demo").output
+    assert "unlimited" in run(app, "show", "demo").output
     assert "then\tslow" in run(app, "show", "demo").output
 
 

@@ -45,10 +45,10 @@ def run(app: flask.Flask, *words: str) -> click.testing.Result:
 
 def test_limits_are_shown_and_set(app: flask.Flask, site: records.Site) -> None:
     assert run(app, "set", "demo", "posts_per_network", "12").exit_code == 0
-    assert "posts_per_network\t12\tits own" in run(app, "show", "demo").output
-    assert "same_texts\t0\tthe service's" in run(app, "show", "demo").output
+    assert "posts_per_network\t12\tset for this site" in run(app, "show", "demo").output
+    assert "same_texts\t0\tservice default" in run(app, "show", "demo").output
     assert run(app, "set", "demo", "posts_per_network", "service").exit_code == 0
-    assert "posts_per_network\t0\tthe service's" in run(app, "show", "demo").output
+    assert "posts_per_network\t0\tservice default" in run(app, "show", "demo").output
 
 
 @pytest.mark.parametrize("value", ["-1", "x", "1.5", "99999", "9" * 5_000, ""])
@@ -57,7 +57,7 @@ def test_a_limit_that_is_not_a_number_in_range_is_refused(
 ) -> None:
     refused = run(app, "set", "demo", "posts_per_network", "--", value)
     assert refused.exit_code in {1, 2}
-    assert "its own" not in run(app, "show", "demo").output
+    assert "set for this site" not in run(app, "show", "demo").output
 
 
 class Clock:

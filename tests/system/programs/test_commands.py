@@ -117,5 +117,5 @@ def test_an_invitation_leads_to_the_server_that_runs_on_the_store(stored: Any) -
         assert server.stop() == 0
     stopped = flask(*INVITE, folder=stored)
     assert stopped.stdout.startswith("http://127.0.0.1:8080/admin/welcome#")
-    assert "No server answers on this store now" in stopped.stderr
+    assert "No server is running on this store" in stopped.stderr
     assert "PUBLIC_URL" in stopped.stderr

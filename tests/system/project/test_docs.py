@@ -111,12 +111,12 @@ def test_the_documents_commands_for_sites_and_imports_work_one_after_the_other(c
     assert (added.returncode, tried.returncode, imported.returncode) == (0, 0, 0), imported.stderr
     assert "nothing was stored" in tried.stdout
     number = re.search(
-        r"^(\d+) comments added, 0 were there already", imported.stdout, re.MULTILINE
+        r"^Added (\d+) comments in \d+ threads; 0 existed already", imported.stdout, re.MULTILINE
     )
     assert number is not None
     assert int(number[1]) > 0
     again = run(clone, lines[2], DATA_DIR="readme")
-    assert f"0 comments added, {number[1]} were there already" in again.stdout
+    assert f"; {number[1]} existed already" in again.stdout
 
 
 def test_every_command_that_a_document_mentions_is_one(app: flask.Flask) -> None:
