@@ -75,7 +75,7 @@ class Loop:
         """Accept connections from now on."""
         listener.settimeout(0.0)
         with contextlib.suppress(OSError, AttributeError):  # not TCP, or not Linux
-            # Also drop what the kernel still holds of a closed connection after that time.
+            # After that time, the kernel also drops what it still holds of a closed connection.
             patience = int(self._limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         address = listener.getsockname()

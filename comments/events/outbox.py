@@ -104,7 +104,7 @@ def event_id(comment_id: str, revision: int) -> str:
 def filing_id(comment_id: str, times: int) -> str:
     """Return the id of the event of comments that moved to other categories, by the first of them.
 
-    `times` is how often the thread's categories were changed. A revision never looks like it.
+    `times` is how often the thread's categories were changed. No revision has this form.
     """
     return f"{comment_id}.c{times}"
 

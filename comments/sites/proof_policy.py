@@ -1,6 +1,6 @@
 """Proofs of work that the API requires: the purposes, the difficulty, and the check.
 
-Owns the purposes and the work of each. A post takes the work that the site's limits say. A vote or
+Owns the purposes and the work of each. A post takes the work that the site's limits set. A vote or
 a report takes a `LIGHTER`th of it, and only from callers without a token: a token shows that its
 holder has already paid, for a post or for a first vote.
 

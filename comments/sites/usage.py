@@ -5,7 +5,7 @@ Owns the kind Usage, and what this process has counted and not stored yet.
     Usage  key: "{site id}/{date, UTC}"; usage that belongs to no website is under "*"
 
 Reads must not write, so a process sums everything in memory, and `flush` adds the sums to the rows:
-every half a minute by the upkeep thread, when a process ends, and on App Engine by cron's calls and
+every half minute by the upkeep thread, when a process ends, and on App Engine by cron's calls and
 with posts. A process that is killed loses what it has summed since. The units are those that the
 service bills, in the lenient reading of its prices (docs/costs.md): one read for each entity that
 is looked up or found, one read for each keys-only or projection query that finds something, and one
