@@ -17,7 +17,7 @@ def rows(text: str) -> list[Any]:
     """Return (behaviour, tests it names) of each row of a table of behaviours."""
     found = []
     for line in text.splitlines():
-        if not line.startswith("|") or line in ("| behaviour | held by |", "|---|---|"):
+        if not line.startswith("|") or line in ("| behavior | tests |", "|---|---|"):
             continue
         behaviour, held_by = (cell.strip() for cell in line.strip("|").split(" | "))
         found.append((behaviour, re.findall(r"`([\w/]+::\w+)`", held_by)))
@@ -40,7 +40,7 @@ def problems(text: str) -> list[str]:
     behaviours = [behaviour for behaviour, _ in table]
     return (
         [f"twice: {each}" for each in sorted({b for b in behaviours if behaviours.count(b) > 1})]
-        + [f"held by nothing: {behaviour}" for behaviour, named in table if not named]
+        + [f"no tests: {behaviour}" for behaviour, named in table if not named]
         + [f"no such test: {name}" for _, named in table for name in named if name not in there]
     )
 
@@ -60,10 +60,10 @@ def test_every_section_has_rows() -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("| one | none |", "held by nothing: one"),
+        ("| one | none |", "no tests: one"),
         ("| one | `test_conformance::test_gone` |", "no such test: test_conformance::test_gone"),
         ("| two | `test_conformance::test_every_section_has_rows` |\n" * 2, "twice: two"),
     ],
 )
 def test_a_wrong_row_is_named(row: str, problem: str) -> None:
-    assert problems(f"| behaviour | held by |\n|---|---|\n{row}") == [problem]
+    assert problems(f"| behavior | tests |\n|---|---|\n{row}") == [problem]

@@ -211,7 +211,7 @@ NEAREST = {
 GQL = {"query_string": "SELECT * FROM T"}
 REFUSED = {
     "RunQuery": {
-        "a projection of a property behind an order by `__key__`": lambda s: s.names(
+        "a projection of a property after an order by `__key__`": lambda s: s.names(
             "T", order=["__key__", "a"], projection=["a"]
         ),
         "`find_nearest`": lambda s: s.batch(message_of_query(s, find_nearest=NEAREST)),
