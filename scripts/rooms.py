@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draw docs/rooms.md: the packages of the project, who imports whom, and every module.
+"""Draw docs/rooms.md: the packages of the project, their imports, and every module.
 
 Everything comes from the code: imports from its syntax trees, sentences from its docstrings.
 
 Usage: scripts/rooms.py          writes docs/rooms.md
-       scripts/rooms.py --check  exits with 1 if it is not what would be written
+       scripts/rooms.py --check  exits with 1 if docs/rooms.md is out of date
 """
 
 import ast
@@ -23,18 +23,18 @@ that follow from others are left out. [architecture.md](architecture.md) explain
 
 
 def dotted(path: Path) -> str:
-    """The dotted name of a module, given its file."""
+    """Return the dotted name of a module's file."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def modules(package: str) -> dict[str, Path]:
-    """The modules of a package by dotted name."""
+    """Return the modules of a package by dotted name."""
     return {dotted(path): path for path in sorted((ROOT / package).rglob("*.py"))}
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Every dotted name that a module imports or may import from."""
+    """Yield every dotted name that a module imports or may import from."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
@@ -44,12 +44,12 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def room_of(package: str, name: str) -> str:
-    """The part of a package that a module belongs to: a room, or a module beside the rooms."""
+    """Return the room of a module, or the module itself if it is in no room."""
     return name.removeprefix(package).strip(".").split(".")[0]
 
 
 def arrows(package: str, known: dict[str, Path]) -> dict[str, set[str]]:
-    """By room, the rooms of the same package that its modules import."""
+    """Return for each room the rooms of the same package that its modules import."""
     found: dict[str, set[str]] = {}
     for name, path in known.items():
         here = room_of(package, name)
@@ -60,7 +60,7 @@ def arrows(package: str, known: dict[str, Path]) -> dict[str, set[str]]:
 
 
 def reduced(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The graph without the arrows that follow from others."""
+    """Return the graph without the arrows that follow from others."""
 
     def reached(room: str) -> set[str]:
         return graph[room].union(*(reached(each) for each in graph[room]))
@@ -72,13 +72,13 @@ def reduced(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def sentence(path: Path) -> str:
-    """The first line of a module's docstring."""
+    """Return the first line of a module's docstring."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return docstring.partition("\n")[0]
 
 
 def picture(package: str, known: dict[str, Path]) -> Iterator[str]:
-    """A package's rooms and their imports, as a Mermaid diagram."""
+    """Draw a package's rooms and their imports as a Mermaid diagram."""
     yield from ("```mermaid", "flowchart TD")
     for room, there in reduced(arrows(package, known)).items():
         yield f"    {room}" if not there else f"    {room} --> {' & '.join(sorted(there))}"
@@ -86,7 +86,7 @@ def picture(package: str, known: dict[str, Path]) -> Iterator[str]:
 
 
 def listing(package: str, known: dict[str, Path]) -> Iterator[str]:
-    """Every module of a package, indented below its room."""
+    """List every module of a package, indented below its room."""
     for name, path in known.items():
         if name != package:
             depth = name.count(".") - 1
@@ -95,7 +95,6 @@ def listing(package: str, known: dict[str, Path]) -> Iterator[str]:
 
 
 def document() -> str:
-    """The whole document."""
     parts = [HEAD]
     for package in PACKAGES:
         known = modules(package)
@@ -105,7 +104,7 @@ def document() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the document, or compare it."""
+    """Write the document, or check that it is up to date."""
     drawn = document()
     if arguments == ["--check"]:
         if TARGET.read_text(encoding="utf-8") != drawn:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How scripts/serve runs gunicorn: the names below are gunicorn's settings and hooks.
+"""The gunicorn configuration of scripts/serve: gunicorn's settings and hooks by name.
 
-With the embedded engine, which survives a fork, the application is loaded once, before the workers
-are: they share memory, and what is wrong with settings or data is said once. A connection to any
-other store does not survive a fork, so then each worker loads the application for itself.
+With the embedded engine, which survives a fork, the application is loaded once before the workers
+start: they share memory, and an error in settings or data is reported once. A connection to any
+other store does not survive a fork, so then each worker loads the application itself.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-# Whole names: "config" alone would be a setting of gunicorn's.
+# Full module names, because gunicorn would read a name such as "config" as its own setting.
 import comments.app
 import comments.config
 import comments.errors
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def _settings() -> comments.config.Settings | None:
-    """The application's settings, unless they are wrong: loading the application says what is."""
+    """Return the settings, None if they are wrong: loading the application reports the errors."""
     try:
         return comments.config.load()
     except comments.errors.Misconfigured:
@@ -57,27 +57,28 @@ threads = 8
 worker_class = "server.worker.Worker"
 _chosen = _settings()
 preload_app = _chosen is None or _chosen.datastore == "embedded"
-# Seconds a request may still take after SIGTERM or SIGINT.
+# Seconds that a running request may still take after SIGTERM or SIGINT.
 graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
 
-# mallopt's names for them, from glibc's malloc.h.
+# The parameters of mallopt, from glibc's malloc.h.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_KEPT_MEMORY = 256 * 1024 * 1024  # bytes at the end of the heap that are not given back
-_MAPPED = 1024 * 1024  # bytes; larger pieces are given back one by one
-_FIRST_MEMORY = 4 * 1024 * 1024  # bytes of each worker, about what its first hundred pages take
+_KEPT_MEMORY = 256 * 1024 * 1024  # bytes at the end of the heap that are not returned
+_MAPPED = 1024 * 1024  # bytes; larger allocations are returned one by one
+_FIRST_MEMORY = 4 * 1024 * 1024  # bytes per worker, about what its first hundred pages need
 _PIECE = 64 * 1024
 
-# Connections of one address to one process. A browser opens six at most; a whole office or mobile
-# network may share an address. Behind a proxy all readers do, so then there is no such limit.
+# Connections from one address to one process. A browser opens at most six, but an office or a
+# mobile network can share an address. Behind a proxy all readers share one, so then this limit is
+# off.
 _PER_PEER = 64
 
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-_STOP_SECONDS = 2.0  # well within graceful_timeout, on a busy machine too
+_STOP_SECONDS = 2.0  # well within graceful_timeout, even on a busy machine
 _workers: "list[comments.jobs.background_worker.Worker]" = []
-# Held for ever by the worker that has said where the product answers.
+# Held forever by the worker that has printed the URL.
 _said = multiprocessing.Lock()
 
 
@@ -91,7 +92,7 @@ def _limits(settings: comments.config.Settings | None) -> server.limits.Limits:
 
 
 def _refusal(status: int) -> tuple[dict[str, str], bytes]:
-    """Answer what is no request as the application answers what is wrong."""
+    """Answer a malformed request in the same form as the application's errors."""
     reason = server.refusals.REASONS[status]
     problem = comments.web.http.response_shapes.Problem(
         reason, status, f"http-{status}", reason.lower()
@@ -104,11 +105,11 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
 
 
 def on_starting(_server: "Arbiter") -> None:
-    """Keep memory that was used once, all threads' in one place, where the C library can be told.
+    """Configure malloc to keep freed memory, in a single arena for all threads.
 
-    Otherwise what a request leaves is given back, and asked for again page by page by the next one:
-    each page is a fault, and the faults of a first page take a tenth of its time. Other libraries
-    than glibc have no mallopt and are left as they are.
+    Otherwise the memory of a request is returned, and the next request asks for it again page by
+    page: each page is a fault, and these faults take a tenth of the time of a first page. C
+    libraries other than glibc have no mallopt and are left as they are.
     """
     with contextlib.suppress(AttributeError, OSError, TypeError):
         tell = ctypes.CDLL(None).mallopt
@@ -118,19 +119,19 @@ def on_starting(_server: "Arbiter") -> None:
 
 
 def pre_fork(_server: "Arbiter", _worker: "server.worker.Worker") -> None:
-    """Leave what is loaded by now out of every search for garbage: it stays.
+    """Exclude everything loaded so far from garbage collection.
 
-    A search would touch it all, which ends that the workers share it, and would take as long as a
-    hundred requests, perhaps of the first one.
+    A collection would touch all of it. The workers would then no longer share that memory, and the
+    collection would take as long as a hundred requests, perhaps during the first one.
     """
     gc.freeze()
 
 
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
-    """See that a stop ends this process from its first moment on.
+    """Make sure that a stop signal ends this process from its first moment.
 
-    Until it has handlers of its own, it runs its parent's, which only put a signal in a queue that
-    nobody reads here: the worker would never hear that it must stop, and be killed in the end.
+    Until gunicorn installs its handlers, the process has its parent's, which only put the signal in
+    a queue that no thread reads here. The worker would miss the signal and be killed in the end.
     """
     worker.limits, worker.refusal = _limits(_chosen), _refusal
     for number in _STOPS:
@@ -139,19 +140,19 @@ def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
         while True:
             if server.SIG_QUEUE.get_nowait() in _STOPS:
                 _leave()
-    # Where each worker loads the application, one of them says which store it is.
+    # If each worker loads the application, only the first one logs which store it uses.
     if worker.age > 1:
         logging.getLogger("flatthread").setLevel(logging.WARNING)
 
 
 def post_worker_init(worker: "server.worker.Worker") -> None:
-    """Read once as readers do, start the upkeep, and print the URL once a worker answers.
+    """Warm up, start the background worker, and print the URL once a worker answers.
 
-    Its socket is open by now, its loop is not.
+    At this point the worker's socket is open, but its loop is not running yet.
     """
     comments.app.warm_up(worker.wsgi)
     _touch_memory()
-    gc.freeze()  # where each worker loads the application, and what the reading has made
+    gc.freeze()  # the warm-up's objects, and the application if this worker loaded it
     address = worker.sockets[0].getsockname()[:2]
     announcing = (worker.wsgi, *address)
     threading.Thread(target=_announce, args=announcing, daemon=True).start()
@@ -159,19 +160,20 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
 
 
 def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
-    """Let the upkeep end its step. What it leaves, the next process finds."""
+    """Let the background worker finish its step. The next process does what is left."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
 
 
 def _touch_memory() -> None:
-    """Use some memory once, so that it is there for the first requests."""
+    """Use some memory once, so that the first requests find it mapped."""
     pieces = [bytearray(_PIECE) for _ in range(_FIRST_MEMORY // _PIECE)]
     pieces.clear()
 
 
 def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:
-    # Not sys.exit: there is nothing to clean up yet, and it may hold copies of its parent's locks.
+    # Not sys.exit: there is nothing to clean up yet, and the process may hold copies of its
+    # parent's locks.
     os._exit(0)
 
 
@@ -188,26 +190,26 @@ def _announce(app: "flask.Flask", host: str, port: int) -> None:
     known = f", for readers at {public}" if public else ""
     sys.stdout.write(f"Flatthread answers at {url}{known}\n")
     sys.stdout.flush()
-    # On one machine, access to the data folder is ownership. Elsewhere a command makes the owner.
+    # On one machine, access to the data folder is ownership. Elsewhere a command creates the owner.
     if preload_app:
         _offer(app, url)
 
 
 def _offer(app: "flask.Flask", url: str) -> None:
-    """Say how somebody becomes the owner, while there was none."""
+    """Print how to become the first owner, if there is no owner yet."""
     try:
         offer = comments.app.offer_ownership(app, url)
     except (comments.errors.FlatthreadError, OSError) as error:
-        sys.stderr.write(f"No link for a first owner could be made: {error}\n")
+        sys.stderr.write(f"Cannot create the link for the first owner: {error}\n")
         return
     if offer is None:
         return
-    sys.stderr.write(f"Nobody owns it yet. The link to own it is in {offer.file}\n")
+    sys.stderr.write(f"There is no owner yet. The link to become the owner is in {offer.file}\n")
     sys.stderr.flush()
-    # A log is kept, copied and read by others, so the link itself is for a person's eyes only.
+    # Logs are kept, copied and read by others, so print the link itself only on a terminal.
     terminal = next((each for each in (sys.stderr, sys.stdout) if each.isatty()), None)
     if terminal is not None:
-        terminal.write(f"To own it, open this link once: {offer.link}\n")
+        terminal.write(f"To become the owner, open this link once: {offer.link}\n")
         terminal.flush()
 
 

@@ -1,7 +1,7 @@
-// What the widget's modules hand to one another, what the API answers, and what browsers have that
-// TypeScript's own library does not list.
+// Types that the widget's modules share, types of the API's responses, and browser features that
+// TypeScript's own library lacks.
 
-/** Which thread is shown, what its page says about itself, and the site's token for its reader. */
+/** The thread to show, its page's metadata, and the site's token for its reader. */
 interface Place extends Bare {
   site: string;
   query: { thread?: string; page?: string };
@@ -17,7 +17,7 @@ interface Author {
   kind?: "guest" | "member" | "staff";
 }
 
-// Objects are made without a prototype: a page may have changed Object.prototype.
+// Objects are created without a prototype, because a page may have changed Object.prototype.
 interface Bare {
   __proto__?: null;
 }
@@ -37,7 +37,7 @@ interface CommentData {
   replies: number;
 }
 
-/** What the answers to a post and to a question for held comments do not count. */
+/** A comment in the responses to a post and to a request for held comments, which lack `replies`. */
 type UncountedComment = Omit<CommentData, "replies">;
 
 interface CommentPage {
@@ -61,14 +61,14 @@ interface Member extends Capability {
   stays?: boolean;
 }
 
-/** What a form holds. */
+/** The values of a form. */
 interface Values {
   body: string;
   name?: string;
   website?: string;
 }
 
-/** An idempotency key, the content it is bound to, and who sends it. */
+/** An idempotency key, the content it is bound to, and the sender's token. */
 interface Attempt extends Bare {
   key: string;
   content: string;

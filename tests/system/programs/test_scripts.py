@@ -70,7 +70,7 @@ class TestServe:
         stores = f"Flatthread stores comments in the embedded engine in {elsewhere}/kept here."
         assert json.loads(line)["message"] == stores
         kept = elsewhere / "kept here" / "first-owner"
-        owning = f"Nobody owns it yet. The link to own it is in {kept}\n"
+        owning = f"There is no owner yet. The link to become the owner is in {kept}\n"
         assert rest in {"", owning}, "no link is in a log"
         if rest:
             assert kept.stat().st_mode & 0o777 == 0o600
@@ -112,7 +112,7 @@ class TestServe:
         environ = programs.environment(PORT="0", DATA_DIR="kept")
         with programs.running(serve, environ=environ, cwd=project) as program:
             url = program.wait_for(r"answers at (http://\S+/)")[1]
-            kept = Path(program.wait_for(r"The link to own it is in (\S+)")[1])
+            kept = Path(program.wait_for(r"The link to become the owner is in (\S+)")[1])
             link = kept.read_text(encoding="ascii").strip()
             assert link.startswith(f"{url}admin/welcome#")
             token = link.partition("#")[2]
@@ -303,7 +303,7 @@ esac
         (folder / ".venv").symlink_to(theirs)
         made, did = self.venv(folder)
         assert made.returncode == 0, made.stderr
-        assert f".venv is a link to {theirs}, which stays as it is." in made.stderr
+        assert f".venv is a link to {theirs}. Replacing the link" in made.stderr
         assert sorted(theirs.rglob("*")) == before
         assert not (folder / ".venv").is_symlink()
         assert "-m venv --clear .venv" in did
@@ -341,7 +341,7 @@ esac
             program(folder / "bin" / name, self.PYTHON)
         ended, did = self.venv(folder, TOO_OLD="1")
         assert ended.returncode == 1
-        assert "Python 3.11 or newer is needed" in ended.stderr
+        assert "Python 3.11 or newer is required" in ended.stderr
         assert "venv --clear" not in did
 
 
