@@ -1,9 +1,9 @@
-"""Run benchmarks and print a line for each bar; the exit status is 1 if one is missed.
+"""Run benchmarks and print a line for each bar; the exit status is 1 if a bar is missed.
 
     python -m benchmarks [NAME ...] [--quick]
 
 Without a name all of them run, one after the other. `--quick` runs each in its shortest form, which
-shows that it works and proves nothing.
+only shows that it works.
 """
 
 import argparse
@@ -31,10 +31,11 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def main() -> None:
-    """Run what the command line names."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run the bars.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
-    parser.add_argument("--quick", action="store_true", help="show that they work, prove nothing")
+    parser.add_argument(
+        "--quick", action="store_true", help="run the shortest form, which only shows that it works"
+    )
     chosen = parser.parse_args()
     for name in set(chosen.names) - set(BENCHMARKS):
         parser.error(f"unknown benchmark {name}; choose from {', '.join(BENCHMARKS)}")
@@ -43,7 +44,7 @@ def main() -> None:
 
 
 def run(names: Sequence[str], *, quick: bool) -> int:
-    """Run benchmarks; how many bars were missed. What else they print goes to standard error."""
+    """Run benchmarks and return how many bars were missed. Other output goes to standard error."""
     missed, output = 0, sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
         for bar in itertools.chain.from_iterable(BENCHMARKS[name](quick=quick) for name in names):

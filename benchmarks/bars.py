@@ -1,4 +1,4 @@
-"""What a benchmark reports: measured values, each beside its bar."""
+"""The result of a benchmark: measured values, each with its bar."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bar:
-    """A measured value and the highest one that is good, in the same unit (`x`: a ratio)."""
+    """A measured value and the highest acceptable one, in the same unit (`x` is a ratio)."""
 
     name: str
     measured: float
@@ -17,7 +17,7 @@ class Bar:
 
     @property
     def is_held(self) -> bool:
-        """Whether the value is good."""
+        """Whether the value is within the bar."""
         return self.measured <= self.most
 
     def __str__(self) -> str:
@@ -27,8 +27,8 @@ class Bar:
 
 
 class Benchmark(Protocol):
-    """Something that measures bars; `quick` shows in a minute that it works, and proves nothing."""
+    """A function that measures bars; `quick` takes a minute and only shows that it works."""
 
     def __call__(self, *, quick: bool) -> Iterator[Bar]:
-        """Measure."""
+        """Measure the bars."""
         ...

@@ -1,10 +1,10 @@
-"""One thread with very many followers: they follow, the list is compacted, and each is sent mail.
+"""One thread with very many followers: subscribe, compact the list, mail every follower.
 
-Most are loaded, and `--called` of them subscribe by the product's own calls, when the list is long
-already. All on a data file on disk, and with a mail server in a process of its own that takes
-everything at once. Who sends is a process too: it is killed once, without notice, when a
-third of the mail is sent, and another one goes on. At the end each follower must have had the mail;
-who had it twice is counted, and may be a page at most for the kill. Usage:
+Most followers are loaded directly; `--called` of them subscribe through the product's own calls,
+when the list is already long. The data file is on disk, and the mail server is a separate process
+that accepts everything at once. The sender is a process too: it is killed once, without notice,
+after a third of the mail, and another one continues. At the end every follower must have the mail;
+duplicates are counted, and may be at most one page for the kill. Usage:
 
     python -m benchmarks.fanout [--followers 200000] [--called 5000] [--folder /tmp]
 
@@ -52,7 +52,7 @@ ROOT = Path(__file__).resolve().parent.parent
 THREAD = records.ThreadName("demo", "page")
 SITE = records.Site("demo", (), "", 2)
 STARTED = datetime(2026, 1, 2, tzinfo=UTC)
-DELIVERED_EVERY = 200  # followers: their events are counted, and the list folded if it asks
+DELIVERED_EVERY = 200  # followers after which events are delivered, and the list compacted if due
 _TOLD_EVERY = 400  # events of a page each: 10,000 mails
 _PAUSE = 0.2
 _PATIENCE = 60.0
@@ -60,7 +60,7 @@ _PATIENCE = 60.0
 
 def _settings(port: int) -> config.Settings:
     return config.Settings(
-        secret="a secret of the benchmarks",  # noqa: S106 - signs nothing that is kept
+        secret="a secret of the benchmarks",  # noqa: S106 - nothing signed with it is kept
         smtp=setting_values.Smtp(setting_values.Security.NONE, "127.0.0.1", port),
         mail_from="comments@service.example",
         public_url="https://service.example",
@@ -77,15 +77,15 @@ def _opened(path: Path) -> Iterator[inprocess.Engine]:
 
 
 def _memory() -> int:
-    """The most memory that this process ever held, in bytes."""
+    """Return the peak memory of this process, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-# --- They follow --------------------
+# --- Subscribe --------------------
 
 
 def fill(path: Path, followers: int, called: int) -> dict[str, float]:
-    """Have many follow: `called` of them, the last, by the calls of the page they are led to."""
+    """Store many followers; the last `called` subscribe through the calls of the sign-up page."""
     settings = _settings(1)
     compactions = compacting = 0.0
     with _opened(path) as engine:
@@ -111,12 +111,12 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
         with testing.meter(engine) as cost:
             follower_compaction.compact(subscriptions.list_of(THREAD))
         last, since = time.perf_counter() - since, time.perf_counter()
-        # Those who were loaded are told of by no event: the recount counts them.
+        # Loaded followers have no events; the recount counts them.
         recount.thread(THREAD, tell=lambda _: None, fixes=True)
         counted = time.perf_counter() - since
         (numbers,) = totals.of_threads([THREAD])
         if not followers == subscriptions.count(THREAD) == numbers[counting.FOLLOWERS]:
-            raise SystemExit("some do not follow")
+            raise SystemExit("some followers are missing")
     return {
         "seconds": taken, "compacting": compacting, "compactions": compactions, "last": last,
         "reads": cost.reads, "writes": cost.writes + cost.deletes, "counted": counted,
@@ -125,7 +125,7 @@ def fill(path: Path, followers: int, called: int) -> dict[str, float]:
 
 
 def _load(engine: inprocess.Engine, numbers: range, settings: config.Settings) -> None:
-    """Store followers as if they had subscribed, by the shortest way."""
+    """Store followers as if they had subscribed, in the fastest way."""
     (one,) = reads.fetch(reads.Query("Subscriber"))
     (to,) = reads.fetch(reads.Query("Subscription"))
 
@@ -173,11 +173,11 @@ def _deliver(settings: config.Settings) -> None:
         pass
 
 
-# --- Each is sent mail --------------------
+# --- Send mail --------------------
 
 
 def send(path: Path, port: int, began: float) -> None:
-    """Send until nothing is left; what that took, as a line of JSON. Clocks began at a moment."""
+    """Send until nothing is left; print the cost as JSON. `began` is the clock's day."""
     settings = _settings(port)
 
     def now() -> datetime:
@@ -192,7 +192,7 @@ def send(path: Path, port: int, began: float) -> None:
             events += done
             if events // _TOLD_EVERY > (events - done) // _TOLD_EVERY:
                 _say(f"{events} events", since)
-        cost = engine.meter.total()  # a reading would hold every key, and that would be measured
+        cost = engine.meter.total()  # a reading would hold every key and add to the memory
         figures = {
             "seconds": time.perf_counter() - since, "processor": time.process_time() - used,
             "events": events, "reads": cost.reads, "writes": cost.writes, "deletes": cost.deletes,
@@ -203,7 +203,7 @@ def send(path: Path, port: int, began: float) -> None:
 
 
 def take(port: int, log: Path) -> None:
-    """Be a mail server that takes everything at once, until the process is ended."""
+    """Run a mail server that accepts everything at once, until the process is ended."""
     with log.open("a", buffering=1) as lines:
 
         async def talk(said: asyncio.StreamReader, answer: asyncio.StreamWriter) -> None:
@@ -227,7 +227,7 @@ def take(port: int, log: Path) -> None:
         asyncio.run(serve())
 
 
-# --- All of it --------------------
+# --- The whole run --------------------
 
 
 def _started(*arguments: object) -> "subprocess.Popen[str]":
@@ -265,7 +265,7 @@ def _sink(log: Path) -> Iterator[int]:
 
 
 def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
-    """Fill, send, kill, send the rest; print what it took; mails too few, and too many."""
+    """Fill, send, kill, send the rest; print the cost; return missing and duplicate mails."""
     path, log = folder / "fanout.db", folder / "sent"
     filled = _figures(_started("--fill", followers, called, path))
     print(f"filled: {json.dumps(filled)}", file=sys.stderr, flush=True)
@@ -281,7 +281,7 @@ def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
         killed = len(_lines(log))
         until = time.perf_counter() - since
         print(f"killed after {killed} mails, {until:.0f} s", file=sys.stderr, flush=True)
-        # A day later, when the claim of who was killed is over.
+        # With the clock a day later, when the killed process's claim has expired.
         rest = _figures(_started("--send", path, port, 2))
         time.sleep(_PAUSE)
     sent = Counter(_lines(log))
@@ -292,14 +292,14 @@ def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
     print(
         f"| what | {followers:,} followers |\n|---|---|\n"
         f"| {called:,} of them subscribe, one after the other | "
-        f"{1000 * filled['seconds'] / called:.1f} ms each, compactions among it |\n"
-        f"| compactions meanwhile | {filled['compactions']:.0f}, "
+        f"{1000 * filled['seconds'] / called:.1f} ms each, including compactions |\n"
+        f"| compactions | {filled['compactions']:.0f}, "
         f"{filled['compacting'] / (filled['compactions'] or 1):.2f} s each |\n"
         f"| one more at the end | {filled['last']:.2f} s, {filled['reads']:.0f} reads, "
         f"{filled['writes']:.0f} writes and deletes |\n"
         f"| a recount of the thread | {filled['counted']:.2f} s |\n"
         f"| memory of that process | {filled['memory'] / 1e6:.0f} MB at most, "
-        f"{filled['grown'] / 1e6:.0f} MB of it since they began |\n"
+        f"{filled['grown'] / 1e6:.0f} MB of it since subscribing began |\n"
         f"| data file | {size / 1e6:,.0f} MB |\n"
         f"| mail until the kill | {killed:,} in {until:,.0f} s |\n"
         f"| mail of the next process | {after:,} in {rest['seconds']:,.0f} s, "
@@ -309,16 +309,16 @@ def run(folder: Path, followers: int, called: int) -> tuple[int, int]:
         f"{rest['writes'] / after:.2f} writes, {rest['deletes'] / after:.2f} deletes |\n"
         f"| memory of that process | {rest['memory'] / 1e6:.0f} MB at most, "
         f"{rest['grown'] / 1e6:.0f} MB of it since it began |\n"
-        f"| followers without mail, mails too many | {missing}, {twice} |\n"
+        f"| followers without mail, duplicate mails | {missing}, {twice} |\n"
         f"| events left | {rest['left']:.0f} |"
     )
     if rest["left"]:
-        raise SystemExit("some events are left")
+        raise SystemExit("some events were not delivered")
     return missing, twice
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Send mail to very many followers, or to some."""
+    """Send mail to very many followers, or to a few."""
     followers, called = (600, 50) if quick else (200_000, 5_000)
     with tempfile.TemporaryDirectory(prefix="fanout-") as folder:
         missing, twice = run(Path(folder), followers, called)
@@ -328,7 +328,7 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def main() -> None:
-    """Read the command line: the whole, or one of its processes."""
+    """Run the benchmark, or one of its processes, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--followers", type=int, default=200_000)
     parser.add_argument("--called", type=int, default=5_000)

@@ -1,8 +1,7 @@
-"""Plots as SVG, by hand: lines over logarithmic axes, a panel for each call.
+"""Plots as hand-written SVG: lines over logarithmic axes, one panel per call.
 
-Owns nothing but drawing. Values of 0 stand on the floor of a panel, where its axis says 0; a line
-ends where a layout cannot hold the thread. Colours and marks differ both, so that the lines are
-told apart without colour.
+Values of 0 are on the floor of a panel, where its axis says 0. A line ends where a layout cannot
+hold the thread. Colors and marks both differ, so the lines can be distinguished without color.
 """
 
 import dataclasses
@@ -28,7 +27,7 @@ Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-    """One drawing: what it shows, its lines, and what its lower axis counts."""
+    """One drawing: its title, its lines, and the label of its horizontal axis."""
 
     title: str
     lines: Lines
@@ -37,7 +36,7 @@ class Panel:
 
 @dataclasses.dataclass(frozen=True)
 class _Axis:
-    """A logarithmic axis over `pixels`, with a floor for 0 if there is one."""
+    """A logarithmic axis over `pixels`, with a floor for 0 if needed."""
 
     low: int
     high: int
@@ -45,7 +44,7 @@ class _Axis:
     has_zero: bool = False
 
     def at(self, value: float) -> float:
-        """How far along the axis a value stands."""
+        """Return the position of a value on the axis."""
         start = self.pixels / 12 if self.has_zero else 0.0
         if value <= 0:
             return 0.0
@@ -53,7 +52,7 @@ class _Axis:
         return start + share * (self.pixels - start)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        """The powers of ten, and 0."""
+        """Return the powers of ten, and 0."""
         if self.has_zero:
             yield 0.0, "0"
         for power in range(self.low, self.high + 1):

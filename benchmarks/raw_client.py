@@ -1,6 +1,6 @@
-"""The calls that the classic layouts make of a Datastore: raw messages over a channel.
+"""The calls that the classic layouts make to a Datastore: raw messages over a channel.
 
-Owns no layout. No object mapper stands between a layout and the store, and nothing is kept.
+There is no object mapper between a layout and the store, and nothing is cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,16 +11,16 @@ from comments.store.wire import queries
 from emulator import inprocess, protobufs
 
 PROJECT = "bench"
-_LOAD = 200  # entities of one commit
-_MOST_KEYS = 1000  # of one lookup
+_LOAD = 200  # entities per commit
+_MOST_KEYS = 1000  # keys per lookup
 
 
 class TooLarge(Exception):
-    """An entity is larger than the store takes."""
+    """An entity is larger than the store allows."""
 
 
 class Aborted(Exception):
-    """A transaction met another one, and has to start again."""
+    """A transaction conflicted with another one and must be retried."""
 
 
 class Client:
@@ -50,19 +50,18 @@ class Client:
         }
 
     def key(self, kind: str, name: str) -> protobufs.Key:
-        """A key."""
         key = protobufs.Key(partition_id=self._partition)
         key.path.add(kind=kind, name=name)
         return key
 
     def entity(self, kind: str, name: str) -> protobufs.Entity:
-        """An entity without properties."""
+        """Return an entity without properties."""
         return protobufs.Entity(key=self.key(kind, name))
 
     def get(
         self, kind: str, names: Sequence[str], transaction: bytes = b""
     ) -> dict[str, protobufs.Entity]:
-        """Entities by name, those that are there."""
+        """Return the existing entities by name."""
         request = protobufs.LookupRequest(project_id=PROJECT)
         found: dict[str, protobufs.Entity] = {}
         left = [self.key(kind, name) for name in names]
@@ -77,7 +76,6 @@ class Client:
         return found
 
     def run(self, query: queries.Query, transaction: bytes = b"") -> Iterator[protobufs.Entity]:
-        """Yield the entities of a query."""
         request = protobufs.RunQueryRequest(project_id=PROJECT, partition_id=self._partition)
         request.query.CopyFrom(queries.message(query, self._partition))
         if transaction:
@@ -85,7 +83,7 @@ class Client:
         yield from queries.results(request, self._calls["RunQuery"])
 
     def count(self, query: queries.Query) -> int:
-        """How many entities a query matches."""
+        """Return how many entities a query matches."""
         request = protobufs.RunAggregationQueryRequest(
             project_id=PROJECT, partition_id=self._partition
         )
@@ -96,11 +94,11 @@ class Client:
         return int(result.aggregate_properties["n"].integer_value)
 
     def transact(self, body: Callable[[bytes], Iterable[protobufs.Entity]]) -> None:
-        """Put what `body` makes of what it reads, in one transaction.
+        """Run `body`, which reads, and put the entities it returns, in one transaction.
 
         Raises:
-            Aborted: it met another transaction.
-            TooLarge: the store refused what it is to put.
+            Aborted: It conflicted with another transaction.
+            TooLarge: The store refused an entity.
         """
         begin = protobufs.BeginTransactionRequest(project_id=PROJECT)
         try:
@@ -121,7 +119,6 @@ class Client:
         self._calls["Commit"](commit)
 
     def put(self, entities: Iterable[protobufs.Entity]) -> None:
-        """Put many entities."""
         left = list(entities)
         for first in range(0, len(left), _LOAD):
             part = left[first : first + _LOAD]

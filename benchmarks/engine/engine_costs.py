@@ -1,19 +1,19 @@
-"""The engine's figures: what it costs beside the least it could cost.
+"""The cost of the engine, compared with the least that its work could cost.
 
 Each bar is a ratio of two ways that take turns in one run:
 
-    scale   a 100-comment thread read among many entities, against the same thread alone
-    order   10,000 entities read in order, against SELECT and parsing of the same rows
-    lookup  one entity looked up in process, against the same through the gRPC door
-    change  a transaction of NDB that reads and writes 3 entities, in process against gRPC; on a
-            disk that is awaited, and on one that is not (`durability="fast"`), which leaves the
-            door's own cost
-    load    entities through the import door, against inserting the same rows and index rows
-    start   `python -m emulator` to its first answer, against an interpreter that imports grpc and
-            the protobuf classes
-    import  `emulator.inprocess`, against grpc and the protobuf classes that it needs
+    scale   read a 100-comment thread among many entities / the same thread alone
+    order   read 10,000 entities in order / SELECT and parse the same rows
+    lookup  look one entity up in process / through gRPC
+    change  an NDB transaction that reads and writes 3 entities, in process / through gRPC; once
+            with waiting for the disk, once without (`durability="fast"`), which leaves the cost of
+            the channel itself
+    load    bulk-load entities / insert the same rows and index rows
+    start   `python -m emulator` until its first answer / an interpreter that imports grpc and the
+            protobuf classes
+    import  import `emulator.inprocess` / import grpc and the protobuf classes that it needs
 
-A million entities take a few minutes and 4 GB below the temporary folder.
+A million entities take a few minutes, and 4 GB in the temporary folder.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ from emulator.import_export import bulk_load
 
 PROJECT = "bench"
 _LIBRARIES = "import grpc; from google.cloud.datastore_v1.types import datastore"
-THREAD = 100  # comments of the thread that is read
+THREAD = 100  # comments in the thread that is read
 RPC = "/google.datastore.v1.Datastore/"
 INDEXES = """
 indexes:
@@ -50,7 +50,7 @@ BODY = "a comment is read far more often than it is changed and the reader wants
 
 
 def comment(number: int) -> Any:
-    """Return the entity of one comment; a thread's comments follow each other."""
+    """Return the entity of one comment; consecutive numbers fill a thread."""
     thread, place = divmod(number, THREAD)
     entity = protobufs.Entity()
     entity.key.partition_id.project_id = PROJECT
@@ -68,7 +68,7 @@ def comment(number: int) -> Any:
 
 
 def thread_query(thread: int) -> Any:
-    """Return the one ordered query of a thread."""
+    """Return the ordered query of a thread."""
     request = protobufs.RunQueryRequest(project_id=PROJECT)
     query = request.query
     query.kind.add(name="Comment")
@@ -86,7 +86,7 @@ def thread_query(thread: int) -> Any:
 
 
 def created_query() -> Any:
-    """Return a query for everything in the order of time."""
+    """Return a query for all comments in the order of creation."""
     request = protobufs.RunQueryRequest(project_id=PROJECT)
     request.query.kind.add(name="Comment")
     request.query.order.add().property.name = "created"
@@ -100,7 +100,6 @@ class Caller:
         self.channel = channel
 
     def call(self, method: str, request: Any) -> Any:
-        """Call one RPC."""
         response = getattr(protobufs, f"{method}Response")
         rpc = self.channel.unary_unary(
             RPC + method,
@@ -123,7 +122,7 @@ class Caller:
 
 
 def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Return the median seconds of each way; they take turns, so drift hits all alike."""
+    """Return the median seconds of each way; they take turns, so drift affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for round_ in range(rounds + 1):
         for name, way in ways.items():
@@ -135,7 +134,7 @@ def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
 
 
 def repeat(way: Callable[[], object], times: int) -> Callable[[], None]:
-    """Return a way that is long enough to be timed."""
+    """Return a way that is long enough to time."""
 
     def again() -> None:
         for _ in range(times):
@@ -146,7 +145,7 @@ def repeat(way: Callable[[], object], times: int) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def opened(folder: Path, name: str, durability: str = "durable") -> Iterator[inprocess.Engine]:
-    """Open an engine on a file of its own."""
+    """Open an engine on a new file."""
     yaml = folder / "index.yaml"
     yaml.write_text(INDEXES)
     with inprocess.open_engine(folder / name, indexes=yaml, durability=durability) as engine:
@@ -155,9 +154,9 @@ def opened(folder: Path, name: str, durability: str = "durable") -> Iterator[inp
 
 @contextlib.contextmanager
 def served(folder: Path, name: str, *flags: str) -> Iterator[str]:
-    """Run `python -m emulator` on a file of its own; yields its address."""
+    """Run `python -m emulator` on a new file; yield its address."""
     command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(folder / name)]
-    command += ["--concurrency", "optimistic"]  # as the engine in process that it is beside
+    command += ["--concurrency", "optimistic"]  # like the in-process engine
     with subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True) as server:
         try:
             printed = server.stdout.readline() if server.stdout else ""
@@ -167,14 +166,14 @@ def served(folder: Path, name: str, *flags: str) -> Iterator[str]:
 
 
 def load(engine: inprocess.Engine, numbers: range) -> float:
-    """Load comments; returns the seconds."""
+    """Load comments; return the seconds."""
     start = time.perf_counter()
     engine.load((comment(number) for number in numbers), project=PROJECT)
     return time.perf_counter() - start
 
 
 def peak_mib() -> float:
-    """Return the most memory this process ever had, in MiB."""
+    """Return the peak memory of this process, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -194,7 +193,7 @@ def measure_scale(folder: Path, entities: int, rounds: int) -> list[Bar]:
         for name, engine in (("many", many), ("alone", alone)):
             caller = Caller(inprocess.Channel(engine))
             if caller.fetch(request) != THREAD:
-                raise SystemExit(f"the thread is not whole: {name}")
+                raise SystemExit(f"the thread is incomplete: {name}")
             ways[name] = repeat(lambda caller=caller: caller.fetch(request), 20)
         medians = alternate(ways, rounds)
         grown = peak_mib() - before
@@ -232,7 +231,7 @@ def measure_order(folder: Path, rounds: int) -> Bar:
                 "engine": lambda: caller.fetch(created_query()),
             }
             if [way() for way in ways.values()] != [size, size]:
-                raise SystemExit("the two ways do not read the same")
+                raise SystemExit("the two ways read different entities")
             medians = alternate(ways, rounds)
     return Bar(
         "engine order",
@@ -244,7 +243,7 @@ def measure_order(folder: Path, rounds: int) -> Bar:
 
 
 def measure_lookup(folder: Path, rounds: int) -> Bar:
-    """Look one entity up through both doors."""
+    """Look one entity up in process and through gRPC."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
     with opened(folder, "lookup") as engine, served(folder, "lookup") as address:
@@ -254,7 +253,7 @@ def measure_lookup(folder: Path, rounds: int) -> Bar:
             for name, each in (("in process", inprocess.Channel(engine)), ("gRPC", channel)):
                 caller = Caller(each)
                 if not caller.call("Lookup", request).found:
-                    raise SystemExit(f"the entity is not found: {name}")
+                    raise SystemExit(f"the entity was not found: {name}")
                 ways[name] = repeat(lambda caller=caller: caller.call("Lookup", request), 200)
             medians = alternate(ways, rounds)
     return Bar(
@@ -267,7 +266,7 @@ def measure_lookup(folder: Path, rounds: int) -> Bar:
 
 def change_three(client: Any) -> Callable[[], None]:
     """Return a transaction that reads three entities and writes them."""
-    from google.cloud import ndb  # noqa: PLC0415 - only this figure pays for NDB
+    from google.cloud import ndb  # noqa: PLC0415 - only this benchmark needs NDB
 
     class Counter(ndb.Model):
         value = ndb.IntegerProperty(default=0)
@@ -288,7 +287,7 @@ def change_three(client: Any) -> Callable[[], None]:
 
 
 def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str, ...]) -> Bar:
-    """Change three entities by NDB through both doors."""
+    """Change three entities by NDB, in process and through gRPC."""
     name = f"change-{durability}"
     with (
         opened(folder, name, durability) as engine,
@@ -309,7 +308,7 @@ def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str,
 
 
 def measure_start(folder: Path, rounds: int) -> Bar:
-    """Start the server and ask it once, beside an interpreter that imports its libraries."""
+    """Start the server until its first answer, and an interpreter that imports its libraries."""
     request = protobufs.LookupRequest(project_id=PROJECT)
     request.keys.add().CopyFrom(comment(1).key)
 
@@ -330,7 +329,7 @@ def measure_start(folder: Path, rounds: int) -> Bar:
 
 
 def measure_import(rounds: int) -> Bar:
-    """Import the in-process door, beside the two libraries that it needs."""
+    """Import the in-process channel, and the two libraries that it needs."""
     program = (
         f"import time; start = time.perf_counter(); {_LIBRARIES}; half = time.perf_counter();"
         "import emulator.inprocess; print(half - start, time.perf_counter() - half)"

@@ -1,7 +1,7 @@
-"""The least that the engine's work could cost: plain SQLite over the very rows it stored.
+"""The least that the engine's work could cost: plain SQLite over the same rows.
 
-Owns the copies that the engine is compared with. They have the engine's tables and settings and
-none of its code, so what is left between the two is what the engine adds.
+Owns the copies that the engine is compared with. They have the engine's tables and settings but
+none of its code, so the difference is what the engine adds.
 """
 
 import contextlib
@@ -30,9 +30,10 @@ def _columns(source: sqlite3.Connection, table: str) -> list[str]:
 
 
 def insert_seconds(stored: Path, target: Path, batch: int) -> float:
-    """Insert the rows of a data file into an empty one; returns the seconds.
+    """Insert the rows of a data file into an empty one; return the seconds.
 
-    Entities and their index rows go in as they were made: `batch` entities to a transaction.
+    Entities and their index rows are inserted in their original order, `batch` entities per
+    transaction.
     """
     source = sqlite3.connect(f"file:{stored}?mode=ro", uri=True)
     with contextlib.closing(source), contextlib.closing(_connect(target)) as table:
@@ -71,7 +72,7 @@ def _batches(source: sqlite3.Connection, batch: int) -> Iterator[tuple[list[Any]
 
 
 def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
-    """Copy entities into a table whose key is their time; returns its connection."""
+    """Copy entities into a table whose key is their time; return its connection."""
     table = _connect(target)
     table.execute("CREATE TABLE rows (place INTEGER PRIMARY KEY, row BLOB NOT NULL)")
     with contextlib.closing(sqlite3.connect(f"file:{stored}?mode=ro", uri=True)) as source:
@@ -84,6 +85,6 @@ def ordered_table(stored: Path, target: Path) -> sqlite3.Connection:
 
 
 def read_ordered(table: sqlite3.Connection) -> int:
-    """SELECT and parse, nothing else."""
+    """SELECT and parse all rows."""
     parse = protobufs.Entity.FromString
     return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])

@@ -1,11 +1,11 @@
-"""Reading a whole 10,000-comment thread: the one ordered query against the least it could cost.
+"""Read a whole 10,000-comment thread: the ordered query, compared with the least it could cost.
 
 In one run, on the same stored rows:
 
-    bare     SELECT of the serialised rows in order from a plain SQLite table, and parsing them
-             into the same protobuf messages: the least any reader of these rows pays
-    query    the one ordered query through the embedded engine's channel, raw protobuf path
-    records  the same, made into the records that the backend hands on (`floor.thread`)
+    bare     SELECT the serialized rows in order from a plain SQLite table and parse them into the
+             same protobuf messages: the least that any reader of these rows pays
+    query    the ordered query through the embedded engine's channel, as raw protobuf messages
+    records  the same, converted to the records that the backend uses (`floor.thread`)
     ndb      the same query by NDB's fetch()
 
 The bar is query <= 3 x bare.
@@ -72,14 +72,14 @@ def fill(shape: shapes.Shape, scheme: config.sorthash.Scheme) -> None:
 
 
 def query() -> reads.Query:
-    """The one ordered query."""
+    """Return the ordered query."""
     thread = comment_rows.thread_key_name(NAME)
     where = (("thread", "=", thread), ("listed", "=", True))
     return reads.Query("Comment", where=where, order=("sort_hash",))
 
 
 def bare_table(path: Path) -> sqlite3.Connection:
-    """A plain table of the same rows: the order as its key, the serialised row as its value."""
+    """Create a plain table of the same rows: the order as key, the serialized row as value."""
     table = sqlite3.connect(path)
     table.execute("CREATE TABLE rows (place BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID")
     table.executemany(
@@ -94,22 +94,22 @@ def bare_table(path: Path) -> sqlite3.Connection:
 
 
 def read_bare(table: sqlite3.Connection) -> int:
-    """SELECT and parse, nothing else."""
+    """SELECT and parse all rows."""
     parse = reads.Entity.FromString
     return len([parse(row) for (row,) in table.execute("SELECT row FROM rows ORDER BY place")])
 
 
 def read_ndb() -> int:
-    """NDB's own way."""
+    """Read all comments by NDB."""
     found = comment_rows.Comment.query(
         comment_rows.Comment.thread == comment_rows.thread_key_name(NAME),
-        comment_rows.Comment.listed == True,  # noqa: E712 - how NDB writes a filter
+        comment_rows.Comment.listed == True,  # noqa: E712 - an NDB filter
     ).order(comment_rows.Comment.sort_hash)
     return len(found.fetch())
 
 
 def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[str, float]:
-    """The median seconds of each way; the ways take turns, so that drift hits all alike."""
+    """Return the median seconds of each way; they take turns, so drift affects all alike."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for round_ in range(rounds + 1):
         for name, way in ways.items():
@@ -123,7 +123,7 @@ def measure(ways: dict[str, Callable[[], int]], rounds: int, size: int) -> dict[
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Fill a fresh store and compare the ways to read it."""
+    """Fill a new store and compare the ways to read it."""
     size, rounds = (1_000, 3) if quick else (10_000, 9)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -1,10 +1,11 @@
-"""The classic layout between one entity for each comment and one for all: buckets with counts.
+"""A classic layout between one entity per comment and one entity for all: buckets with counts.
 
-Owns the head, which knows the buckets in reading order and how many comments each holds. A page is
-found by walking the counts, a comment by an index over the ids in a bucket.
+Owns the head, which lists the buckets in reading order with the number of comments in each. A page
+is found by adding up the counts, a comment by an index over the ids in a bucket.
 
-What must stay true: the head's counts are those of the buckets, so each change of one is in a
-transaction with the other.
+Invariants:
+
+1. The head's counts match the buckets, so both always change in one transaction.
 """
 
 import itertools
@@ -28,12 +29,12 @@ from benchmarks.threads.conversations import Said
 from comments.store.wire import queries
 from emulator import protobufs
 
-BUCKET = 100  # comments of a new bucket
-FULL = 128  # a bucket of more is cut in two
+BUCKET = 100  # comments in a new bucket
+FULL = 128  # a larger bucket is split in two
 
 
 class _Count(msgspec.Struct, array_like=True):
-    """What the head knows of a bucket: its name, its comments, and the level of the first one."""
+    """A bucket in the head: its name, its number of comments, the level of the first one."""
 
     name: str
     count: int
@@ -46,26 +47,27 @@ class _Head(msgspec.Struct, array_like=True):
     made: int
 
     def add(self, place: int, count: int) -> str:
-        """Note a new bucket; returns its name."""
+        """Add a new bucket; return its name."""
         name = f"{THREAD}#{self.made}"
         self.made += 1
         self.counts.insert(place, _Count(name, count))
         return name
 
     def place(self, name: str) -> int:
-        """Where a bucket stands."""
+        """Return the position of a bucket."""
         return next(place for place, each in enumerate(self.counts) if each.name == name)
 
     def names(self, first: int, last: int | None = None) -> list[str]:
-        """The names of a run of buckets."""
+        """Return the names of consecutive buckets."""
         return [each.name for each in self.counts[first:last]]
 
 
 class Buckets(Layout):
-    """Runs of about 100 comments, and a head with their counts. Changes rewrite them.
+    """Buckets of about 100 consecutive comments, and a head with their counts.
 
-    An index over the ids in a bucket leads from a comment to its bucket. Two who start a bucket at
-    once meet at the head, so it is made once.
+    A change rewrites its bucket. An index over the ids in a bucket leads from a comment to its
+    bucket. If two writers create a bucket at the same time, they conflict at the head, so it is
+    created once.
     """
 
     name = "buckets"
@@ -81,7 +83,7 @@ class Buckets(Layout):
         self.client.put([*entities, self._head(head)])
 
     def page(self, limit: int, skip: int = 0) -> list[bytes]:
-        """A page, found by walking the counts."""
+        """Return a page, found by adding up the counts."""
         head = self._load_head()
         ends = list(itertools.accumulate(each.count for each in head.counts))
         first = next((place for place, end in enumerate(ends) if end > skip), len(ends))
@@ -91,12 +93,12 @@ class Buckets(Layout):
         return [fragment(placed.said, placed.level) for placed in run]
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         run = self._load(self._load_head().names(0))
         return [fragment(placed.said, placed.level) for placed in run]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment: its bucket and those behind it, until it ends."""
+        """Return a comment's descendants, from its bucket and the following ones."""
         name, run = self._find(comment_id)
         place = place_of(run, comment_id)
         level, below = run[place].level, run[place + 1 :]
@@ -111,7 +113,7 @@ class Buckets(Layout):
         return [fragment(placed.said, placed.level) for placed in below[:end]]
 
     def post(self, said: Said) -> None:
-        """Store a reply behind all that its parent has."""
+        """Store a reply after all existing replies of its parent."""
         self.client.transact(lambda transaction: self._insert(said, transaction))
 
     def edit(self, comment_id: str, html: str) -> None:
@@ -135,7 +137,7 @@ class Buckets(Layout):
         while end == len(run) and number + 1 < len(head.counts):
             following = self._load(head.names(number + 1, number + 2), transaction)
             if following[0].level <= level:
-                break  # the reply is the last of the bucket before
+                break  # the reply becomes the last comment of the previous bucket
             number, run, end = number + 1, following, end_below(following, 0, level)
         run.insert(end, Placed(level + 1, said))
         name = head.counts[number].name
@@ -147,7 +149,7 @@ class Buckets(Layout):
         yield self._head(head)
 
     def _find(self, comment_id: str, transaction: bytes = b"") -> tuple[str, list[Placed]]:
-        """The bucket of a comment."""
+        """Return the bucket of a comment."""
         query = queries.Query("Bucket", (("ids", "=", comment_id),), limit=1)
         entity = next(iter(self.client.run(query, transaction)))
         return entity.key.path[-1].name, unpack(entity.properties["comments"].blob_value)

@@ -1,16 +1,16 @@
 """The layouts of a comment thread, measured side by side.
 
-The classic layouts (`rivals`, `bucketed`) and ours (`flatthread`) hold the same threads, each in
-a data file of its own, and answer five calls: the first page of 50, the whole thread, the subtree
-of one comment, a reply, an edit. Of each call it prints what production would bill (the engine's
-meter), the calls that leave for the store, bytes, and processor and wall time, the layouts taking
-turns. Usage:
+The classic layouts (`rivals`, `bucketed`) and Flatthread's (`flatthread`) store the same threads,
+each in its own data file, and answer five calls: the first page of 50, the whole thread, the
+subtree of one comment, a reply, an edit. For each call it prints what Google's service would bill
+(by the engine's meter), the calls to the store, bytes, and processor and wall time; the layouts
+take turns. Usage:
 
     python -m benchmarks.layouts.comparison [--shape FILE] [--sizes 100,1000,10000]
                                             [--rounds 9] [--write]
 
-FILE holds `id;parent;time` rows, repeated to each size; without it a grown shape is used. Prints
-Markdown; `--write` puts it between the marks in docs/layouts.md, with plots and figures.json in
+FILE has `id;parent;time` rows, repeated to each size; without it a generated shape is used. Prints
+Markdown; `--write` puts it between the markers in docs/layouts.md, with plots and figures.json in
 docs/layouts/.
 """
 
@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "layouts.md"
 FOLDER = ROOT / "docs" / "layouts"
 PAGE = 50
-CELL_SECONDS = 4.0  # what a layout may spend on one call; it gets one round at least
+CELL_SECONDS = 4.0  # time budget of a layout for one call; each gets at least one round
 KINDS: tuple[type[Any], ...] = (
     rivals.Paths,
     rivals.Embedded,
@@ -55,15 +55,15 @@ CALLS = (*READS, *WRITES, AFTER)
 TITLES = {
     "page": "first page of 50",
     "whole": "whole thread",
-    "subtree": "what stands below one comment",
+    "subtree": "the replies below one comment",
     "post": "one reply",
     "edit": "one edit",
-    AFTER: "first page, changes not folded yet",
+    AFTER: "first page with uncompacted changes",
 }
 
 
 class Opened:
-    """A layout, with the engine behind it and what it needs around its calls."""
+    """A layout with its engine and the context that its calls need."""
 
     def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
         self.kind = kind
@@ -83,12 +83,11 @@ class Opened:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Any]:
-        """Enter what the layout needs around its calls; yields the layout."""
+        """Enter the context that the layout needs; yield the layout."""
         with contextlib.nullcontext() if self._store is None else self._store.context():
             yield self._layout
 
     def fill(self, thread: Sequence[conversations.Said]) -> None:
-        """Store a thread."""
         if self._store is None:
             self._layout.fill(thread)
             return
@@ -111,10 +110,10 @@ class Stores:
         self._stack.close()
 
     def open(self, kind: type[Any], thread: Sequence[conversations.Said]) -> Opened:
-        """Open a layout with a thread in it. A warm process shares its file with the cold one.
+        """Open a layout with a thread in it. The warm and the cold process share one file.
 
         Raises:
-            rawclient.TooLarge: the layout cannot hold it.
+            rawclient.TooLarge: The layout cannot hold the thread.
         """
         home = "Materialized" if issubclass(kind, flatthread.Materialized) else kind.__name__
         if home in self._engines:
@@ -140,7 +139,7 @@ class Stores:
 
 
 class Bench:
-    """One thread in all layouts that can hold it."""
+    """One thread in every layout that can hold it."""
 
     def __init__(self, stores: Stores, thread: Sequence[conversations.Said], rounds: int) -> None:
         self._rounds = rounds
@@ -157,7 +156,7 @@ class Bench:
             note(f"{self._size}: {kind.name} {known}")
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls; what only reads comes first."""
+        """Measure all calls, those that only read first."""
         for call in CALLS:
             measured = {
                 name: self._metered(opened, call)
@@ -179,7 +178,7 @@ class Bench:
             note(f"{self._size}: {call}")
 
     def about(self) -> layout_tables.Thread:
-        """What is true of the thread; folds what was changed, so this comes last."""
+        """Return facts about the thread. This compacts the changes, so it must come last."""
         depth: dict[str | None, int] = {None: 0}
         for said in self._thread:
             depth[said.id] = depth[said.parent] + 1
@@ -226,7 +225,7 @@ class Bench:
             return time.perf_counter() - wall, time.process_time() - cpu
 
     def _ready(self, layout: Any, call: str) -> Callable[[], object]:
-        """One call, ready to be made."""
+        """Return one call, ready to be made."""
         if isinstance(layout, flatthread.Materialized):
             layout.before()
         self._next += 1
@@ -243,14 +242,14 @@ class Bench:
 
 
 def fold_changes(opened: Opened) -> cost_meter.Cost:
-    """Fold what the bench has changed; what that cost."""
+    """Compact the bench's changes; return the cost."""
     with opened.entered(), testing.meter(opened.engine) as cost:
         flatthread.fold()
         return cost.total()
 
 
 def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_packed: bool) -> int:
-    """How many comments of a thread one entity holds, found by storing them; all is the length."""
+    """Return how many comments one entity can hold, found by trying; at most all of them."""
     with Stores(folder) as stores:
         opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
 
@@ -272,12 +271,12 @@ def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_pack
 
 
 def note(text: str) -> None:
-    """Say how far the run is."""
+    """Print the progress of the run."""
     print(f"{time.process_time():7.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def stored(folder: Path) -> dict[str, int]:
-    """The bytes of each closed data file with its indexes, without gaps."""
+    """Return the size in bytes of each closed data file with its indexes, without gaps."""
     bytes_: dict[str, int] = {}
     for kind in KINDS:
         path = folder / f"{kind.__name__}.db"
@@ -291,7 +290,7 @@ def stored(folder: Path) -> dict[str, int]:
 def measure(
     shape: shapes.Shape, called: str, sizes: Sequence[int], rounds: int
 ) -> Iterator[layout_tables.Run]:
-    """Measure everything; yields what is known after each size."""
+    """Measure everything; yield the results after each size."""
     longest = conversations.thread(shapes.repeated(shape, max(sizes)))
     run = layout_tables.Run(called, rounds, {}, len(longest), [], [])
     with tempfile.TemporaryDirectory(prefix="layouts-") as folder:
@@ -315,7 +314,7 @@ def measure(
 
 
 def write(run: layout_tables.Run, document: Path, folder: Path) -> None:
-    """Put tables, plots and figures into the documents."""
+    """Write tables, plots and figures into the documents."""
     layout_tables.insert(layout_tables.markdown(run, TITLES), document)
     folder.mkdir(exist_ok=True)
     (folder / "figures.json").write_bytes(layout_tables.encoded(run))
@@ -324,7 +323,7 @@ def write(run: layout_tables.Run, document: Path, folder: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write if asked to."""
+    """Measure, print, and write if requested."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", type=Path)
     parser.add_argument("--sizes", default="100,1000,10000,100000")

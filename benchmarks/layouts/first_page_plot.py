@@ -2,8 +2,8 @@
 
     .venv/bin/python -m benchmarks.layouts.first_page_plot
 
-reads docs/layouts/figures.json, which `benchmarks.layouts.comparison --write` measured, and writes
-docs/layouts/first-page.svg. The plot has its own colors for light and dark screens.
+It reads docs/layouts/figures.json, which `benchmarks.layouts.comparison --write` measured, and
+writes docs/layouts/first-page.svg. The plot has separate colors for light and dark screens.
 """
 
 import math
@@ -17,7 +17,7 @@ from benchmarks.layouts import layout_tables
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "layouts"
 CALL = "page"
-# Layouts in the order of their colors, each with its label at the end of its line.
+# Layouts in the order of their colors, with the label at the end of each line.
 LABELS = {
     "adjacency": "one query for each parent",
     "embedded": "whole thread in one entity",
@@ -99,7 +99,7 @@ def _grid() -> Iterator[str]:
 
 
 def _labels(lines: Sequence[Sequence[tuple[int, float]]]) -> Iterator[str]:
-    """Label each line at its end, and move labels apart that would overlap."""
+    """Label each line at its end, and move overlapping labels apart."""
     ends = sorted((_y(points[-1][1]), number) for number, points in enumerate(lines))
     last: dict[float, float] = {}
     for end, number in ends:

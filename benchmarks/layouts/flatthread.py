@@ -1,10 +1,10 @@
 """Flatthread's two ways of reading a thread, behind the same calls as the classic layouts.
 
-    Floor         the one ordered query over the comments
-    Materialized  directory, buckets and delta; compacted and at rest unless told otherwise
-    Warm          the same in a process that has read the thread before
+    Floor         the ordered query over the comments
+    Materialized  directory, buckets and delta; compacted and at rest unless stated otherwise
+    Warm          the same, in a process that has read the thread before
 
-All answer by the product's own code.
+All of them run the product's own code.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ from comments.store import transactions
 from comments.tree import changes, ordered_query, placement, values
 from comments.tree.threads import naming
 
-_SECRET = "the benchmark's own secret"  # noqa: S105 - signs cursors that nobody keeps
+_SECRET = "the benchmark's own secret"  # noqa: S105 - the signed cursors are not kept
 _MOST = ordered_query.MAX_LIMIT
 
 
 def fold() -> None:
-    """Fold what changed, and clear at once: in this process nothing holds an older directory."""
+    """Compact the changes, and clear at once: this process holds no older directory."""
     folded = compactor.compact(loading.SCHEME, loading.NAME)
     if folded is not None:
         compactor.clear(folded)
@@ -33,7 +33,7 @@ def fold() -> None:
 
 
 def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
-    """The comments of a listing, page after page."""
+    """Return the comments of a listing, page by page."""
     found = page(None)
     comments = list(found.comments)
     while found.cursor is not None:
@@ -43,7 +43,7 @@ def _all(page: Callable[[str | None], presentation.ThreadPage]) -> list[bytes]:
 
 
 class _Ours:
-    """What both ways share: how comments are written."""
+    """The common part of both ways: how comments are written."""
 
     def post(self, said: Said) -> None:
         """Store a reply."""
@@ -74,12 +74,12 @@ class _Ours:
 
 
 class Floor(_Ours):
-    """The one ordered query, and counts for what a page says of it."""
+    """The ordered query, and the counts that a page shows."""
 
     name = "floor"
 
     def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
+        """Return the first comments."""
         found = ordered_query.page(
             loading.NAME,
             order=ordered_query.Order.THREAD,
@@ -91,11 +91,11 @@ class Floor(_Ours):
         return list(presentation.page(found).comments)
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         return [presentation.fragment(row) for row in ordered_query.thread(loading.NAME)]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
+        """Return a comment's descendants."""
 
         def page(cursor: str | None) -> presentation.ThreadPage:
             found = ordered_query.replies(comment_id, limit=_MOST, cursor=cursor, secret=_SECRET)
@@ -105,25 +105,25 @@ class Floor(_Ours):
 
 
 class Materialized(_Ours):
-    """Directory, buckets and delta, nothing of it held before."""
+    """Directory, buckets and delta, with nothing cached."""
 
     name = "materialised"
 
     def before(self) -> None:
-        """What comes before each call, and is no part of it."""
+        """Prepare a call; not measured."""
         loading.cold()
 
     def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
+        """Return the first comments."""
         asked = thread_pages.Asked(limit, None, _SECRET)
         return list(listings.page(loading.SCHEME, loading.NAME, asked).comments)
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         return thread_view.using(loading.NAME, lambda view: [row.json for row in view.rows()])
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
+        """Return a comment's descendants."""
 
         def page(cursor: str | None) -> presentation.ThreadPage:
             return listings.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
@@ -132,10 +132,10 @@ class Materialized(_Ours):
 
 
 class Warm(Materialized):
-    """The same in a process that has read the thread before."""
+    """The same, in a process that has read the thread before."""
 
     name = "materialised, warm"
     calls = ("page", "whole", "subtree", "page after changes")
 
     def before(self) -> None:
-        """Keep what is held."""
+        """Keep the cache."""

@@ -1,7 +1,7 @@
-"""The figures of the layouts as Markdown, and as plots.
+"""The figures of the layouts as Markdown and as plots.
 
-Owns how they are said: what is billed in numbers, times as ratios of one run. The layout that
-everything is compared with is `BASE`; its own milliseconds stand beside, as orientation.
+Owns their form: billed operations as numbers, times as ratios within one run. All layouts are
+compared with `BASE`, whose milliseconds are given for orientation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ PLOTTED = ("reads.svg", "calls.svg", "time.svg", "bytes.svg")
 
 
 class Figures(msgspec.Struct):
-    """What one call of one layout cost at one size; times are medians in seconds."""
+    """The cost of one call of one layout at one size; times are medians in seconds."""
 
     layout: str
     size: int
@@ -35,7 +35,7 @@ class Figures(msgspec.Struct):
 
 
 class Thread(msgspec.Struct):
-    """What is true of one size beside the calls."""
+    """Facts about one size besides the calls."""
 
     size: int
     below: int
@@ -49,7 +49,7 @@ class Thread(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """All that one run has found."""
+    """All results of one run."""
 
     shape: str
     rounds: int
@@ -60,16 +60,16 @@ class Run(msgspec.Struct):
 
 
 def encoded(run: msgspec.Struct) -> bytes:
-    """A run as JSON, a line for each record."""
+    """Encode a run as JSON, one record per line."""
     return msgspec.json.encode(run).replace(b"},{", b"},\n{") + b"\n"
 
 
 def markdown(run: Run, titles: Mapping[str, str]) -> str:
-    """All tables."""
+    """Return all tables."""
     parts = [_about(run)]
     for call, title in titles.items():
         parts.append(f"### {title[0].upper()}{title[1:]}\n\n{_table(run, call)}")
-    parts.append(f"### Stored, and folded\n\n{_stored(run)}")
+    parts.append(f"### Storage and compaction\n\n{_stored(run)}")
     return "\n\n".join(parts)
 
 
@@ -79,7 +79,7 @@ def _about(run: Run) -> str:
     return (
         f"One run over {run.shape}; threads of {sizes} comments, "
         f"up to {max(thread.depth for thread in run.threads)} levels deep. "
-        f"The comment that is answered, edited and looked below has {below} comments below it. "
+        f"The comment used for replies, edits and subtrees has {below} comments below it. "
         f"Medians of up to {run.rounds} rounds."
     )
 
@@ -104,7 +104,7 @@ def _table(run: Run, call: str) -> str:
 
 
 def line(figures: Figures, base: Figures) -> str:
-    """One row: what is billed, and times by those of the base."""
+    """Format one row: what is billed, and times as ratios to the base."""
     small = f" + {figures.small:,} small" if figures.small else ""
     deletes = f" + {figures.deletes:,} deletes" if figures.deletes else ""
     return (
@@ -117,7 +117,7 @@ def line(figures: Figures, base: Figures) -> str:
 
 
 def ratio(value: float, base: float) -> str:
-    """A number of times, as short as it is rough."""
+    """Format a ratio with as many digits as are meaningful."""
     ratio = value / base if base else 0.0
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2f}"
 
@@ -126,8 +126,8 @@ def _stored(run: Run) -> str:
     names = list(dict.fromkeys(name for thread in run.threads for name in thread.stored))
     lines = [
         (
-            f"| comments | {' | '.join(f'{name}, KiB' for name in names)} | changes folded "
-            "| writes and deletes for it | reads for it |"
+            f"| comments | {' | '.join(f'{name}, KiB' for name in names)} | compacted changes "
+            "| writes and deletes of the compaction | reads of the compaction |"
         ),
         "|---:|" + "---:|" * (len(names) + 3),
     ]
@@ -141,16 +141,24 @@ def _stored(run: Run) -> str:
         )
     ends = ", ".join(f"{layout}: {most:,}" for layout, most in run.most_embedded.items())
     return "\n".join(
-        [*lines, "", f"Where one entity of 1 MiB ends, of {run.sought:,} sought: {ends} comments."]
+        [
+            *lines,
+            "",
+            f"What one entity of 1 MiB holds, of {run.sought:,} comments: {ends} comments.",
+        ]
     )
 
 
 def drawn(run: Run, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The plots by file name."""
+    """Yield the plots by file name."""
     said = "one run; both axes logarithmic; a line ends where the layout cannot hold the thread"
     ways: Sequence[tuple[str, str, Callable[[Figures], float]]] = (
         ("reads.svg", "Billed reads and writes of one call", lambda f: f.reads + f.writes),
-        ("calls.svg", "Calls to the store, each a round trip in production", lambda f: f.calls),
+        (
+            "calls.svg",
+            "Calls to the store, each a round trip to Google's service",
+            lambda f: f.calls,
+        ),
         ("time.svg", "Processor time in ms, no network (orientation only)", lambda f: f.cpu * 1000),
         ("bytes.svg", "Bytes to and from the store", lambda f: f.bytes_in + f.bytes_out),
     )
@@ -160,7 +168,7 @@ def drawn(run: Run, titles: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def curves(found: Sequence[Figures], call: str, value: Callable[[Figures], float]) -> plots.Lines:
-    """The points of each layout over the sizes."""
+    """Return the points of each layout over the sizes."""
     drawn: dict[str, list[tuple[float, float]]] = {}
     for figures in found:
         if figures.call == call:
@@ -169,10 +177,10 @@ def curves(found: Sequence[Figures], call: str, value: Callable[[Figures], float
 
 
 def insert(made: str, document: Path) -> None:
-    """Put tables between the marks of a document."""
+    """Replace the tables between the markers of a document."""
     text = document.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise SystemExit(f"{document} has no marks {BEGIN} and {END}")
+        raise SystemExit(f"{document} lacks the markers {BEGIN} and {END}")
     document.write_text(f"{before}{begin}\n\n{made}\n\n{end}{after}", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Comments as one property, and as JSON: what the layouts that pack many into an entity share.
+"""Comments packed into one property or as JSON, for the layouts with many per entity.
 
-Owns reading order in a list: comments with their levels, each before what stands below it.
+Owns reading order in a list: comments with their levels, each before its descendants.
 """
 
 import itertools
@@ -36,7 +36,6 @@ class Placed(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def id(self) -> str:
-        """The comment's id."""
         return self.said.id
 
 
@@ -44,7 +43,7 @@ _PACKED = msgspec.msgpack.Decoder(list[Placed])
 
 
 def fragment(said: Said, level: int) -> bytes:
-    """The JSON of a comment as it is sent."""
+    """Return the JSON of a comment as it is sent."""
     author = {"name": said.author_name, "website": said.author_website}
     return msgspec.json.encode(
         Public(
@@ -63,17 +62,16 @@ def fragment(said: Said, level: int) -> bytes:
 
 
 def pack(run: Sequence[Placed]) -> bytes:
-    """Comments as the bytes of one property."""
+    """Serialize comments to the bytes of one property."""
     return zlib.compress(msgspec.msgpack.encode(run))
 
 
 def unpack(stored: bytes) -> list[Placed]:
-    """The comments that were packed."""
     return _PACKED.decode(zlib.decompress(stored))
 
 
 def in_order(thread: Sequence[Said]) -> list[Placed]:
-    """Comments in reading order with their levels; `thread` is in order of time."""
+    """Return comments in reading order with their levels; `thread` is in order of time."""
     children: dict[str | None, list[Said]] = {}
     for said in thread:
         children.setdefault(said.parent, []).append(said)
@@ -88,16 +86,16 @@ def in_order(thread: Sequence[Said]) -> list[Placed]:
 
 
 def place_of(run: Sequence[Placed], comment_id: str) -> int:
-    """Where a comment stands in a run."""
+    """Return the position of a comment in a list."""
     return next(place for place, placed in enumerate(run) if placed.id == comment_id)
 
 
 def end_below(run: Sequence[Placed], first: int, level: int) -> int:
-    """The first place from `first` on that is not deeper than `level`; the length if none."""
+    """Return the first position from `first` on that is not deeper than `level`, or the end."""
     below = enumerate(itertools.islice(run, first, None), first)
     return next((place for place, placed in below if placed.level <= level), len(run))
 
 
 def edited(said: Said, html: str) -> Said:
-    """A comment with another text."""
+    """Return a comment with another text."""
     return msgspec.structs.replace(said, body=html, html=html, revision=said.revision + 1)

@@ -1,16 +1,18 @@
-"""The classic layouts of comments in a document store, to be measured beside ours.
+"""The classic layouts of comments in a document store, to compare with Flatthread's.
 
-Owns three ways that textbooks and manuals give (`bucketed` is the fourth), each at its best: raw
-protobuf messages and no object mapper, packed texts, transactions where a change reads before it
-writes.
+Owns three ways from textbooks and manuals (`bucketed` is the fourth), each at its best: raw
+protobuf messages without an object mapper, packed texts, transactions where a change reads before
+it writes.
 
-    Paths      an entity for each comment, ordered by a materialised path of times and slugs
+    Paths      one entity per comment, ordered by a materialized path of times and slugs
     Embedded   all comments in one entity, in reading order, packed
-    Adjacency  an entity for each comment with its parent's id, and a query for each parent
+    Adjacency  one entity per comment with its parent's id, and one query per parent
 
-What must stay true: each answers a page, the whole thread and a subtree with the same comments in
-the same order as a walk over parent links, also after posts and edits
-(`tests/system/project/test_benchmark_layouts.py`).
+Invariants:
+
+1. Each layout returns a page, the whole thread and a subtree with the same comments in the same
+   order as a traversal of the parent links, also after posts and edits
+   (`tests/system/project/test_benchmark_layouts.py`).
 """
 
 import dataclasses
@@ -37,13 +39,13 @@ from comments.store.wire import queries
 from emulator import protobufs
 
 THREAD = "page"
-_SEPARATOR, _BEHIND = "/", "0"  # "0" is the first character behind the separator
+_SEPARATOR, _BEHIND = "/", "0"  # "0" is the first character after the separator
 _ABOVE = "\U0010ffff"
 
 
 @dataclasses.dataclass
 class Layout:
-    """What the layouts have in common: a client."""
+    """The common part of the layouts: a client."""
 
     client: Client
     name: ClassVar[str] = ""
@@ -54,7 +56,7 @@ _TEXTS = ("author_name", "author_website", "author_email", "author_id", "body", 
 
 
 def _write(entity: protobufs.Entity, said: Said, indexed: dict[str, str]) -> protobufs.Entity:
-    """Fill the entity of one comment; only what is queried has indexes."""
+    """Fill the entity of one comment; only queried properties are indexed."""
     values = entity.properties
     for name in (*_TEXTS, "status"):
         values[name].string_value = getattr(said, name)
@@ -81,7 +83,7 @@ def _read(entity: protobufs.Entity) -> Said:
 
 
 class _Documents(Layout):
-    """An entity for each comment: what Paths and Adjacency share."""
+    """The common part of Paths and Adjacency: one entity per comment."""
 
     kind: ClassVar[str] = ""
 
@@ -99,7 +101,7 @@ class _Documents(Layout):
 
 
 class Paths(_Documents):
-    """An entity for each comment; its path is its parent's with a time and a slug."""
+    """One entity per comment; its path is its parent's plus a time and a slug."""
 
     name = "path"
     kind = "Path"
@@ -115,15 +117,15 @@ class Paths(_Documents):
         self.client.put(entities)
 
     def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
+        """Return the first comments."""
         return [self._fragment(entity) for entity in self._range("", _ABOVE, limit)]
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         return [self._fragment(entity) for entity in self._range("", _ABOVE)]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
+        """Return a comment's descendants."""
         entity = self.client.get(self.kind, [comment_id])[comment_id]
         path = entity.properties["path"].string_value
         found = self._range(path + _SEPARATOR, path + _BEHIND)
@@ -160,7 +162,7 @@ class Paths(_Documents):
 
 
 class Adjacency(_Documents):
-    """An entity for each comment with its parent's id; readers ask for each one's children."""
+    """One entity per comment with its parent's id; readers query for each comment's children."""
 
     name = "adjacency"
     kind = "Link"
@@ -171,15 +173,15 @@ class Adjacency(_Documents):
         self.client.put(map(self._entity, thread))
 
     def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
+        """Return the first comments."""
         return [fragment(*each) for each in itertools.islice(self._below("", 0, limit), limit)]
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         return [fragment(*each) for each in self._below("", 0)]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment. Its level takes a look at every comment above it."""
+        """Return a comment's descendants. Its level needs a lookup of every comment above it."""
         level, above = 0, comment_id
         while above:
             entity = self.client.get(self.kind, [above])[above]
@@ -199,7 +201,7 @@ class Adjacency(_Documents):
     def _below(
         self, parent: str, level: int, limit: int | None = None
     ) -> Iterator[tuple[Said, int]]:
-        """Yield what stands below a comment, without recursion in Python: threads may be deep."""
+        """Yield a comment's descendants, without Python recursion because threads can be deep."""
         open_ = [self._children(parent, limit)]
         while open_:
             said = next(open_[-1], None)
@@ -230,27 +232,27 @@ class Embedded(Layout):
         """Store a thread.
 
         Raises:
-            TooLarge: it is more than an entity holds.
+            TooLarge: It is larger than an entity can be.
         """
         self.client.put([self._entity(in_order(thread))])
 
     def page(self, limit: int) -> list[bytes]:
-        """The first comments."""
+        """Return the first comments."""
         return [fragment(placed.said, placed.level) for placed in self._load()[:limit]]
 
     def whole(self) -> list[bytes]:
-        """All comments."""
+        """Return all comments."""
         return [fragment(placed.said, placed.level) for placed in self._load()]
 
     def subtree(self, comment_id: str) -> list[bytes]:
-        """What stands below a comment."""
+        """Return a comment's descendants."""
         run = self._load()
         place = place_of(run, comment_id)
         below = run[place + 1 : end_below(run, place + 1, run[place].level)]
         return [fragment(placed.said, placed.level) for placed in below]
 
     def post(self, said: Said) -> None:
-        """Store a reply behind all that its parent has."""
+        """Store a reply after all existing replies of its parent."""
 
         def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             run = self._load(transaction)
@@ -284,7 +286,7 @@ class Embedded(Layout):
 
 
 class Plain(Embedded):
-    """The same without packing, to see where it ends. Written only."""
+    """The same without packing, to find its maximum. Only written."""
 
     name = "embedded, not packed"
 

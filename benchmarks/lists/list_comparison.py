@@ -1,15 +1,15 @@
-"""Large lists of ids, kept in the classic ways and in ours, measured side by side.
+"""Large lists of ids, kept in the classic ways and in Flatthread's, measured side by side.
 
-The classic ways (`list_rivals`) and ours hold the same followers, each in a data file of its own,
-and answer five calls: one who joins, one who leaves, whether somebody belongs, everybody, how many.
-Of each call it prints what production would bill (the engine's meter), the calls that leave for the
-store, bytes, and processor and wall time, the ways taking turns; then what many writers at once get
-done, and what they have to repeat. Usage:
+The classic ways (`list_rivals`) and Flatthread's store the same followers, each in its own data
+file, and answer five calls: add one, remove one, check one, list all, count. For each call it
+prints what Google's service would bill (by the engine's meter), the calls to the store, bytes, and
+processor and wall time; the ways take turns. Then it prints how much many concurrent writers get
+done, and how often they retry. Usage:
 
     python -m benchmarks.lists.list_comparison [--sizes 100,1000,10000,200000] [--rounds 9]
                                                [--writers 1,8,50] [--seconds 3] [--write]
 
-Prints Markdown; `--write` puts it between the marks in docs/lists.md, with plots and figures.json
+Prints Markdown; `--write` puts it between the markers in docs/lists.md, with plots and figures.json
 in docs/lists/.
 """
 
@@ -40,15 +40,15 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "lists.md"
 FOLDER = "lists"
 LIST = records.ListName("a list")
-PAGE = 5_000  # ids, of which ours delivers that many at once
-CELL_SECONDS = 4.0  # what a way may spend on one call; it gets one round at least
+PAGE = 5_000  # ids that Flatthread's list delivers at once
+CELL_SECONDS = 4.0  # time budget of a way for one call; each gets at least one round
 CROWDED = 1_000  # ids in the list that many writers change
-ROUND_TRIP = 0.005  # seconds of each call of theirs: in one process no two would ever meet
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # seconds before a repeat, as `datastore` has them
+ROUND_TRIP = 0.005  # seconds added to each of their calls; without it no two would ever conflict
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5  # seconds before a retry, as in `datastore`
 
 
 class Ours:
-    """Segments, marks and generations."""
+    """Flatthread's way: segments, marks and generations."""
 
     name = "ours"
 
@@ -56,24 +56,22 @@ class Ours:
         self.asks = threading.Event()
 
     def fill(self, ids: Sequence[str]) -> None:
-        """Store a list."""
         follower_compaction.load(LIST, ids)
 
     def change(self, follower: str, *, follows: bool) -> None:
-        """Let an id join or leave."""
+        """Add or remove an id."""
         if follower_lists.mark(LIST, follower, follows=follows):
             self.asks.set()
 
     def contains(self, follower: str) -> bool:
-        """Whether an id belongs to the list."""
+        """Tell whether an id belongs to the list."""
         return follower_lists.contains(LIST, follower)
 
     def every(self) -> list[str]:
-        """All ids."""
+        """Return all ids."""
         return list(follower_lists.every(LIST, limit=PAGE))
 
     def count(self) -> int:
-        """How many they are."""
         return follower_lists.count(LIST)
 
 
@@ -88,7 +86,7 @@ WAYS: tuple[type[Any], ...] = (
 
 
 class Opened:
-    """A way, with the engine behind it and what it needs around its calls."""
+    """A way with its engine and the context that its calls need."""
 
     def __init__(self, engine: inprocess.Engine, kind: type[Any]) -> None:
         self.kind = kind
@@ -116,7 +114,7 @@ class Opened:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Any]:
-        """Enter what the way needs around its calls, in this thread; yields the way."""
+        """Enter the context that the way needs, in this thread; yield the way."""
         with contextlib.nullcontext() if self._store is None else self._store.context():
             yield self.way
 
@@ -126,7 +124,7 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
     """Open a way in a file, with a list in it.
 
     Raises:
-        rawclient.TooLarge: the way cannot hold it.
+        rawclient.TooLarge: The way cannot hold the list.
     """
     with inprocess.open_engine(
         path,
@@ -142,13 +140,13 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
 
 
 def members(size: int) -> list[str]:
-    """Ids as comments and guests have them: 26 characters without an order."""
+    """Return ids like those of comments and guests: 26 characters without an order."""
     digests = (hashlib.sha256(str(number).encode()).hexdigest() for number in range(size))
     return [f"g:{digest[:24]}" for digest in digests]
 
 
 class Bench:
-    """One size in all ways that can hold it."""
+    """One size in every way that can hold it."""
 
     def __init__(self, folder: Path, size: int, rounds: int, stack: contextlib.ExitStack) -> None:
         self._size = size
@@ -161,10 +159,12 @@ class Bench:
             with contextlib.suppress(raw_client.TooLarge):
                 path = folder / f"{kind.__name__}.db"
                 self.opened[kind.name] = stack.enter_context(opened(kind, path, self._ids))
-            note(f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'is too small'}")
+            note(
+                f"{size}: {kind.name} {'stored' if kind.name in self.opened else 'cannot hold it'}"
+            )
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls; what only reads comes first."""
+        """Measure all calls, those that only read first."""
         for call in list_tables.TITLES:
             measured = {name: self._metered(each, call) for name, each in self.opened.items()}
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
@@ -180,11 +180,11 @@ class Bench:
             note(f"{self._size}: {call}")
 
     def folding(self) -> list_tables.Folding:
-        """Change as many as it takes on average until a mark asks; what their folding costs."""
+        """Make as many changes as lead to a compaction on average; return the compaction's cost."""
         ours = self.opened[Ours.name]
         with ours.entered():
             follower_compaction.compact(LIST)
-            marks = follower_lists._between(follower_lists.pointer(LIST))  # noqa: SLF001 - it is asked here
+            marks = follower_lists._between(follower_lists.pointer(LIST))  # noqa: SLF001 - there is no public way
             for number in range(marks):
                 follower = f"new {number}" if number % 2 else self._random.choice(self._ids)
                 follower_lists.mark(LIST, follower, follows=bool(number % 2))
@@ -231,7 +231,7 @@ class Bench:
             return time.perf_counter() - wall, time.process_time() - cpu
 
     def _ready(self, way: Any, call: str) -> Callable[[], object]:
-        """One call, ready to be made."""
+        """Return one call, ready to be made."""
         self._next += 1
         somebody = self._random.choice(self._ids)
         calls: dict[str, Callable[[], object]] = {
@@ -245,7 +245,7 @@ class Bench:
 
 
 class Crowd:
-    """Writers of one process that change one list, each its own ids, for some seconds."""
+    """Writers in one process that change one list for some seconds, each with its own ids."""
 
     def __init__(self, each: Opened, writers: int, seconds: float) -> None:
         self._opened = each
@@ -255,7 +255,7 @@ class Crowd:
         self._latencies: list[float] = []
 
     def run(self) -> list_tables.Crowded:
-        """Let them all change the list; what they got done, and what it cost."""
+        """Run all writers; return what they got done and the cost."""
         threads = [
             threading.Thread(target=self._change, args=(number,)) for number in range(self._writers)
         ]
@@ -289,7 +289,7 @@ class Crowd:
     def _change(self, number: int) -> None:
         seed = random.Random(number)
         with self._opened.entered() as way:
-            # Each id joins and leaves again; one change at least, however short the time is.
+            # Add each id and remove it again; at least one change, however short the time is.
             for turn in itertools.count():
                 begin = time.perf_counter()
                 follower = f"w:{number:012d}{turn // 2:012d}"
@@ -299,7 +299,7 @@ class Crowd:
                     return
 
     def _fold(self) -> None:
-        """What a worker does beside them, in ours."""
+        """Compact Flatthread's list meanwhile, as a worker does."""
         with self._opened.entered() as way:
             while isinstance(way, Ours) and time.perf_counter() < self._end:
                 if way.asks.wait(0.05):
@@ -318,7 +318,7 @@ def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -
 
 
 def ends(folder: Path) -> dict[str, int]:
-    """How many ids each way holds in its entities, for those that end below a million."""
+    """Return how many ids each way's entities can hold, for ways that end below a million."""
     found: dict[str, int] = {}
     for kind in WAYS:
         if kind in {Ours, list_rivals.Rows}:
@@ -340,7 +340,7 @@ def ends(folder: Path) -> dict[str, int]:
 
 
 def stored(folder: Path) -> dict[str, int]:
-    """The bytes of each closed data file with its indexes, without gaps."""
+    """Return the size in bytes of each closed data file with its indexes, without gaps."""
     bytes_: dict[str, int] = {}
     for kind in WAYS:
         path = folder / f"{kind.__name__}.db"
@@ -352,14 +352,13 @@ def stored(folder: Path) -> dict[str, int]:
 
 
 def note(text: str) -> None:
-    """Say how far the run is."""
+    """Print the progress of the run."""
     print(f"{time.process_time():7.1f} s  {text}", file=sys.stderr, flush=True)
 
 
 def measure(
     sizes: Sequence[int], rounds: int, writers: Sequence[int], seconds: float
 ) -> list_tables.Run:
-    """Measure everything."""
     run = list_tables.Run(rounds, seconds, ROUND_TRIP, CROWDED, {}, {}, [], [], [])
     with tempfile.TemporaryDirectory(prefix="lists-") as folder:
         scratch = Path(folder) / "ends"
@@ -384,7 +383,7 @@ def measure(
 
 
 def write(run: list_tables.Run, document: Path) -> None:
-    """Put tables, plots and figures into the documents."""
+    """Write tables, plots and figures into the documents."""
     layout_tables.insert(list_tables.markdown(run), document)
     folder = document.parent / FOLDER
     folder.mkdir(exist_ok=True)
@@ -394,7 +393,7 @@ def write(run: list_tables.Run, document: Path) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print, and write if asked to."""
+    """Measure, print, and write if requested."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", default="100,1000,10000,200000")
     parser.add_argument("--rounds", type=int, default=9)

@@ -1,17 +1,20 @@
-"""The classic ways to keep a large list in a document store, to be measured beside ours.
+"""The classic ways to keep a large list in a document store, to compare with Flatthread's.
 
-Owns five ways, each at its best: raw protobuf messages, no object mapper, transactions where a
-change reads before it writes. A Datastore appends to no entity blindly, so what was an append in
-the stores these ways come from is reading and writing the entity here.
+Owns five ways, each at its best: raw protobuf messages without an object mapper, and transactions
+where a change reads before it writes. Datastore cannot append to an entity blindly, so what is an
+append in the stores these ways come from means reading and writing the entity here.
 
-    Text         all ids in one text; who leaves is cut out of it
-    Tombstones   the same, but who leaves is written at the head; cut out when a quarter has left
-    TwoLists     one text of those who joined, one of those who left; merged likewise
-    Log          "+id" and "-id" behind one another, written anew at twice the length it could have
-    Rows         an entity for each id, queried by its list
+    Text         all ids in one text; a removed id is cut out
+    Tombstones   the same, but removed ids are written at the head and cut out when they are a
+                 quarter of the list
+    TwoLists     one text of added ids, one of removed ids; merged in the same way
+    Log          "+id" and "-id" in sequence, rewritten at twice the minimum length
+    Rows         one entity per id, queried by its list
 
-What must stay true: each holds the set that the same changes make of a set of Python's, also who
-joins again (`tests/system/project/test_benchmark_lists.py`).
+Invariants:
+
+1. After any changes each way holds the same set as a Python set after the same changes, also if a
+   removed id is added again (`tests/system/project/test_benchmark_lists.py`).
 """
 
 import dataclasses
@@ -24,13 +27,13 @@ from emulator import protobufs
 
 LIST = "a list"
 _SEPARATOR = "\n"
-_SHARE = 4  # of a list, one part of which may have left before it is written anew
-_LEAST = 4096  # bytes of a log that is left as it is
+_SHARE = 4  # the list is rewritten when one part in this many has been removed
+_LEAST = 4096  # bytes; a smaller log is never rewritten
 
 
 @dataclasses.dataclass
 class Way:
-    """What the ways have in common: a client, and texts of ids in entities of their own."""
+    """The common part of the ways: a client, and texts of ids in their own entities."""
 
     client: Client
     name: ClassVar[str] = ""
@@ -59,7 +62,7 @@ class Text(Way):
         self.client.put([self._text(LIST, _joined(ids))])
 
     def change(self, follower: str, *, follows: bool) -> None:
-        """Let an id join or leave."""
+        """Add or remove an id."""
 
         def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             (text,) = self._load([LIST], transaction)
@@ -71,22 +74,21 @@ class Text(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Whether an id belongs to the list."""
+        """Tell whether an id belongs to the list."""
         (text,) = self._load([LIST])
         return _holds(text, follower)
 
     def every(self) -> list[str]:
-        """All ids."""
+        """Return all ids."""
         (text,) = self._load([LIST])
         return text.split()
 
     def count(self) -> int:
-        """How many they are."""
         return len(self.every())
 
 
 class TwoLists(Way):
-    """One text of those who joined, one of those who left."""
+    """One text of added ids, one of removed ids."""
 
     name = "two lists"
     texts: ClassVar[tuple[str, str]] = ("joined", "left")
@@ -96,7 +98,7 @@ class TwoLists(Way):
         self.client.put(self._stored(_joined(ids), ""))
 
     def change(self, follower: str, *, follows: bool) -> None:
-        """Let an id join or leave."""
+        """Add or remove an id."""
 
         def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             joined, left = old = self._read(transaction)
@@ -113,16 +115,15 @@ class TwoLists(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Whether an id belongs to the list."""
+        """Tell whether an id belongs to the list."""
         joined, left = self._read()
         return _holds(joined, follower) and not _holds(left, follower)
 
     def every(self) -> list[str]:
-        """All ids."""
+        """Return all ids."""
         return _difference(*self._read())
 
     def count(self) -> int:
-        """How many they are."""
         return len(self.every())
 
     def _read(self, transaction: bytes = b"") -> tuple[str, str]:
@@ -140,7 +141,7 @@ class TwoLists(Way):
 
 
 class Tombstones(TwoLists):
-    """Those who left at the head of the one text of those who joined, an empty line between."""
+    """One text: the removed ids, an empty line, then all added ids."""
 
     name = "tombstones"
 
@@ -157,7 +158,7 @@ class Tombstones(TwoLists):
 
 
 class Log(Way):
-    """What happened, one line behind the other."""
+    """All changes, one per line."""
 
     name = "log"
 
@@ -166,7 +167,7 @@ class Log(Way):
         self.client.put([self._log(_lines(ids))])
 
     def change(self, follower: str, *, follows: bool) -> None:
-        """Let an id join or leave."""
+        """Add or remove an id."""
 
         def body(transaction: bytes) -> Iterator[protobufs.Entity]:
             stored = self.client.get("Text", [LIST], transaction)
@@ -183,23 +184,22 @@ class Log(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Whether an id belongs to the list."""
+        """Tell whether an id belongs to the list."""
         text = _SEPARATOR + self._load([LIST])[0]
         lines = (f"{_SEPARATOR}{sign}{follower}{_SEPARATOR}" for sign in "+-")
         joined, left = map(text.rfind, lines)
         return joined > left
 
     def every(self) -> list[str]:
-        """All ids."""
+        """Return all ids."""
         (text,) = self._load([LIST])
         return list(_replayed(text))
 
     def count(self) -> int:
-        """How many they are."""
         return len(self.every())
 
     def _log(self, text: str, short: int | None = None) -> protobufs.Entity:
-        """The log, with the length it had when it was last written anew."""
+        """Return the log, with its length when it was last rewritten."""
         entity = self._text(LIST, text)
         entity.properties["short"].integer_value = len(text) if short is None else short
         entity.properties["short"].exclude_from_indexes = True
@@ -207,7 +207,7 @@ class Log(Way):
 
 
 class Rows(Way):
-    """An entity for each id."""
+    """One entity per id."""
 
     name = "rows"
 
@@ -216,24 +216,23 @@ class Rows(Way):
         self.client.put(map(self._row, ids))
 
     def change(self, follower: str, *, follows: bool) -> None:
-        """Let an id join or leave."""
+        """Add or remove an id."""
         if follows:
             self.client.write(upsert=self._row(follower))
         else:
             self.client.write(delete=self._row(follower).key)
 
     def contains(self, follower: str) -> bool:
-        """Whether an id belongs to the list."""
+        """Tell whether an id belongs to the list."""
         return bool(self.client.get("Row", [f"{LIST}/{follower}"]))
 
     def every(self) -> list[str]:
-        """All ids."""
+        """Return all ids."""
         query = queries.Query("Row", (("list", "=", LIST),), ("__key__",), keys_only=True)
         found = self.client.run(query)
         return [entity.key.path[0].name.removeprefix(f"{LIST}/") for entity in found]
 
     def count(self) -> int:
-        """How many they are."""
         return self.client.count(queries.Query("Row", (("list", "=", LIST),)))
 
     def _row(self, follower: str) -> protobufs.Entity:
@@ -251,7 +250,7 @@ def _holds(text: str, follower: str) -> bool:
 
 
 def _without(text: str, follower: str) -> str:
-    """The text without its line of an id."""
+    """Return the text without the line of an id."""
     line = f"{_SEPARATOR}{follower}{_SEPARATOR}"
     return (_SEPARATOR + text).replace(line, _SEPARATOR, 1)[len(_SEPARATOR) :]
 
@@ -266,7 +265,7 @@ def _lines(ids: Iterable[str]) -> str:
 
 
 def _replayed(text: str) -> Iterable[str]:
-    """The ids of a log, in the order in which they joined."""
+    """Return the ids of a log, in the order in which they were added."""
     ids: dict[str, None] = {}
     for line in text.split():
         if line[0] == "+":

@@ -1,7 +1,7 @@
-"""The figures of the ways to keep a list as Markdown, and as plots.
+"""The figures of the ways to keep a list, as Markdown and as plots.
 
-Owns how they are said: what is billed in numbers, times as ratios of one run. `BASE` is the way
-that everything is compared with; its own milliseconds stand beside, as orientation.
+Owns their form: billed operations as numbers, times as ratios within one run. All ways are compared
+with `BASE`, whose milliseconds are given for orientation.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,17 +13,17 @@ from benchmarks.layouts import layout_tables
 
 BASE = "rows"
 TITLES = {
-    "contains": "whether somebody belongs",
-    "every": "everybody",
-    "count": "how many",
-    "join": "one who joins",
-    "leave": "one who leaves",
+    "contains": "check one id",
+    "every": "list all ids",
+    "count": "count the ids",
+    "join": "add one id",
+    "leave": "remove one id",
 }
 PLOTTED = ("billed.svg", "bytes.svg", "time.svg", "crowd.svg")
 
 
 class Folding(msgspec.Struct):
-    """What folding so many marks cost in ours."""
+    """The cost of compacting so many marks in Flatthread's way."""
 
     size: int
     marks: int
@@ -36,7 +36,7 @@ class Folding(msgspec.Struct):
 
 
 class Crowded(msgspec.Struct):
-    """What many writers got done; of each change the means, and its time in seconds."""
+    """What many writers got done: means per change, and its time in seconds."""
 
     way: str
     writers: int
@@ -51,7 +51,7 @@ class Crowded(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """All that one run has found."""
+    """All results of one run."""
 
     rounds: int
     seconds: float
@@ -65,12 +65,12 @@ class Run(msgspec.Struct):
 
 
 def markdown(run: Run) -> str:
-    """All tables."""
+    """Return all tables."""
     parts = [_about(run)]
     for call, title in TITLES.items():
         parts.append(f"### {title[0].upper()}{title[1:]}\n\n{_calls(run, call)}")
     parts.append(f"### Many writers at once\n\n{_crowds(run)}")
-    parts.append(f"### Folding, in ours\n\n{_foldings(run)}")
+    parts.append(f"### Compaction in Flatthread's way\n\n{_foldings(run)}")
     parts.append(f"### Stored\n\n{_stored(run)}")
     return "\n\n".join(parts)
 
@@ -105,16 +105,16 @@ def _calls(run: Run, call: str) -> str:
 
 def _crowds(run: Run) -> str:
     said = (
-        f"Writers in one process let one id after the other join a list of {run.crowded:,} and "
-        f"leave it again, for {run.seconds:g} seconds, each call to the store "
-        f"{run.round_trip * 1000:g} ms away; ours with a worker that folds beside them. Of each "
-        "change: transactions that were aborted and began again, what was billed, and bytes."
+        f"Writers in one process add one id after the other to a list of {run.crowded:,} and "
+        f"remove it again, for {run.seconds:g} seconds. Each call to the store takes "
+        f"{run.round_trip * 1000:g} ms more; with Flatthread's way a worker compacts meanwhile. "
+        "Per change: transactions that were aborted and retried, billed operations, and bytes."
     )
     lines = [
         said,
         "",
         (
-            f"| writers | way | changes, x {BASE} | repeats | reads | writes and deletes | bytes "
+            f"| writers | way | changes, x {BASE} | retries | reads | writes and deletes | bytes "
             "| median ms | 99th percentile ms |"
         ),
         "|---:|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -136,8 +136,8 @@ def _rate(crowded: Crowded) -> float:
 def _foldings(run: Run) -> str:
     lines = [
         (
-            "| ids | marks | segments | reads | writes | deletes | reads a mark "
-            "| writes and deletes a mark | bytes | CPU ms |"
+            "| ids | marks | segments | reads | writes | deletes | reads per mark "
+            "| writes and deletes per mark | bytes | CPU ms |"
         ),
         "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -161,11 +161,11 @@ def _stored(run: Run) -> str:
         cells = [f"{stored[way] / 1024:,.0f}" if way in stored else "-" for way in ways]
         lines.append(f"| {size:,} | {' | '.join(cells)} |")
     ends = ", ".join(f"{way}: {most:,}" for way, most in run.ends.items())
-    return "\n".join([*lines, "", f"Where one entity of 1 MiB ends: {ends} ids."])
+    return "\n".join([*lines, "", f"What one entity of 1 MiB holds: {ends} ids."])
 
 
 def drawn(run: Run) -> Iterator[tuple[str, str]]:
-    """The plots by file name."""
+    """Yield the plots by file name."""
     said = "one run; both axes logarithmic; a line ends where the way cannot hold the list"
     ways: Sequence[tuple[str, str, Callable[[layout_tables.Figures], float]]] = (
         ("billed.svg", "Billed reads, writes and deletes of one call", _billed),
@@ -179,9 +179,9 @@ def drawn(run: Run) -> Iterator[tuple[str, str]]:
         ]
         yield file, plots.draw(title, said, panels)
     measures: Sequence[tuple[str, Callable[[Crowded], float]]] = (
-        ("changes a second", _rate),
-        ("aborted transactions a change", lambda each: each.repeats),
-        ("billed a change", lambda each: each.reads + each.writes),
+        ("changes per second", _rate),
+        ("aborted transactions per change", lambda each: each.repeats),
+        ("billed per change", lambda each: each.reads + each.writes),
     )
     crowd = [plots.Panel(title, _over_writers(run, value), "writers") for title, value in measures]
     yield "crowd.svg", plots.draw("Many writers of one list", _where(run), crowd)

@@ -1,18 +1,18 @@
-"""Mixed load with kills: is every page that anybody reads one that was?
+"""Mixed load with kills: check that every page anybody reads is consistent.
 
-Runs the product as scripts/serve does and kills it at random, all of it or one worker, while
-writers post, edit, retract and vote in a few threads and readers read pages of every kind. Each
-change stays flagged as not folded for more than a minute, so each thread has hundreds of such rows.
-Checked of every page (`page_checks`): parents before children, nothing twice, nothing of another
-thread, numbers that fit the rows, every acknowledged change; and by each writer, its own change at
-once. At the end every acknowledged post has to be there, and `repair` and `recount` have to find
+It runs the product as scripts/serve does and kills it at random, all of it or one worker. Meanwhile
+writers post, edit, retract and vote in a few threads, and readers read pages of every kind. Each
+change stays in the delta for more than a minute, so each thread has hundreds of uncompacted rows.
+Every page is checked (`page_checks`): parents before children, no duplicates, no comment of another
+thread, counts that match the rows, every acknowledged change. Each writer also checks its own
+change at once. At the end every acknowledged post must exist, and `repair` and `recount` must find
 nothing.
 
     python -m benchmarks.mixed_load.kills [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
         [--kill-every 15] [--seed 1]
 
-Prints what was counted, the kinds of violations and the first of each. The exit status is 1 if
-there was one.
+Prints the counts, the kinds of violations and the first of each. The exit status is 1 if there was
+one.
 """
 
 import argparse
@@ -38,14 +38,14 @@ from comments.store import connection, reads
 from comments.store.models import comment_rows
 from emulator import inprocess
 
-_SAMPLE_EVERY = 10.0  # seconds between two counts of the rows that are not folded
-_FIRST_KILL = 3.0  # seconds that the service has at least between two kills
+_SAMPLE_EVERY = 10.0  # seconds between two counts of the uncompacted rows
+_FIRST_KILL = 3.0  # minimum seconds between two kills
 _PATIENCE = 120.0
 _TICK = 0.05
 
 
 class Service:
-    """The product on a folder of data, on another port after each restart."""
+    """The product on a data folder, on a new port after each restart."""
 
     def __init__(self, data: Path, world: World) -> None:
         self._data = data
@@ -54,15 +54,15 @@ class Service:
         self._server: gunicorn_process.Server | None = None
 
     def start(self) -> None:
-        """Start it, until it answers."""
+        """Start the service and wait until it answers."""
         self._server = self._stack.enter_context(gunicorn_process.product(self._data, "/healthz"))
         self._world.port = self._server.port
 
     def kill(self, chance: random.Random) -> None:
-        """Kill one worker, which is replaced while the other serves; or all, and start again."""
+        """Kill one worker while the others serve, or kill all and start again."""
         server = self._server
         if server is None:
-            raise SystemExit("the service does not run")
+            raise SystemExit("the service is not running")
         if chance.random() < 0.5 and server.kill_worker(chance):
             self._world.count("kills of a worker")
             return
@@ -72,12 +72,12 @@ class Service:
         self.start()
 
     def stop(self) -> None:
-        """End it as an operator does."""
+        """Stop it as an operator does."""
         self._stack.close()
 
 
 def _unfolded(data: Path, threads: int) -> list[int]:
-    """How many rows of each thread are not folded, counted by a process of its own."""
+    """Count the uncompacted rows of each thread in a separate process."""
     with inprocess.open_engine(
         data / "flatthread.db",
         indexes=gunicorn_process.ROOT / "index.yaml",
@@ -96,7 +96,7 @@ def _flagged(name: records.ThreadName) -> reads.Query:
 
 
 def run(chosen: argparse.Namespace, data: Path) -> World:
-    """Load the service until the time is over, then look at all of it."""
+    """Load the service for the given time, then check all of it."""
     chance, world = random.Random(chosen.seed), World(chosen.threads)
     service = Service(data, world)
     service.start()
@@ -110,7 +110,7 @@ def run(chosen: argparse.Namespace, data: Path) -> World:
         samples = _strike(chosen, service, chance, data)
         world.over.set()
         for client in load_clients.finished(clients, _PATIENCE):
-            world.blame(client.name, ["the client does not end"])
+            world.blame(client.name, ["the client did not end"])
         _check_all(world)
     finally:
         world.over.set()
@@ -123,7 +123,7 @@ def run(chosen: argparse.Namespace, data: Path) -> World:
 def _strike(
     chosen: argparse.Namespace, service: Service, chance: random.Random, data: Path
 ) -> list[int]:
-    """Kill the service at random until the time is over; the rows not folded, as sampled."""
+    """Kill the service at random until the time is over; return samples of uncompacted rows."""
     samples: list[int] = []
     now = time.monotonic()
     end, next_sample, next_kill = now + chosen.minutes * 60, now + _SAMPLE_EVERY, now
@@ -144,7 +144,7 @@ def _pause(chosen: argparse.Namespace, chance: random.Random) -> float:
 
 
 def _check_all(world: World) -> None:
-    """Compare every thread with what was acknowledged, now that nobody writes."""
+    """Compare every thread with the acknowledged changes, once all writers have ended."""
     reader = load_clients.Reader(world, 0)
     for thread in range(world.threads):
         path = load_clients.path_of(thread, limit="all")
@@ -167,7 +167,7 @@ def _check_all(world: World) -> None:
 
 
 def _check_stored(world: World, data: Path) -> None:
-    """Have the commands look for damage."""
+    """Run the commands that look for damage."""
     for command in (["repair"], ["recount", "--no-fix"]):
         done = subprocess.run(
             [sys.executable, "-m", "flask", "--app", "main", *command],
@@ -196,8 +196,8 @@ def _report(world: World, chosen: argparse.Namespace, samples: list[int]) -> Non
     ):  # fmt: skip
         print(f"| {what} | {counts[what]:,} |")
     if samples:
-        print(f"| rows not folded, median of a thread | {statistics.median(samples):,.0f} |")
-        print(f"| rows not folded, most of a thread | {max(samples):,} |")
+        print(f"| uncompacted rows per thread, median | {statistics.median(samples):,.0f} |")
+        print(f"| uncompacted rows per thread, maximum | {max(samples):,} |")
     for kind, number in world.kinds.most_common():
         print(f"| violations: {kind} | {number:,} |")
     for each in world.violations:
@@ -215,7 +215,7 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Mixed load with kills, every page checked.")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--threads", type=int, default=4)
@@ -227,7 +227,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run it as the command line says."""
+    """Run as the command line says."""
     chosen = asked(None)
     with tempfile.TemporaryDirectory(prefix="mixed-") as folder:
         world = run(chosen, Path(folder))

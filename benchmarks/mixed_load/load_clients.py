@@ -1,7 +1,7 @@
-"""The clients of `kills`: writers who know what they wrote, readers who check pages.
+"""The clients of `kills`: writers that know what they wrote, readers that check pages.
 
-Owns the ledger of what was acknowledged and what a client does when the service is killed under
-it: a writer repeats its request until it is answered, a reader asks for something else.
+Owns the ledger of acknowledged changes, and what a client does when the service is killed during
+its request: a writer repeats the request until it is answered, a reader continues with another one.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ from benchmarks.mixed_load import page_checks
 SITE = "/api/v1/sites/demo/comments"
 _PATIENCE = 30.0
 _PAUSE = 0.05
-_MOST_SHOWN = 5  # violations of a kind that are kept word by word
-_VARYING = re.compile(r"[a-z2-7]{26}|\d+")  # in violations of one kind
+_MOST_SHOWN = 5  # violations of a kind that are kept verbatim
+_VARYING = re.compile(r"[a-z2-7]{26}|\d+")  # parts that differ between violations of one kind
 
 
 @dataclass(slots=True)
@@ -34,12 +34,12 @@ class Post:
     writer: int
     number: int
     version: int = 0
-    is_retracted: bool = False  # or may be: it is said before it is asked
+    is_retracted: bool = False  # or possibly retracted: set before the request
 
 
 @dataclass
 class World:
-    """What all clients share: where the service is, what was acknowledged, what was counted."""
+    """State shared by all clients: the service's port, acknowledged changes, counts."""
 
     threads: int
     port: int = 0
@@ -51,16 +51,14 @@ class World:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Begin with threads without comments."""
         self.posts = [{} for _ in range(self.threads)]
 
     def count(self, what: str, number: int = 1) -> None:
-        """Count something."""
         with self.lock:
             self.counts[what] += number
 
     def blame(self, where: str, wrong: Iterable[str]) -> None:
-        """Take note of violations."""
+        """Record violations."""
         for each in wrong:
             with self.lock:
                 self.counts["violations"] += 1
@@ -70,7 +68,7 @@ class World:
                     self.violations.append(f"{time.strftime('%H:%M:%S')} {where}: {each}")
 
     def known(self, thread: int) -> dict[str, int]:
-        """What a reader who asks now must be shown: posts and versions, but for the retracted."""
+        """Return what a reader must see now: posts and versions, without the retracted ones."""
         with self.lock:
             return {
                 each.id: each.version
@@ -79,29 +77,29 @@ class World:
             }
 
     def parents(self, thread: int) -> dict[str, str | None]:
-        """The parents of a thread's posts."""
+        """Return the parents of a thread's posts."""
         with self.lock:
             return {each.id: each.parent for each in self.posts[thread].values()}
 
     def still(self, thread: int, known: Mapping[str, int]) -> dict[str, int]:
-        """Those of what was known that nobody has retracted since."""
+        """Return the known posts that have not been retracted since."""
         with self.lock:
             here = self.posts[thread]
             return {each: at for each, at in known.items() if not here[each].is_retracted}
 
 
 def path_of(thread: int, **query: object) -> str:
-    """The address of a page of a thread."""
+    """Return the path of a page of a thread."""
     return f"{SITE}?{urlencode({'thread': name_of(thread)} | query)}"
 
 
 def name_of(thread: int) -> str:
-    """The id of a thread."""
+    """Return the id of a thread."""
     return f"mixed-{thread}"
 
 
 class Client(threading.Thread):
-    """Somebody who asks the service until it is over."""
+    """A client that sends requests until the run is over."""
 
     def __init__(self, world: World, seed: int) -> None:
         super().__init__(daemon=True)
@@ -109,11 +107,11 @@ class Client(threading.Thread):
         self.chance = random.Random(seed)
 
     def run(self) -> None:
-        """Take steps until it is over."""
+        """Take steps until the run is over."""
         while not self.world.over.is_set():
             try:
                 self.step()
-            except Exception as error:  # the run must not go on without this client in silence
+            except Exception as error:  # the run must not silently continue without this client
                 self.world.blame(self.name, [f"the client failed: {error!r}"])
                 raise
 
@@ -124,7 +122,7 @@ class Client(threading.Thread):
     def ask(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes] | None:
-        """Ask once on a new connection; None where no whole answer came."""
+        """Ask once on a new connection; return None without a complete answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.world.port, timeout=_PATIENCE)
         sent = None if body is None else json.dumps(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
@@ -135,7 +133,7 @@ class Client(threading.Thread):
                 status, data = answer.status, answer.read()
             except (OSError, http.client.HTTPException):
                 self.world.count("unanswered")
-                time.sleep(_PAUSE)  # it was killed, and starts again
+                time.sleep(_PAUSE)  # the service was killed and is restarting
                 return None
         if status >= 500 and status != 503:
             self.world.blame(f"{method} {path}", [f"answered {status}"])
@@ -144,7 +142,7 @@ class Client(threading.Thread):
         return status, data
 
     def get(self, path: str) -> bytes | None:
-        """What a path is answered with, if it is found."""
+        """Return the response for a path if it is found."""
         found = self.ask("GET", path)
         if found is None or found[0] != 200:
             return None
@@ -153,7 +151,7 @@ class Client(threading.Thread):
 
 
 class Writer(Client):
-    """Somebody who posts, edits, retracts and votes, and looks for each change at once."""
+    """A client that posts, edits, retracts and votes, and checks each change at once."""
 
     def __init__(self, world: World, number: int, seed: int) -> None:
         super().__init__(world, seed)
@@ -180,7 +178,7 @@ class Writer(Client):
     def _insist(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Ask until there is an answer that is not to be repeated."""
+        """Repeat a request until its answer is final."""
         while True:
             found = self.ask(method, path, body, (headers or {}) | self._own())
             if found is not None and found[0] not in (429, 503):
@@ -200,12 +198,12 @@ class Writer(Client):
         with self.world.lock:
             there = [each.id for each in self.world.posts[thread].values()]
         if there and self.chance.random() < 0.75:
-            # New comments are answered most.
+            # New comments get the most replies.
             body["parent"] = there[-min(len(there), int(self.chance.expovariate(1 / 20)) + 1)]
         key = {"Idempotency-Key": f"mixed-{self._number:04}-{self._written:08}"}
         status, data = self._insist("POST", path_of(thread), body, key)
         if status not in (200, 201):
-            if status not in (404, 409):  # what it answers was retracted
+            if status not in (404, 409):  # its parent was retracted
                 self.world.blame("post", [f"answered {status}: {data[:200]!r}"])
             return
         made = json.loads(data)
@@ -234,7 +232,7 @@ class Writer(Client):
         with self.world.lock:
             post.is_retracted = True
         status, data = self._insist("DELETE", f"/api/v1/comments/{post.id}")
-        if status not in (200, 204, 404, 409):  # a repeat finds it gone
+        if status not in (200, 204, 404, 409):  # 404 or 409 if a repeat finds it retracted
             self.world.blame("retract", [f"answered {status}: {data[:200]!r}"])
             return
         self.world.count("retractions")
@@ -254,7 +252,7 @@ class Writer(Client):
                 self.world.count("votes")
 
     def _look(self, thread: int, post: Post) -> None:
-        """Read one's own change: nobody else changes it."""
+        """Read the writer's own change, which no other client changes."""
         path = path_of(thread, around=post.id, limit=self.chance.choice((10, 50)))
         if self.chance.random() < 0.2:
             path = path_of(thread, limit="all")
@@ -267,16 +265,15 @@ class Writer(Client):
 
 
 class Reader(Client):
-    """Somebody who reads pages of every kind and checks each."""
+    """A client that reads pages of every kind and checks each."""
 
     def step(self) -> None:
-        """Read something."""
         ways = (self._walk, self._whole, self._replies, self._around, self._level, self._html)
         way = self.chance.choices(ways, (40, 15, 12, 12, 9, 12))[0]
         way(self.chance.randrange(self.world.threads))
 
     def _walk(self, thread: int) -> None:
-        """Read pages by their cursors; sometimes all of them."""
+        """Read pages by their cursors, sometimes to the end."""
         known = self.world.known(thread)
         order = self.chance.choice(page_checks.ORDERS)
         limit = self.chance.choice((10, 50, 200))
@@ -312,7 +309,7 @@ class Reader(Client):
             self.world.blame(path, wrong)
 
     def _one(self, thread: int) -> str | None:
-        """Somebody's post, rather a new one."""
+        """Return a post of any writer, preferably a new one."""
         chosen = list(self.world.known(thread))
         if not chosen:
             return None
@@ -334,7 +331,7 @@ class Reader(Client):
             self.world.blame(path, page_checks.part(page_checks.rows(json.loads(data)), thread))
 
     def _level(self, thread: int) -> None:
-        """One level: the roots, or the replies to one comment."""
+        """Check one level: the roots, or the replies to one comment."""
         parent = self.chance.choice(("root", self._one(thread) or "root"))
         path = path_of(thread, parent=parent, limit=50)
         data = self.get(path)
@@ -342,11 +339,11 @@ class Reader(Client):
             return
         shown = page_checks.rows(json.loads(data))
         wanted = None if parent == "root" else parent
-        wrong = [f"{each.id} is no child of {parent}" for each in shown if each.parent != wanted]
+        wrong = [f"{each.id} is not a child of {parent}" for each in shown if each.parent != wanted]
         wrong += [f"{each.id} is of thread {each.thread}" for each in shown
                   if each.thread not in (None, thread)]  # fmt: skip
         if len({each.id for each in shown}) < len(shown):
-            wrong.append("a comment comes twice")
+            wrong.append("a comment appears twice")
         self.world.blame(path, wrong)
 
     def _html(self, thread: int) -> None:

@@ -1,8 +1,8 @@
 """What must be true of every page that `kills` reads (pure).
 
-Owns the claims: parents before their children, no comment twice, no comment of another thread,
-numbers that fit the rows, and every acknowledged post at its acknowledged version or a later one.
-Texts say whose they are: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3, in thread 2.
+Owns the checks: parents before their children, no comment twice, no comment of another thread,
+counts that match the rows, and every acknowledged post at its acknowledged version or a later one.
+A text identifies its post: `t2 w3 n17 v4` is version 4 of the 17th post of writer 3, in thread 2.
 """
 
 import html
@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _TEXT = re.compile(r"t(\d+) w(\d+) n(\d+) v(\d+)")
-# An article of the HTML, and the text in it.
+# An article in the HTML, and its text.
 _ARTICLE = re.compile(r'<article [^>]*id="comment-([a-z2-7]{26})"(.*?)</article>', re.DOTALL)
-TREES = ("thread", "recent", "best")  # orders in which discussions are whole
+TREES = ("thread", "recent", "best")  # orders that keep discussions together
 ORDERS = (*TREES, "oldest", "newest")
 
 
 def text(thread: int, writer: int, number: int, version: int) -> str:
-    """The text of a version of a post."""
+    """Return the text of a version of a post."""
     return f"t{thread} w{writer} n{number} v{version}"
 
 
@@ -36,12 +36,12 @@ class Row:
 
 
 def rows(page: Mapping[str, Any]) -> list[Row]:
-    """The comments of a page of the API."""
+    """Return the comments of a page of the API."""
     return [row(each) for each in page["comments"]]
 
 
 def row(comment: Mapping[str, Any]) -> Row:
-    """A comment of the API."""
+    """Convert a comment of the API."""
     found = _TEXT.search(comment["html"])
     return Row(
         comment["id"],
@@ -54,7 +54,7 @@ def row(comment: Mapping[str, Any]) -> Row:
 
 
 def shown_in_html(page: str, parents: Mapping[str, str | None]) -> list[Row]:
-    """The comments of an HTML page; their parents as they are known, else none."""
+    """Return the comments of an HTML page, with parents where they are known."""
     return [
         Row(
             match[1],
@@ -70,23 +70,23 @@ def shown_in_html(page: str, parents: Mapping[str, str | None]) -> list[Row]:
 
 @dataclass(slots=True)
 class Walk:
-    """Pages of one order, from the first one on. Each method yields what is wrong."""
+    """Consecutive pages of one order, from the first one. Each method yields violations."""
 
     thread: int
     order: str
     seen: dict[str, Row] = field(default_factory=dict)
 
     def page(self, found: Sequence[Row], *, is_whole: bool, total: int | None) -> Iterator[str]:
-        """Check the next page. `is_whole`: it is the first one and holds the whole thread."""
+        """Check the next page. `is_whole`: it is the first one and contains the whole thread."""
         is_first = not self.seen
         here = {each.id for each in found}
         for each in found:
             if each.id in self.seen:
-                yield f"{each.id} comes twice"
+                yield f"{each.id} appears twice"
             if each.thread not in (None, self.thread):
                 yield f"{each.id} is of thread {each.thread}"
             if self._is_orphan(each, here, is_first=is_first, is_whole=is_whole):
-                yield f"{each.id} comes without its parent {each.parent}"
+                yield f"{each.id} appears without its parent {each.parent}"
             self.seen[each.id] = each
         if is_whole:
             yield from _miscounted(found, total)
@@ -95,41 +95,41 @@ class Walk:
         if row.parent is None:
             return False
         if self.order == "newest":
-            # A parent is older, so it comes later, perhaps on a page that is not read.
+            # A parent is older, so it comes later, perhaps on a page that was not read.
             return row.parent in self.seen or (is_whole and row.parent not in here)
         if self.order == "oldest" and not is_first:
-            # The parent may have been committed behind the cursor after it was read there.
+            # The parent may have been committed before the cursor, after that part was read.
             return row.parent in here and row.parent not in self.seen
         return row.parent not in self.seen
 
     def end(self, known: Mapping[str, int]) -> Iterator[str]:
-        """Check that all of the thread was met that was acknowledged before, by its version."""
+        """Check that the pages had every post acknowledged before, at its version or later."""
         return missing(list(self.seen.values()), known)
 
 
 def missing(found: Sequence[Row], known: Mapping[str, int]) -> Iterator[str]:
-    """Yield what is wrong with an answer that has to hold these comments at these versions."""
+    """Yield violations of a response that must contain these comments at these versions."""
     shown = {each.id: each for each in found}
     for comment, version in known.items():
         each = shown.get(comment)
         if each is None or each.version is None:
-            yield f"{comment} is not there at version {version}"
+            yield f"{comment} is missing at version {version}"
         elif each.version < version:
-            yield f"{comment} is there at version {each.version}, not {version}"
+            yield f"{comment} has version {each.version}, not {version}"
 
 
 def part(found: Sequence[Row], thread: int, *, above: str | None = None) -> Iterator[str]:
-    """Check a part of a thread in reading order that may begin anywhere, below `above` if given."""
+    """Check a part of a thread in reading order that can begin anywhere, or below `above`."""
     seen: set[str] = set() if above is None else {above}
     for each in found:
         if each.id in seen:
-            yield f"{each.id} comes twice"
+            yield f"{each.id} appears twice"
         if each.thread not in (None, thread):
             yield f"{each.id} is of thread {each.thread}"
-        # Only the first row's ancestors are before the part, and none of them is deeper than it.
+        # Only ancestors of the first row come before the part, and they are not deeper than it.
         may_be_before = above is None and each.level <= found[0].level
         if each.parent is not None and each.parent not in seen and not may_be_before:
-            yield f"{each.id} comes without its parent {each.parent}"
+            yield f"{each.id} appears without its parent {each.parent}"
         seen.add(each.id)
 
 

@@ -1,8 +1,8 @@
-"""The floor of `served_pages` and `served_posts`: what the least that could be done costs.
+"""The floor of `served_pages` and `served_posts`: the cost of a minimal server.
 
-Owns `app`, a bare Flask application that gunicorn runs with the product's own numbers of workers
-and threads. It answers a GET with bytes that it holds, those of the product's answers, in files of
-the folder that SERVED names; a POST with what was sent, when that is a row of a SQLite file there.
+Owns `app`, a bare Flask application that gunicorn runs with as many workers and threads as the
+product. It answers a GET with the bytes of the product's response, from a file in the folder
+SERVED, and a POST with the posted body once it is a row in a SQLite file there.
 """
 
 import os
@@ -21,20 +21,20 @@ app = flask.Flask("floor")
 
 @app.get("/<name>")
 def answer(name: str) -> flask.Response:
-    """The bytes of a file."""
+    """Return the bytes of a file."""
     return flask.Response(_BODIES[name], content_type="application/json")
 
 
 @app.post("/")
 def store() -> tuple[flask.Response, int]:
-    """A post in one row, acknowledged when it is on disk."""
+    """Store a post in one row, acknowledged when it is on disk."""
     sent = flask.request.get_json()
     _rows().execute("INSERT INTO posts (name, body) VALUES (?, ?)", (sent["name"], sent["body"]))
     return flask.jsonify(sent), 201
 
 
 def _rows() -> sqlite3.Connection:
-    """The connection of this thread."""
+    """Return the connection of this thread."""
     if not hasattr(_local, "rows"):
         rows = sqlite3.connect(_FOLDER / "posts.db", timeout=60, isolation_level=None)
         rows.execute("PRAGMA journal_mode = WAL")

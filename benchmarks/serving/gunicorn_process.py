@@ -1,7 +1,7 @@
-"""Servers as they are run: gunicorn on a free port, what it takes to start, what memory it holds.
+"""Servers as in production: gunicorn on a free port, with its start time and memory.
 
-Owns the processes of `served_pages`. `product` runs what scripts/serve runs, on a folder of
-data; `floor` runs the floor with the same numbers of workers and threads. Each ends with its block.
+Owns the processes of `served_pages`. `product` runs what scripts/serve runs, on a data folder;
+`floor` runs the floor with the same number of workers and threads. Each ends with its block.
 """
 
 import contextlib
@@ -24,18 +24,18 @@ ROOT = Path(__file__).resolve().parents[2]
 _CONFIG = ROOT / "scripts" / "serving.py"
 _PATIENCE = 60.0
 _PAUSE = 0.002
-# Benchmarks are bots: one network, one text, and nothing solved.
+# Benchmarks look like bots: one network, one text and no solved challenge.
 OPEN = dict.fromkeys(
     ("PROOF_OF_WORK", "POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD", "SAME_TEXTS"),
     "0",
 )
-_REST = 0.1  # seconds, in which a server at rest is on a processor for less than
+_REST = 0.1  # seconds; a server at rest uses a processor for less than
 _IDLE = 0.002
-SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - signs nothing that is kept
+SECRET = "a secret of the benchmarks, long enough"  # noqa: S105 - nothing signed with it is kept
 
 
 class Server:
-    """A running gunicorn. `started` is how many seconds it took until a path was answered."""
+    """A running gunicorn. `started` is the number of seconds until a path was answered."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
         self._process = process
@@ -45,7 +45,7 @@ class Server:
     def ask(
         self, path: str, headers: dict[str, str] | None = None, body: str = ""
     ) -> tuple[int, bytes, str]:
-        """Ask once, by POST with a body; the status, the body as it was sent and its tag."""
+        """Ask once, by POST if there is a body; return the status, the raw body and the tag."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE)
         with contextlib.closing(connection):
             method = "POST" if body else "GET"
@@ -67,16 +67,16 @@ class Server:
         raise SystemExit(f"no answer at {path} within {_PATIENCE:.0f} s")
 
     def memory(self) -> int:
-        """The bytes of all its processes, pages that several share counted once (PSS)."""
+        """Return the bytes of all its processes, counting shared pages once (PSS)."""
         return sum(_pss(pid) for pid in _tree(self._process.pid))
 
     def worked(self) -> float:
-        """The seconds that its threads have been on a processor."""
+        """Return the processor seconds of all its threads."""
         tasks = (each for pid in _tree(self._process.pid) for each in _tasks(pid))
         return sum(map(_nanoseconds, tasks)) / 1e9
 
     def settle(self) -> None:
-        """Wait until it does nothing: its workers come up one after the other."""
+        """Wait until the server is idle: its workers start one after the other."""
         before, until = -1.0, time.perf_counter() + _PATIENCE
         while (now := self.worked()) - before > _IDLE and time.perf_counter() < until:
             before = now
@@ -90,7 +90,7 @@ class Server:
         self._process.wait(_PATIENCE)
 
     def kill_worker(self, chance: random.Random) -> bool:
-        """Kill one of its workers; whether there was one."""
+        """Kill one of its workers; return whether there was one."""
         workers = _tree(self._process.pid)[1:]
         if workers:
             with contextlib.suppress(ProcessLookupError):
@@ -98,7 +98,7 @@ class Server:
         return bool(workers)
 
     def stop(self) -> None:
-        """End it, and wait until it has ended."""
+        """Stop it, and wait until it has ended."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(_PATIENCE)
 
@@ -107,9 +107,9 @@ class Server:
 def product(
     data: Path, first: str, *, rules: Mapping[str, str] = OPEN, root: Path = ROOT
 ) -> Iterator[Server]:
-    """Run the product on a folder of data, until `first` is answered.
+    """Run the product on a data folder until `first` is answered.
 
-    `rules` are those for posts; `root` may be another checkout with an environment of its own.
+    `rules` are the post limits; `root` may be another checkout with its own environment.
     """
     environ = {
         "DATASTORE_PROJECT_ID": loading.PROJECT,
@@ -125,7 +125,7 @@ def product(
 
 @contextlib.contextmanager
 def floor(bodies: Path, first: str) -> Iterator[Server]:
-    """Run the floor with what lies in a folder, as the product is run."""
+    """Run the floor on the files in a folder, in the same way as the product."""
     settings = _settings()
     arguments = ["--workers", str(settings.workers), "--threads", str(settings.threads)]
     arguments += ["--preload", "--no-control-socket", "--log-level", settings.loglevel]
@@ -157,13 +157,13 @@ def _running(
 
 
 def without_settings() -> dict[str, str]:
-    """The environment of a user who has set nothing."""
+    """Return the environment of a user without any settings."""
     kept = ("PATH", "HOME", "LANG", "TMPDIR")
     return {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _settings() -> ModuleType:
-    """The product's settings of gunicorn, read and not repeated."""
+    """Read the product's gunicorn settings from its configuration."""
     spec = importlib.util.spec_from_file_location("serving_settings", _CONFIG)
     if spec is None or spec.loader is None:
         raise SystemExit(f"{_CONFIG} cannot be read")
@@ -173,7 +173,7 @@ def _settings() -> ModuleType:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens at."""
+    """Return a free port of the loopback address."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
@@ -186,12 +186,12 @@ def _tree(pid: int) -> list[int]:
 
 
 def _tasks(pid: int) -> Iterator[Path]:
-    """What the kernel counts of each thread: nanoseconds on a processor first."""
+    """Yield the kernel's statistics of each thread, beginning with its processor nanoseconds."""
     return Path(f"/proc/{pid}/task").glob("*/schedstat")
 
 
 def _nanoseconds(task: Path) -> int:
-    """How long a thread was on a processor; nothing of one that is gone by now."""
+    """Return the processor time of a thread, 0 if it has ended."""
     try:
         return int(task.read_text(encoding="ascii").split()[0])
     except FileNotFoundError:

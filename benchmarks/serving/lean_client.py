@@ -1,13 +1,13 @@
-"""A client that costs next to nothing, in a process of its own.
+"""A client with almost no cost of its own, in a separate process.
 
-Owns the requests of `served_pages` on the wire: raw sockets that stay open, bytes sent as
-they were prepared, answers counted and thrown away. Reads an `Order` as JSON from standard input
-and prints `Times` as JSON. Ways take turns, so that what else the machine does meets all alike.
+Owns the requests of `served_pages` on the wire: raw sockets that stay open, prepared bytes,
+responses counted and discarded. It reads an `Order` as JSON from standard input and prints `Times`
+as JSON. Ways take turns, so other load on the machine affects all of them alike.
 
     alone    one client: each round opens a connection for every way, sends `each` requests on it
-             and keeps how long each took, but for the first, which warm up the process behind it
-    crowd    eight clients, each a connection that asks again as soon as it is answered: how many
-             answers come in a second
+             and records their times, except the first ones, which warm up the process behind it
+    crowd    eight clients, each on a connection that asks again as soon as it is answered:
+             responses per second
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from http import HTTPStatus
 import msgspec
 
 CLIENTS = 8
-_WARMING = 3  # requests of a new connection that are not counted
+_WARMING = 3  # requests on a new connection that are not counted
 _BUFFER = bytearray(1 << 20)
 _TIMEOUT = 60.0
 
 
 class Way(msgspec.Struct, frozen=True):
-    """A request, to whom it goes and how it is answered."""
+    """A request, its destination and its expected status."""
 
     name: str
     port: int
@@ -37,7 +37,7 @@ class Way(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What is to be measured. `seconds` are those of each way in a round of the crowd."""
+    """What to measure. `seconds` is the time of each way in a round of the crowd."""
 
     ways: list[Way]
     rounds: int
@@ -46,17 +46,17 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True):
-    """What was found: seconds of each request alone, answers in a second of each round's crowd."""
+    """The results: seconds of each request alone, responses per second of each round's crowd."""
 
     alone: dict[str, list[float]]
     crowd: dict[str, list[float]]
 
 
 class Connection:
-    """A connection that asks one thing again and again, and turns to another when told to.
+    """A connection that repeats one request, until told to send another.
 
-    What it times ends with an answer's last byte, which it knows by the length: reading headers
-    takes a client longer than some answers take, the more so where it seldom does.
+    A measured time ends with the last byte of the response, which the client knows by the length:
+    parsing headers takes longer than some responses do, especially if it is done rarely.
     """
 
     def __init__(self, port: int, source: str = "127.0.0.1", patience: float = _TIMEOUT) -> None:
@@ -65,16 +65,18 @@ class Connection:
         self.socket = socket.create_connection(place, patience, source_address=(source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._request = b""
-        self._size = 0  # of a whole answer with its headers: all to one request have one length
+        self._size = (
+            0  # of a response with headers; all responses to one request have the same size
+        )
         self._left = 0
 
     def learn(self, way: Way) -> int:
-        """Ask this from now on, and once now; the bytes of a whole answer."""
+        """Switch to a request and send it once; return the size of the response."""
         self.fetch(way)
         return self._size
 
     def fetch(self, way: Way) -> tuple[bytes, float]:
-        """Ask this from now on, and once now; the body of the answer, and how long it took."""
+        """Switch to a request and send it once; return the body of the response and the seconds."""
         self._request = way.request.encode("latin-1")
         start = time.perf_counter()
         self.socket.sendall(self._request)
@@ -87,7 +89,7 @@ class Connection:
         return body, took
 
     def turn(self, way: Way, size: int) -> float:
-        """Ask this from now on, whose answers are of this `size`; how long the first one took."""
+        """Switch to a request with responses of this `size`; return the first one's seconds."""
         self._request = way.request.encode("latin-1")
         self._size = size
         return self.ask()
@@ -101,26 +103,25 @@ class Connection:
     def _more(self, name: str) -> bytes:
         more = self.socket.recv(65_536)
         if not more:
-            raise SystemExit(f"{name}: the server hung up")
+            raise SystemExit(f"{name}: the server closed the connection")
         return more
 
     def send(self) -> None:
-        """Send the request."""
         self._left = self._size
         self.socket.sendall(self._request)
 
     def receive(self) -> bool:
-        """Take some bytes; whether the answer is complete."""
+        """Receive some bytes; return whether the response is complete."""
         taken = self.socket.recv_into(_BUFFER)
         if not taken:
-            raise SystemExit("the server hung up")
+            raise SystemExit("the server closed the connection")
         self._left -= taken
         if self._left < 0:
-            raise SystemExit("an answer is longer than the one before it")
+            raise SystemExit("a response is longer than the previous one")
         return not self._left
 
     def ask(self) -> float:
-        """Ask and wait for the answer; how long it took."""
+        """Send the request and wait for the response; return the seconds."""
         start = time.perf_counter()
         self.send()
         while not self.receive():
@@ -147,7 +148,7 @@ def connected(port: int) -> Iterator[Connection]:
 
 
 def warmed(stack: contextlib.ExitStack, way: Way) -> Connection:
-    """Open a connection, and warm up the process behind it."""
+    """Open a connection and warm up the process behind it."""
     connection = stack.enter_context(connected(way.port))
     connection.learn(way)
     for _ in range(_WARMING):
@@ -156,14 +157,14 @@ def warmed(stack: contextlib.ExitStack, way: Way) -> Connection:
 
 
 def alone(way: Way, each: int) -> list[float]:
-    """The seconds of some requests on one new connection."""
+    """Return the seconds of some requests on one new connection."""
     with contextlib.ExitStack() as stack:
         connection = warmed(stack, way)
         return [connection.ask() for _ in range(each)]
 
 
 def crowd(way: Way, seconds: float) -> float:
-    """How many answers eight clients get in a second."""
+    """Return how many responses per second eight clients get."""
     with contextlib.ExitStack() as stack:
         connections = [warmed(stack, way) for _ in range(CLIENTS)]
         chosen = stack.enter_context(selectors.DefaultSelector())
@@ -180,7 +181,6 @@ def crowd(way: Way, seconds: float) -> float:
 
 
 def measure(order: Order) -> Times:
-    """Carry out an order."""
     found = Times({way.name: [] for way in order.ways}, {way.name: [] for way in order.ways})
     ways = list(order.ways)
     chance = random.Random(1)

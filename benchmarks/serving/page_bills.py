@@ -1,7 +1,7 @@
-"""What production would bill for the calls of `served_pages`.
+"""What Google's service would bill for the calls of `served_pages`.
 
-Owns the counting: the product's application on the same data file, in this process, where the
-engine's meter is. Cold is a process that holds nothing; warm the same call again.
+Owns the counting: it runs the product's application on the same data file in this process, where
+the engine's meter is. Cold is a process with an empty cache; warm is the same call again.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from emulator import inprocess, testing
 
 
 def bills(data: Path, calls: Sequence[page_figures.Call]) -> list[page_figures.Bill]:
-    """The reads of each call, cold and warm."""
+    """Return the reads of each call, cold and warm."""
     settings = config.Settings(secret=gunicorn_process.SECRET)
     with inprocess.open_engine(
         data / "flatthread.db", concurrency="pessimistic", history=0

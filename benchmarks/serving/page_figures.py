@@ -1,7 +1,7 @@
-"""What `served_pages` has found: its figures as Markdown.
+"""The results of `served_pages` as Markdown.
 
-Owns the calls by name and how figures are said: milliseconds beside those of the floor in the same
-run, and as ratios to it, which say more on a machine that others use too.
+Owns the names of the calls and the form of the figures: milliseconds, those of the floor in the
+same run, and their ratios, which are more reliable on a shared machine.
 """
 
 import statistics
@@ -18,9 +18,9 @@ _MIB = 1 << 20
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Something that is read. `is_known`: the client names the tag, and is answered 304.
+    """A request to measure. `is_known`: the client sends the tag, and gets 304.
 
-    What is asked with a `body`, as JSON, is asked by POST.
+    A call with a `body`, which is JSON, is a POST.
     """
 
     name: str
@@ -32,21 +32,21 @@ class Call(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that ask for the whole answer."""
+        """The headers for a complete response."""
         kind = {"Content-Type": "application/json"} if self.body else {}
         return {"Accept-Encoding": self.coding, **kind}
 
     def way(self, name: str, port: int, tag: str) -> lean_client.Way:
-        """The call as it is sent."""
+        """Return the call as it is sent."""
         known = {"If-None-Match": tag} if self.is_known else {}
         asked = request(self.path, self.headers | known, self.body)
         return lean_client.Way(name, port, asked, 304 if self.is_known else 200)
 
 
 class Figures(msgspec.Struct):
-    """One call, warm and at rest, and the floor that returns its body; seconds, and answers/s.
+    """One call, warm and at rest, and the floor with the same body; seconds, and responses/s.
 
-    `sent` are the bytes of the answer on the wire, with its headers.
+    `sent` is the number of bytes of the response, with its headers.
     """
 
     name: str
@@ -72,9 +72,9 @@ class Bill(msgspec.Struct):
 class Starts(msgspec.Struct):
     """Starts of the product: seconds to the first answer, bytes then, seconds of first pages.
 
-    `new`: the first page of a thread that a process which has served for a while was never asked
-    for; `kept`: the page that it keeps, asked for in turns with the others by the same client, the
-    median of each start; `made`: a page of that thread of a length that nobody has asked for.
+    `new`: the first page of a thread that a process which has served for a while has not read yet.
+    `kept`: a page in its cache, requested in turns with the others by the same client, the median
+    of each start. `made`: a page of that thread with a limit that was not requested before.
     """
 
     seconds: list[float]
@@ -92,7 +92,7 @@ class Written(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
-    """All that one run has found."""
+    """All results of one run."""
 
     shape: str
     figures: list[Figures]
@@ -102,7 +102,7 @@ class Run(msgspec.Struct):
 
 
 def request(path: str, headers: dict[str, str] | None = None, body: str = "") -> str:
-    """A request as it is sent; a `body`, of ASCII, makes it a POST."""
+    """Return a request as it is sent; a `body` in ASCII makes it a POST."""
     fields = {"Host": "127.0.0.1", "Accept-Encoding": "identity"} | (headers or {})
     if body:
         fields["Content-Length"] = str(len(body))
@@ -112,7 +112,7 @@ def request(path: str, headers: dict[str, str] | None = None, body: str = "") ->
 
 
 def figures(call: Call, sent: int, times: lean_client.Times, ours: str, floor: str) -> Figures:
-    """The figures of one call."""
+    """Return the figures of one call."""
     alone = {name: sorted(times.alone[name]) for name in (ours, floor)}
     return Figures(
         name=call.name,
@@ -132,7 +132,7 @@ def _late(seconds: Sequence[float]) -> float:
 
 
 def markdown(run: Run) -> str:
-    """All tables."""
+    """Return all tables."""
     parts = [f"One run over {run.shape}.", _reads(run), _writes(run), _starts(run.starts)]
     return "\n\n".join(parts)
 
@@ -157,7 +157,7 @@ def _reads(run: Run) -> str:
 
 
 def bars(run: Run) -> Iterator[Bar]:
-    """The bars of a run, each at the largest size that has what it compares."""
+    """Yield the bars of a run, each at the largest size at which it can be compared."""
     found = {(each.name, each.size): each for each in run.figures}
     sizes = sorted({size for _, size in found})
     low, high = found[FIRST, sizes[0]], found[FIRST, sizes[-1]]
@@ -173,7 +173,7 @@ def bars(run: Run) -> Iterator[Bar]:
     detail = f"first page of {size:,}, new to its process, to a kept one"
     yield Bar("pages cold", median(starts.new[size]) / median(starts.kept[size]), 3.0, detail)
     known = found[f"{FIRST}, 304", size].p50
-    yield Bar("pages 304", known / median(starts.made[size]), 0.5, "304 to a page that is made")
+    yield Bar("pages 304", known / median(starts.made[size]), 0.5, "304 to a rendered page")
     written = run.written[-1]
     after = median(written.times["page after post"]) / high.floor_p50
     detail = f"first page of {written.size:,} right after a post to the floor"
@@ -209,7 +209,7 @@ def _starts(starts: Starts) -> str:
             "First pages, ms:"
         ),
         "",
-        "| comments | new to its process | made | kept, in turns with these |",
+        "| comments | new to its process | rendered | cached, in turns with these |",
         "|---:|---:|---:|---:|",
     ]
     for size in starts.kept:

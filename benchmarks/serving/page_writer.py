@@ -1,9 +1,9 @@
-"""Writes to a served thread, and what a reader waits for right after one.
+"""Writes to a served thread, and the page reads right after them.
 
-Owns the round that `served_pages` repeats: a reply is posted, the first page is read, the
-reply is edited, the page is read again. Each page has to count the reply that was just
-acknowledged, though another process may have taken it. Each round opens new connections. Pages are
-read with `lean_client`, because a client that parses headers takes longer.
+Owns the round that `served_pages` repeats: post a reply, read the first page, edit the reply, read
+the page again. Each page must count the reply that was just acknowledged, even if another process
+accepted it. Each round opens new connections. Pages are read with `lean_client`, because a client
+that parses headers takes longer.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ CALLS = ("post", "page after post", "edit", "page after edit")
 
 
 class Writer:
-    """Somebody who writes to a thread and reads its first page."""
+    """A client that writes to a thread and reads its first page."""
 
     def __init__(self, port: int, page: str, parent: str) -> None:
         self._port = port

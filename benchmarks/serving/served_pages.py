@@ -1,17 +1,18 @@
-"""Pages through gunicorn, beside a bare Flask handler that returns the same bytes.
+"""Pages through gunicorn, compared with a bare Flask handler that returns the same bytes.
 
-One run stores threads of each size in one data file, runs the product on it as scripts/serve does
-and the floor (`floor`) with the same workers and threads, and asks both in turns from a lean client
-in a process of its own: alone (p50, p99) and as a crowd of eight (answers a second). It reads the
-first page, the whole thread, a subtree, how many comments 50 threads have, and what a client gets
-who has the page (304); it writes to a thread and reads right after; it starts the product several
-times for its first answers, its memory, and the seconds until it answers. What production would
-bill for each call is counted by the engine's meter, in this process, on the same file.
+One run stores threads of each size in one data file and runs the product on it as scripts/serve
+does, and the floor (`floor`) with the same number of workers and threads. A lean client in a
+separate process asks both in turns: alone (p50, p99) and as a crowd of eight (responses per
+second). It reads the first page, the whole thread, a subtree, the counts of 50 threads, and the
+response for a client that has the page (304); it writes to a thread and reads right after; it
+starts the product several times and measures the seconds to the first answer, its memory and its
+first pages. The engine's meter counts what Google's service would bill for each call, in this
+process, on the same file.
 
     python -m benchmarks.serving.served_pages [--shape FILE] [--sizes 100,1000,10000,100000]
                                               [--rounds 20] [--quick]
 
-Prints Markdown. `--quick` is a try of a minute, and proves nothing.
+Prints Markdown. `--quick` takes a minute and only shows that it works.
 """
 
 import argparse
@@ -39,18 +40,18 @@ SIZES = (100, 1_000, 10_000, 100_000)
 SITE = "bench"
 _QUICK_SIZES = (100, 1_000)
 _QUICK_ROUNDS = 3
-_SERVED = 200  # requests more, until the process has served for a while
+_SERVED = 200  # requests after which a process counts as having served for a while
 _BETWEEN = 20  # requests between two threads that are new to it
-_COPIES = 4  # of each thread that is not the smallest or very long: new to a process one by one
-_COPIED = 10_000  # comments of the longest one that is copied
-_MADE = range(51, 71)  # comments of pages that nobody has asked for before
-COUNTED = 50  # threads
-_OTHERS = COUNTED - 1  # small ones, by key before all others: what a process reads at its start
+_COPIES = 4  # of each thread that is not very long; each is new to a process once
+_COPIED = 10_000  # comments of the longest thread that is copied
+_MADE = range(51, 71)  # limits of pages that were not requested before
+COUNTED = 50  # threads in one request for counts
+_OTHERS = COUNTED - 1  # small threads, first by key: a process reads them at its start
 _COUNTS = f"/api/v1/sites/{SITE}/counts"
 
 
 class Stocked(msgspec.Struct):
-    """A stored thread: its size and the comment whose subtree is read and answered."""
+    """A stored thread: its size, and the comment that is answered and whose subtree is read."""
 
     size: int
     target: str
@@ -58,27 +59,27 @@ class Stocked(msgspec.Struct):
 
     @property
     def path(self) -> str:
-        """Its comments."""
+        """The path of its comments."""
         return f"/api/v1/sites/{SITE}/comments?thread=t{self.size}"
 
     @property
     def copies(self) -> list[str]:
-        """The comments of threads like it."""
+        """The paths of the comments of its copies."""
         return [f"{self.path}-{number}" for number in _copies(self.size)]
 
     @property
     def made(self) -> list[str]:
-        """Pages that nobody has asked for; the first one reads all that the others are made of."""
+        """Pages that were not requested before; the first one reads all data of the others."""
         return [f"{self.path}&limit={limit}" for limit in (max(_MADE) + 1, *_MADE)]
 
     @property
     def counted(self) -> str:
-        """The threads that are counted at once: this one and small ones."""
+        """The body of a request for counts: this thread and the small ones."""
         threads = [f"t{self.size}", *(_other(number) for number in range(COUNTED - 1))]
         return msgspec.json.encode({"threads": threads}).decode("ascii")
 
     def calls(self) -> Iterator[page_figures.Call]:
-        """What is read of it."""
+        """Yield the calls that read it."""
         yield page_figures.Call("first page", self.size, self.path)
         yield page_figures.Call("first page, gzip", self.size, self.path, coding="gzip")
         yield page_figures.Call("first page, 304", self.size, self.path, is_known=True)
@@ -105,13 +106,13 @@ def _copies(size: int) -> range:
 def stock(
     data: Path, shape: shapes.Shape, sizes: Sequence[int], *, copied: bool = False
 ) -> list[Stocked]:
-    """Store a folded thread of each size, and perhaps the copies of each."""
+    """Store a compacted thread of each size and, with `copied`, the copies of each."""
     data.mkdir()
     found: list[Stocked] = []
     with inprocess.open_engine(
         data / "flatthread.db",
         indexes=gunicorn_process.ROOT / "index.yaml",
-        durability="fast",  # of the filling alone
+        durability="fast",  # while filling only
         concurrency="pessimistic",
         history=0,
     ) as engine:
@@ -143,7 +144,7 @@ def stock(
 
 
 def _add(engine: inprocess.Engine, name: str, thread: Sequence[conversations.Said]) -> None:
-    """Store a thread that is folded and counted."""
+    """Store a compacted thread and count it."""
     whose = records.ThreadName(SITE, name)
     loading.add_thread(engine, whose, thread, is_folded=True)
     recount.thread(whose, tell=lambda _number: None, fixes=True)
@@ -152,7 +153,7 @@ def _add(engine: inprocess.Engine, name: str, thread: Sequence[conversations.Sai
 def read(
     data: Path, folder: Path, calls: Sequence[page_figures.Call], chosen: argparse.Namespace
 ) -> list[page_figures.Figures]:
-    """Measure what is read, warm and at rest, ours and the floor in turns."""
+    """Measure the reads, warm and at rest, the product and the floor in turns."""
     bodies = folder / "bodies"
     bodies.mkdir()
     with gunicorn_process.product(data, calls[0].path) as product:
@@ -183,7 +184,7 @@ def read(
 
 
 def ask(order: lean_client.Order) -> lean_client.Times:
-    """Let the client carry out an order in its own process."""
+    """Run an order in the client's own process."""
     client = subprocess.run(
         [sys.executable, "-m", "benchmarks.serving.lean_client"],
         cwd=gunicorn_process.ROOT,
@@ -207,7 +208,7 @@ def write_to(data: Path, threads: Sequence[Stocked], rounds: int) -> list[page_f
 
 
 def start(data: Path, threads: Sequence[Stocked], times: int) -> page_figures.Starts:
-    """Start the product again and again: how soon it answers, its memory, its first pages."""
+    """Start the product repeatedly: time to the first answer, memory, first pages."""
     found = page_figures.Starts([], [], {}, {}, {})
     sizes = learn(data, threads)
     for _ in range(times):
@@ -219,12 +220,12 @@ def start(data: Path, threads: Sequence[Stocked], times: int) -> page_figures.St
 
 
 def cold(path: str) -> lean_client.Way:
-    """A page that the process behind a connection does not keep."""
+    """Return a request for a page that the process behind a connection has not cached."""
     return lean_client.Way(path, 0, page_figures.request(path))
 
 
 def learn(data: Path, threads: Sequence[Stocked]) -> dict[str, int]:
-    """How long the answers are, so that who times them reads no headers meanwhile."""
+    """Return the sizes of the responses, so that the timing client need not parse headers."""
     paths = [path for each in threads for path in (each.path, *each.copies, *each.made)]
     with (
         gunicorn_process.product(data, "/healthz") as product,
@@ -239,7 +240,7 @@ def serve(
     sizes: dict[str, int],
     found: page_figures.Starts,
 ) -> None:
-    """Ask a process that serves for what it has not been asked for yet."""
+    """Ask a process that is serving for threads that it has not read yet."""
     kept = [connection.ask() for _ in range(_SERVED)]
     new = found.new.setdefault(thread.size, [])
     for path in thread.copies:
@@ -247,7 +248,7 @@ def serve(
         new.append(connection.turn(cold(path), sizes[path]))
     found.kept.setdefault(thread.size, []).append(statistics.median(kept))
     longest, *rest = thread.made
-    connection.turn(cold(longest), sizes[longest])  # has read their bucket
+    connection.turn(cold(longest), sizes[longest])  # loads their bucket
     made = found.made.setdefault(thread.size, [])
     made += [connection.turn(cold(path), sizes[path]) for path in rest]
 
@@ -263,7 +264,6 @@ def _started(data: Path, found: page_figures.Starts) -> Iterator[lean_client.Con
 
 
 def measure(chosen: argparse.Namespace) -> page_figures.Run:
-    """Measure everything."""
     shape = shapes.read(chosen.shape) if chosen.shape else shapes.grown(2_251)
     kind = "real" if chosen.shape else "grown"
     with tempfile.TemporaryDirectory(prefix="serving-") as name:
@@ -281,12 +281,12 @@ def measure(chosen: argparse.Namespace) -> page_figures.Run:
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Measure what is read and written."""
+    """Measure reads and writes."""
     yield from page_figures.bars(measure(asked(["--quick"] if quick else [])))
 
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", type=Path)
     parser.add_argument("--sizes", type=_sizes, default=None)
@@ -302,7 +302,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and print tables and bars."""
+    """Measure, and print tables and bars."""
     run = measure(asked(arguments))
     print(page_figures.markdown(run), *page_figures.bars(run), sep="\n")
 

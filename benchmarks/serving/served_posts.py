@@ -1,18 +1,19 @@
 """Posts through gunicorn: the product as scripts/serve runs it, and clients on one thread.
 
-What is posted is durable, counted and told to the outbox, and delivered meanwhile. Lean clients
-(raw sockets that stay open, requests prepared beforehand) post as soon as they are answered:
+Every post is durable, counted, recorded in the outbox, and delivered meanwhile. Lean clients (raw
+sockets that stay open, prepared requests) post again as soon as they are answered:
 
     roots     all start discussions on one page
     one       all answer one comment
     apart     each answers a comment of its own
 
-each alone (p50 of a post in ms) and as eight (posts in a second, p50 and p99 of each). The floor is
-asked in turns with the product: a bare Flask handler that commits each post to a SQLite file. With
-`--beside FOLDER` another checkout of this project, with an environment of its own, is asked too,
-on data of its own. After each run there is a pause in which events are delivered. With `--guarded`
-this checkout runs once more, with limits on posts that nobody reaches and authors that are known:
-each post goes through admission, two reads and two writes more, and all meet at one network's row.
+Each case runs with one client (p50 of a post in ms) and with eight (posts per second, p50 and p99
+of each). The floor runs in turns with the product: a bare Flask handler that commits each post to a
+SQLite file. With `--beside FOLDER` another checkout of this project, with its own environment and
+data, runs too. After each run there is a pause in which events are delivered. With `--guarded` this
+checkout runs once more, with post limits that are never reached and with known authors: each post
+then passes admission, two more reads and two more writes, and all posts conflict at the row of one
+network.
 
     python -m benchmarks.serving.served_posts [--seconds 2] [--rounds 5] [--cases roots,one,apart]
                                               [--beside FOLDER] [--guarded]
@@ -38,7 +39,7 @@ CASES = ("roots", "one", "apart")
 CLIENTS = 8
 PATH = "/api/v1/sites/demo/comments?thread=page"
 THIS, GUARDED, FLOOR = "this", "guarded", "floor"
-ALONE, BY_EIGHT = 5.0, 1.0  # times the floor at most: what the fastest durable peer takes
+ALONE, BY_EIGHT = 5.0, 1.0  # highest ratio to the floor: that of the fastest durable competitor
 RULES = gunicorn_process.OPEN | dict.fromkeys(
     ("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "POSTS_PER_THREAD"), "10000"
 )
@@ -47,7 +48,7 @@ _TEXT = "I have been thinking about *this* for a while. There is more to it than
 
 
 def request(parent: str | None, name: str, token: str = "", path: str = PATH) -> bytes:
-    """A post as it is sent. Without a key each is another comment."""
+    """Return a post as it is sent. Without a key each is a new comment."""
     body = {"name": name, "body": _TEXT} | ({} if parent is None else {"parent": parent})
     sent = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -68,15 +69,14 @@ class Poster:
         self._start = 0.0
 
     def send(self) -> None:
-        """Post."""
         self._start = time.perf_counter()
         self.socket.sendall(self._sent)
 
     def receive(self) -> bool:
-        """Take some bytes; whether the answer is complete."""
+        """Receive some bytes; return whether the response is complete."""
         more = self.socket.recv(65_536)
         if not more:
-            raise SystemExit("the server hung up")
+            raise SystemExit("the server closed the connection")
         self._answer += more
         head, blank, body = self._answer.partition(b"\r\n\r\n")
         if not blank or len(body) < _length(head):
@@ -97,7 +97,7 @@ def _length(head: bytes) -> int:
 
 
 def run(port: int, requests: Sequence[bytes], seconds: float) -> tuple[float, list[float]]:
-    """Post from one client for each request; posts in a second, and the seconds of each."""
+    """Post from one client per request; return posts per second, and the seconds of each post."""
     with contextlib.ExitStack() as stack:
         posters = [Poster(port, sent) for sent in requests]
         chosen = stack.enter_context(selectors.DefaultSelector())
@@ -121,7 +121,7 @@ def run(port: int, requests: Sequence[bytes], seconds: float) -> tuple[float, li
 
 
 def parents(port: int, case: str) -> list[str | None]:
-    """What each client answers."""
+    """Return the comment that each client answers."""
     if case == "roots":
         return [None] * CLIENTS
     made = [_posted(port)["comment"]["id"] for _ in range(1 if case == "one" else CLIENTS)]
@@ -137,7 +137,7 @@ def _posted(port: int) -> Any:
 
 
 class Found:
-    """What was found of one server in one case: seconds of posts, and posts in a second."""
+    """The results of one server in one case: seconds of posts, and posts per second."""
 
     def __init__(self) -> None:
         self.alone: list[float] = []
@@ -155,7 +155,7 @@ class Found:
 
 @contextlib.contextmanager
 def servers(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, int]]:
-    """Run all that is asked; their ports by name."""
+    """Run all requested servers; yield their ports by name."""
     bodies = folder / FLOOR
     bodies.mkdir()
     (bodies / "0").write_text("{}")
@@ -171,7 +171,7 @@ def servers(folder: Path, chosen: argparse.Namespace) -> Iterator[dict[str, int]
 
 
 def trees(chosen: argparse.Namespace) -> Iterator[tuple[str, Path, Mapping[str, str]]]:
-    """The products that run: a name, a checkout, rules for posts."""
+    """Return the products to run: a name, a checkout, post limits."""
     yield THIS, gunicorn_process.ROOT, gunicorn_process.OPEN
     if chosen.guarded:
         yield GUARDED, gunicorn_process.ROOT, RULES
@@ -180,7 +180,7 @@ def trees(chosen: argparse.Namespace) -> Iterator[tuple[str, Path, Mapping[str, 
 
 
 def requests_of(name: str, port: int, case: str) -> list[bytes]:
-    """What the clients of a server send."""
+    """Return the requests that the clients of a server send."""
     if name == FLOOR:
         return [request(None, f"writer {place}", path="/") for place in range(CLIENTS)]
     tokens = [_posted(port)["token"] if name == GUARDED else "" for _ in range(CLIENTS)]
@@ -191,7 +191,7 @@ def requests_of(name: str, port: int, case: str) -> list[bytes]:
 
 
 def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], Found]:
-    """Measure every case of every server, in turns."""
+    """Measure every case on every server, in turns."""
     found: dict[tuple[str, str], Found] = {}
     with (
         tempfile.TemporaryDirectory(prefix="posts-") as folder,
@@ -207,7 +207,6 @@ def measure(chosen: argparse.Namespace) -> dict[tuple[str, str], Found]:
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Compare posts with the floor."""
     found = measure(asked(["--rounds", "1", "--seconds", "0.5"] if quick else []))
     median = statistics.median
     for case in CASES:
@@ -220,7 +219,7 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def row(case: str, name: str, found: Found) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     crowd = sorted(found.crowd)
     return (
         f"| {case} | {name} | {statistics.median(found.alone) * 1000:.2f} "
@@ -230,7 +229,7 @@ def row(case: str, name: str, found: Found) -> str:
 
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--seconds", type=float, default=2.0)
     options.add_argument("--rounds", type=int, default=5)

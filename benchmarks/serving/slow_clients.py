@@ -1,12 +1,12 @@
-"""Slow clients, and what a reader waits for meanwhile.
+"""Slow clients: how long a reader waits during an attack with slow connections.
 
-The product runs as scripts/serve runs it. So many connections at once send the beginning of a
-request, half of a body, or ask for the whole of a long thread and read nothing, or do one of the
-three a byte a second. A connection that the server ends is opened again at once, as an attacker
-would. All come from 127.0.1.1 to 127.0.1.250 in turn, then again from one address. A reader at
-another address asks for a first page all the time, on connections of five requests: what it waits
-for is taken before and during each attack. Its p99 may be three times what it was, or 250 ms if
-that is more. The memory is that of all the server's processes.
+The product runs as scripts/serve runs it. Many connections at once send the beginning of a request,
+or half of a body, or request a whole long thread and read nothing, or do one of these at a byte per
+second. A connection that the server closes is opened again at once, as an attacker would. First the
+connections come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at
+another address requests a first page all the time, with five requests per connection; its times are
+recorded before and during each attack. Its p99 may rise to three times its value before, or to 250
+ms if that is more. The memory is that of all the server's processes.
 
     python -m benchmarks.serving.slow_clients [--seconds 120] [--clients 200] [--from many,one]
                                       [--kinds head,body,reader,drip]
@@ -35,21 +35,21 @@ from benchmarks.serving import gunicorn_process, lean_client, page_figures, serv
 from benchmarks.threads import shapes
 
 KINDS = ("head", "body", "reader", "drip")
-SIZE = 10_000  # comments of the thread that is asked for whole: 5 MB
+SIZE = 10_000  # comments in the thread that is requested as a whole: 5 MB
 _READER = "127.0.2.1"
 _BETWEEN = 0.01  # seconds between two requests of the reader
-_TOGETHER = 5  # of them on one connection
+_TOGETHER = 5  # requests on one connection
 _DRIP = 1.0  # seconds between two bytes
-_LEAST = 0.25  # seconds that a reader may always wait for
+_LEAST = 0.25  # seconds that a reader may always wait
 _MOST = 3.0  # times the p99 without the attack
-_SAMPLE = 1.0  # seconds between two looks at the memory
+_SAMPLE = 1.0  # seconds between two samples of the memory
 _ADDRESSES = 250
 _PAUSE = 0.1
 _POST = "/api/v1/sites/bench/comments?thread=slow"
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An attack. `places` are how many addresses it comes from."""
+    """An attack. `places` is the number of addresses it comes from."""
 
     port: int
     kind: str
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct):
-    """What became of the connections of an attack. `after` are the seconds of those that ended."""
+    """What happened to the connections of an attack. `after` has the seconds until each ended."""
 
     opened: int = 0
     refused: int = 0
@@ -69,7 +69,7 @@ class Ended(msgspec.Struct):
 
 
 def beginning(kind: str, path: str) -> bytes:
-    """What a slow client sends at once."""
+    """Return what a slow client sends at once."""
     if kind == "head":
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ".encode()
     if kind == "body":
@@ -79,7 +79,7 @@ def beginning(kind: str, path: str) -> bytes:
 
 
 class Slow:
-    """A connection that takes its time."""
+    """A slow connection."""
 
     def __init__(self, order: Order, number: int, path: str) -> None:
         self.is_dripping = order.kind == "drip"
@@ -100,11 +100,11 @@ class Slow:
 
     @property
     def reads_nothing(self) -> bool:
-        """Whether it hears of its end only when it asks."""
+        """Whether the connection notices its end only when it checks."""
         return self.kind == "reader"
 
-    def stands(self) -> bool:
-        """Send or read a byte, if this is due; whether the server has not ended the connection."""
+    def is_open(self) -> bool:
+        """Send or read a byte if it is due; return whether the connection is still open."""
         try:
             if not self.is_dripping:
                 return self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
@@ -119,7 +119,7 @@ class Slow:
         return True
 
     def receive(self) -> bool:
-        """Take what the server says; whether the connection still stands."""
+        """Receive what the server sends; return whether the connection is still open."""
         try:
             data = self.socket.recv(65_536)
         except BlockingIOError:
@@ -131,7 +131,7 @@ class Slow:
 
 
 class Attack:
-    """All slow connections of an order, each opened again when it was ended."""
+    """All slow connections of an order; closed ones are opened again."""
 
     def __init__(self, order: Order) -> None:
         self.found = Ended()
@@ -142,7 +142,7 @@ class Attack:
         self._next = time.monotonic() + _DRIP
 
     def run(self) -> Ended:
-        """Attack for as long as was ordered."""
+        """Attack for the ordered time."""
         end = time.monotonic() + self._order.seconds
         while time.monotonic() < end:
             for _ in range(self._order.clients - len(self._all)):
@@ -152,7 +152,7 @@ class Attack:
                     self._end(key.data)
             if time.monotonic() >= self._next:
                 self._next += _DRIP
-                for each in [each for each in self._all if not each.stands()]:
+                for each in [each for each in self._all if not each.is_open()]:
                     self._end(each)
         for each in self._all:
             each.socket.close()
@@ -182,27 +182,27 @@ class Attack:
 
 @contextlib.contextmanager
 def attacking(order: Order) -> Iterator["subprocess.Popen[bytes]"]:
-    """Attack from a separate process, so that it takes no time from the one that measures."""
+    """Attack from a separate process, so that it takes no time from the measuring process."""
     command = [sys.executable, "-m", "benchmarks.serving.slow_clients", "--attack"]
     with subprocess.Popen(
         command, cwd=gunicorn_process.ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        assert process.stdin is not None  # noqa: S101 - both were asked for
+        assert process.stdin is not None  # noqa: S101 - both are pipes
         process.stdin.write(msgspec.json.encode(order))
         process.stdin.close()
         yield process
 
 
 class Reader:
-    """Asks for a page all the time, and keeps how long each took."""
+    """Requests a page all the time, and records the seconds of each request."""
 
     def __init__(self, server: gunicorn_process.Server, path: str) -> None:
         self._server = server
         self._way = lean_client.Way(path, server.port, page_figures.request(path))
-        self.memory = 0  # bytes at most
+        self.memory = 0  # peak bytes
 
     def read(self, seconds: float) -> list[float]:
-        """Read for so long; the seconds of each request, the first one's with its connection."""
+        """Read for some seconds; return the seconds of each request."""
         times: list[float] = []
         end, look = time.monotonic() + seconds, 0.0
         while time.monotonic() < end:
@@ -221,13 +221,13 @@ class Reader:
 
 
 def p99(times: Sequence[float]) -> float:
-    """The seconds that one in a hundred waits for, or longer."""
+    """Return the 99th percentile."""
     return sorted(times)[len(times) * 99 // 100]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attack did: to its connections, to the reader and to the server's memory."""
+    """The effect of an attack on its connections, the reader and the server's memory."""
 
     order: Order
     ended: Ended
@@ -237,17 +237,17 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """The reader's p99 beside the one before; what he may always wait for counts as `_MOST`."""
+        """The ratio of the reader's p99 to the one before, counted as at least `_LEAST / _MOST`."""
         return p99(self.meanwhile) / max(_LEAST / _MOST, p99(self.before))
 
     @property
     def source(self) -> str:
-        """From how many addresses it came."""
+        """The number of addresses of the attack, in words."""
         places = min(self.order.places, self.order.clients)
         return "one" if places == 1 else str(places)
 
     def line(self) -> str:
-        """A row of the table."""
+        """Return a row of the table."""
         ended, (rest, most) = self.ended, self.memory
         how = ", ".join(f"{count} x {said}" for said, count in sorted(ended.answers.items()))
         after = f"{statistics.median(ended.after):.0f} s" if ended.after else "-"
@@ -268,13 +268,13 @@ class Outcome:
 
 
 def attack(order: Order, server: gunicorn_process.Server, page: str) -> Outcome:
-    """Attack a server while somebody reads."""
+    """Attack a server while a reader reads."""
     reader = Reader(server, page)
     before, rest = reader.read(max(5.0, order.seconds / 4)), reader.memory
     with attacking(order) as process:
         time.sleep(_PAUSE)
         meanwhile = reader.read(order.seconds)
-        assert process.stdout is not None  # noqa: S101 - it was asked for
+        assert process.stdout is not None  # noqa: S101 - it is a pipe
         output = process.stdout.read()
     ended = msgspec.json.decode(output, type=Ended)
     return Outcome(order, ended, before, meanwhile, (rest, reader.memory))
@@ -284,19 +284,19 @@ _HEAD = (
     "kind",
     "addresses",
     "opened",
-    "ended by the server",
+    "closed by the server",
     "after, median",
     "reader's p99 before, ms",
     "meanwhile, ms",
     "reads meanwhile",
     "MB before",
-    "MB at most",
-    "served well",
+    "peak MB",
+    "within the bar",
 )
 
 
 def measure(chosen: argparse.Namespace) -> Iterator[Outcome]:
-    """Make every attack, each on a server of its own."""
+    """Run every attack, each on a new server."""
     with tempfile.TemporaryDirectory(prefix="slow-") as name:
         data = Path(name) / "data"
         (thread,) = served_pages.stock(data, shapes.grown(2_251), [chosen.size])
@@ -309,7 +309,7 @@ def measure(chosen: argparse.Namespace) -> Iterator[Outcome]:
 
 
 def bars(*, quick: bool) -> Iterator[Bar]:
-    """Make every attack, or a short one."""
+    """Run every attack, or a short one."""
     short = ["--seconds", "5", "--size", "500", "--kinds", "drip", "--from", "many"]
     for each in measure(asked(short if quick else [])):
         before, meanwhile = p99(each.before) * 1000, p99(each.meanwhile) * 1000
@@ -318,14 +318,14 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--from", dest="places", default="many,one")
     parser.add_argument("--size", type=int, default=SIZE, help="comments of the long thread")
-    parser.add_argument("--attack", action="store_true", help="carry out an order read from stdin")
+    parser.add_argument("--attack", action="store_true", help="run an order read from stdin")
     return parser.parse_args(arguments)
 
 

@@ -1,10 +1,10 @@
-"""Starts under load: whether every process of the product lives through its first seconds.
+"""Starts under load: check that every process of the product survives its first seconds.
 
-Each start runs the product as scripts/serve does, with another number of workers, on data of its
-own. As soon as it says where it answers, while its other workers still come up, eight writers post
-to one thread from connections of their own. A worker that dies is seen in what gunicorn logs, with
-the places of all its threads (faulthandler); a connection that is cut and a comment that was
-acknowledged and is not there are failures too.
+Each start runs the product as scripts/serve does, with varying numbers of workers, on new data. As
+soon as it prints its URL, while its other workers are still starting, eight writers post to one
+thread, each on its own connections. A worker that dies is found in gunicorn's log, with the stacks
+of all its threads (faulthandler). A closed connection and a missing acknowledged comment are
+failures too.
 
     python -m benchmarks.serving.starts [--starts 300] [--workers 2,4,8] [--writers 8]
                                         [--seconds 1.5]
@@ -36,7 +36,7 @@ _PAUSE = 0.01
 
 @dataclasses.dataclass(slots=True)
 class Start:
-    """What became of one start. `faults` is empty where all went well."""
+    """The result of one start. `faults` is empty if it succeeded."""
 
     posts: int = 0
     faults: list[str] = dataclasses.field(default_factory=list)
@@ -45,7 +45,7 @@ class Start:
 
 @contextlib.contextmanager
 def running(folder: Path, workers: int) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    """Run the product until the block ends; the process, and the port it said it answers at."""
+    """Run the product until the block ends; yield the process and the port in its URL."""
     command = [sys.executable, "-m", "gunicorn", "--config", "scripts/serving.py"]
     environ = gunicorn_process.without_settings() | gunicorn_process.OPEN
     environ |= {"PORT": "0", "DATA_DIR": str(folder / "data"), "SECRET": gunicorn_process.SECRET}
@@ -71,7 +71,7 @@ def _port(process: "subprocess.Popen[bytes]", said: Path) -> int:
         if found := _SAID.search(said.read_bytes()):
             return int(found[1])
         time.sleep(_PAUSE)
-    raise SystemExit(f"the product ended, or said nothing: {process.poll()}")
+    raise SystemExit(f"the product ended, or printed no URL: {process.poll()}")
 
 
 def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
@@ -87,7 +87,7 @@ def begin(folder: Path, workers: int, writers: int, seconds: float) -> Start:
         else:
             total = _total(port)
             if total != found.posts:
-                found.faults.append(f"{found.posts} comments were acknowledged, {total} are there")
+                found.faults.append(f"{found.posts} comments were acknowledged, {total} exist")
     found.log = (folder / "log").read_text(encoding="utf-8", errors="replace")
     found.faults += [line for line in found.log.splitlines() if _DIED.search(line)]
     return found
@@ -102,13 +102,13 @@ def _total(port: int) -> int:
 
 
 def line(workers: int, found: Sequence[Start]) -> str:
-    """A row of the table."""
+    """Return a row of the table."""
     failed = sum(bool(each.faults) for each in found)
     return f"| {workers} | {len(found)} | {sum(each.posts for each in found):,} | {failed} |"
 
 
 def measure(chosen: argparse.Namespace) -> dict[int, list[Start]]:
-    """Start again and again; the log of a start with a fault is kept in a folder that is named."""
+    """Start repeatedly; keep and name the log of a start with a fault."""
     numbers = [int(each) for each in chosen.workers.split(",")]
     found: dict[int, list[Start]] = {number: [] for number in numbers}
     for count in range(chosen.starts):
@@ -133,10 +133,10 @@ def bars(*, quick: bool) -> Iterator[Bar]:
 
 
 def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument(
-        "--starts", type=int, default=300, help="of all numbers of workers together"
+        "--starts", type=int, default=300, help="in all, over all numbers of workers"
     )
     parser.add_argument("--workers", default="2,4,8")
     parser.add_argument("--writers", type=int, default=served_posts.CLIENTS)
@@ -145,7 +145,7 @@ def asked(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Start, look and print."""
+    """Run all starts and print the table."""
     print("| workers | starts | posts | starts with a fault |\n|---:|---:|---:|---:|")
     for each in measure(asked(None)).items():
         print(line(*each))

@@ -1,9 +1,9 @@
-"""Discussions for the benchmarks: the comments that stand in a shape, with texts.
+"""Discussions for the benchmarks: the comments of a shape, with texts.
 
-Owns what every layout stores of a comment, and an order that rests on nothing but parent links.
-Texts are made, not copied: words of an invented vocabulary, drawn as often as words of a language
-are, in lengths as people write them (median 18 words). They shrink by zlib about as far as real
-comments do, which repeated sentences would not.
+Owns the data of a comment that every layout stores, and an order that depends only on parent links.
+Texts are generated: words of an invented vocabulary with the frequencies of a natural language, in
+lengths like people's (median 18 words). zlib compresses them about as well as real comments, unlike
+repeated sentences.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _MEDIAN_WORDS, _SPREAD, _MOST_WORDS = 2.9, 0.95, 600  # exp(2.9) = 18
 
 
 class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One comment with everything a backend keeps of it."""
+    """One comment with all its stored data."""
 
     id: str
     parent: str | None
@@ -41,7 +41,7 @@ class Said(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
-    """The comments of a shape, in order of time; those from different `first` have other ids."""
+    """Return the comments of a shape, in order of time; different `first` give different ids."""
     chance = random.Random(seed)
     vocabulary = _vocabulary(chance)
     names = ids(len(shape), first)
@@ -57,12 +57,12 @@ def thread(shape: shapes.Shape, seed: int = 1, first: int = 0) -> list[Said]:
 
 
 def ids(count: int, first: int = 0) -> list[str]:
-    """The ids of the comments of a thread, for those who need nothing else of it."""
+    """Return only the ids of a thread's comments."""
     return [_id(first + place) for place in range(count)]
 
 
 def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
-    """One comment, `place` seconds after the first."""
+    """Return one comment, `place` seconds after the first."""
     reader = place % 400
     return Said(
         id=comment_id,
@@ -78,12 +78,12 @@ def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
 
 
 def reply(place: int, parent: str) -> Said:
-    """A comment that is posted later than all others."""
+    """Return a comment that is posted later than all others."""
     return said(_id(place), parent, place, f"An answer that came at {place}, and says no more.")
 
 
 def walk(thread: Sequence[Said], below: str | None = None) -> list[str]:
-    """The ids below a comment in reading order, by recursion over parent links."""
+    """Return the ids below a comment in reading order, by recursion over parent links."""
     children: dict[str | None, list[Said]] = {}
     for each in thread:
         children.setdefault(each.parent, []).append(each)
@@ -97,7 +97,7 @@ def walk(thread: Sequence[Said], below: str | None = None) -> list[str]:
 
 
 def sizes(thread: Sequence[Said]) -> dict[str, int]:
-    """How many comments stand below each."""
+    """Return the number of comments below each comment."""
     below = {each.id: 0 for each in thread}
     for each in reversed(thread):
         if each.parent is not None:
@@ -106,7 +106,7 @@ def sizes(thread: Sequence[Said]) -> dict[str, int]:
 
 
 def busy_comment(thread: Sequence[Said]) -> str:
-    """The comment that is answered and edited: with about 40 below it, in the middle."""
+    """Return the comment to answer and edit: in the middle, with about 40 below it."""
     below = sizes(thread)
     middle = len(thread) // 2
     places = {each.id: place for place, each in enumerate(thread)}

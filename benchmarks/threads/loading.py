@@ -1,7 +1,7 @@
 """A quick way to store a large thread.
 
-The first comment is stored by the product; the rows of the others are copies of it, with places
-computed by `sorthash`. A test holds them equal to the rows that an import stores.
+The product stores the first comment; the rows of the others are copies of it, with positions
+computed by `sorthash`. A test compares them with the rows that an import stores.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,17 +19,17 @@ from emulator import inprocess, protobufs
 
 PROJECT = "bench"
 NAME = records.ThreadName("bench", "page")
-SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply moves beside another
+SCHEME = config.sorthash.Scheme(levels=100)  # no shape is deeper, so no reply is moved up a level
 RENDERER = "benchmark"
 
 
 def author(said: Said) -> records.Author:
-    """Who wrote a comment."""
+    """Return the author of a comment."""
     return records.Author(said.author_name, said.author_website, said.author_email, said.author_id)
 
 
 def imported(said: Said) -> records.ImportedComment:
-    """A comment as an importer hands it on."""
+    """Return a comment as an importer passes it on."""
     return records.ImportedComment(
         id=said.id,
         reply_to=said.parent,
@@ -44,7 +44,7 @@ def imported(said: Said) -> records.ImportedComment:
 
 
 def store_imported(thread: Sequence[Said], name: records.ThreadName = NAME) -> None:
-    """Store comments the product's way."""
+    """Store comments through the product's import."""
 
     def body() -> None:
         batch = bulk_append.append_imported(
@@ -77,15 +77,15 @@ def add_thread(
     is_folded: bool,
     votes: Callable[[int], int] = lambda _place: 0,
 ) -> None:
-    """Store a thread. The first comment goes the product's way; the others' rows are made of it.
+    """Store a thread: the first comment by the product, the other rows as copies of it.
 
-    `votes` says how many upvotes the comment at a place has.
+    `votes` returns the number of upvotes of the comment at a position.
     """
     store_imported(thread[:1], name)
     query = reads.Query("Comment", where=(("thread", "=", comment_rows.thread_key_name(name)),))
     (template,) = reads.fetch(query)
     if is_folded:
-        # As a folding leaves them, so that the one below has nothing to clear.
+        # As a compaction leaves them, so that the compaction below has nothing to clear.
         for flag in ("unfolded", "rewrites"):
             template.properties[flag].boolean_value = False
         template.properties["fold_by"].null_value = 0
@@ -153,6 +153,6 @@ def _row(template: protobufs.Entity, said: Said, place: tuple[str, int, int]) ->
 
 
 def cold() -> None:
-    """Forget what this process holds of threads."""
+    """Empty this process's cache of threads."""
     held = view_cache.HOLDINGS.get()
     held.cache = caches.Cache(view_cache.CACHE_BYTES)

@@ -1,9 +1,9 @@
-"""Trees of real shape for the benchmarks and the tests that need many comments.
+"""Trees of realistic shape, for the benchmarks and for tests that need many comments.
 
 A shape is a list of parents: `shape[i]` is the index of the comment that comment `i` answers, or
-None for a root; parents come before their replies. Real shapes come from a file of
-`id;parent;time` rows; without one, `grown` makes a tree with the same habits: most comments are
-short chains below few busy roots.
+None for a root; parents come before their replies. Real shapes come from a file of `id;parent;time`
+rows. Without one, `grown` generates a tree with the same properties: most comments are in short
+chains below a few busy roots.
 """
 
 import csv
@@ -14,7 +14,7 @@ Shape = list[int | None]
 
 
 def read(path: Path) -> Shape:
-    """The shape of a file of `id;parent;time` rows, in order of time.
+    """Return the shape of a file of `id;parent;time` rows, in order of time.
 
     A row whose parent is not in the file is a root.
     """
@@ -22,12 +22,12 @@ def read(path: Path) -> Shape:
         rows = sorted(csv.reader(file, delimiter=";"), key=lambda row: float(row[2]))
     places = {row[0]: place for place, row in enumerate(rows)}
     parents = [places.get(row[1]) for row in rows]
-    # A clock that ran backwards may put a reply before what it answers: it becomes a root.
+    # If the clock ran backwards, a reply can come before its parent; it becomes a root.
     return [p if p is not None and p < place else None for place, p in enumerate(parents)]
 
 
 def repeated(shape: Shape, size: int) -> Shape:
-    """`size` comments: the shape again and again, each time below new roots."""
+    """Return a shape of `size` comments: the same shape repeated below new roots."""
     whole: Shape = []
     while len(whole) < size:
         start = len(whole)
@@ -36,7 +36,7 @@ def repeated(shape: Shape, size: int) -> Shape:
 
 
 def grown(size: int, seed: int = 1) -> Shape:
-    """A tree that grows as discussions do: one in five is a root, replies favour the recent."""
+    """Generate a tree like a real discussion: one in five is a root, replies favor new ones."""
     chance = random.Random(seed)
     shape: Shape = []
     for place in range(size):

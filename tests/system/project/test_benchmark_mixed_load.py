@@ -19,7 +19,7 @@ def _row(name: str, parent: str | None = None, replies: int = 0, **more: Any) ->
 
 
 A, B, C = _row("a", None, 1), _row("b", "a"), _row("c")
-ORPHAN = "b comes without its parent a"
+ORPHAN = "b appears without its parent a"
 
 
 def _walked(order: str, *pages: Sequence[Row], total: int | None = None) -> list[str]:
@@ -44,8 +44,8 @@ def test_flat_orders_may_show_a_parent_on_another_page() -> None:
 
 
 def test_a_comment_repeated_on_one_page_or_two_is_detected() -> None:
-    assert _walked("thread", [A, A]) == _walked("newest", [A], [A]) == ["a comes twice"]
-    assert list(page_checks.part([A, A], 1)) == ["a comes twice"]
+    assert _walked("thread", [A, A]) == _walked("newest", [A], [A]) == ["a appears twice"]
+    assert list(page_checks.part([A, A], 1)) == ["a appears twice"]
 
 
 def test_a_comment_of_another_thread_is_detected() -> None:
@@ -65,9 +65,9 @@ def test_an_acknowledged_change_that_is_not_shown_is_detected() -> None:
     found = [_row("a", version=2), _row("b", version=None)]
     assert list(page_checks.missing(found, {"a": 1})) == []
     assert list(page_checks.missing(found, {"a": 3, "b": 0, "c": 0})) == [
-        "a is there at version 2, not 3",
-        "b is not there at version 0",
-        "c is not there at version 0",
+        "a has version 2, not 3",
+        "b is missing at version 0",
+        "c is missing at version 0",
     ]
 
 
@@ -75,11 +75,11 @@ def test_a_part_of_a_thread_may_begin_below_comments_it_does_not_show() -> None:
     deep, deeper = _row("y", "x", level=3), _row("z", "y", level=4)
     assert list(page_checks.part([deep, deeper, _row("u", "v", level=2)], 1)) == []
     assert list(page_checks.part([deep, _row("z", "other", level=4)], 1)) == [
-        "z comes without its parent other"
+        "z appears without its parent other"
     ]
     assert list(page_checks.part([B], 1, above="a")) == []
     assert list(page_checks.part([_row("z", "other")], 1, above="a")) == [
-        "z comes without its parent other"
+        "z appears without its parent other"
     ]
 
 
