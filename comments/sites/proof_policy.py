@@ -77,7 +77,7 @@ def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge
     """Make a challenge for a browser. It is harder while many are requested."""
     site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
-    # Readers who vote must not make posting harder, and the reverse.
+    # Votes must not make posting harder, and posts must not make voting harder.
     factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
     is_post = purpose is Purpose.POST
     return proof_of_work.make(

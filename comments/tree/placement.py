@@ -201,7 +201,7 @@ def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.
         raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
     is_own = bool(draft.author.id) and row.author_id == draft.author.id
     if row.status == Status.SHADOWED and is_own:
-        return row  # its author must not learn from a refusal that nobody else sees it
+        return row  # a refusal would tell its author that nobody else sees it
     if row.status != Status.APPROVED:
         # To readers, held and rejected comments do not exist.
         raise errors.NotFound("parent", wanted)

@@ -18,8 +18,8 @@ VotesDue. Counting is one transaction: it counts the Vote entities, updates the 
 Invariants:
 
 1. **A vote that the row does not count has a VotesDue beside it.** The transaction of a vote reads
-   the VotesDue and writes it if there is none. In whichever order the store commits a vote and a
-   count, the vote is in that count or in the next. A burst of votes is one change of the row.
+   the VotesDue and writes it if there is none. Whether the store commits the vote or a count
+   first, the vote is in that count or in the next. A burst of votes is one change of the row.
 2. A count depends on the Vote entities only. A count that runs twice, or after a crash, therefore
    adds nothing twice, and the stored numbers can be compared with a count at any time (`recount`).
 3. A voter counts once, because the voter's id is in the key. A network counts as at most `limit`

@@ -8,11 +8,11 @@ Invariants:
 1. `Thread.title`, `url` and `categories` contain nothing from a comment that is not approved now:
    the transaction that withdraws the naming comment names the thread anew.
 2. An erased comment keeps nothing of what it said of its thread.
-3. Threads of releases that stored neither are adopted (`details.adopt`): their first comment is
-   assumed to have said what the thread shows. What later comments said was not stored, so none of
-   those names the thread; the next new comment can.
-4. An imported comment names only a thread that no other comment names: it came later,
-   regardless of its date.
+3. Threads of releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
+   their first comment is assumed to have said what the thread shows. What later comments said was
+   not stored, so none of those names the thread; the next new comment can.
+4. An imported comment names only a thread that no other comment names: it came later, regardless
+   of its date.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
