@@ -47,7 +47,7 @@ def words(text: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return one line of at most `MAX_LINE` characters, for a header or a sentence of ours."""
+    """Return one line of at most `MAX_LINE` characters, for a header or one of our sentences."""
     # Twice: NFKC makes invisible characters (U+FFA0 becomes U+1160) and spaces of others.
     plain = words(unicodedata.normalize("NFKC", words(text)))
     safe = _SIGNS.sub(_without_mark, " ".join(plain.split()))

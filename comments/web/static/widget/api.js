@@ -1,17 +1,17 @@
 /**
- * The server: every network call of the widget is made here.
+ * Calls to the server.
  *
- * The API is found from where this file was loaded, never from the embedding page. No cookies are
- * sent. Objects made here have no prototype, so a page that changed Object.prototype (a `toJSON`,
- * say) changes nothing of what is sent.
+ * The API's address comes from this file's own URL, never from the embedding page. No cookies are
+ * sent. Objects made here have no prototype, so that a page that changed Object.prototype (for
+ * example by a `toJSON`) cannot change the requests.
  */
 
 import { t } from "./words.js";
 
 const BASE = new URL("../api/v1/", import.meta.url);
-const TIMEOUT = 30_000; // milliseconds; the server gives up on its own before
+const TIMEOUT = 30_000; // milliseconds; the server gives up earlier
 
-/** Why a call failed. `field` names the input at fault; `isFinal` says that nothing was stored. */
+/** A failed call. `field` names the wrong input; `isFinal` says that nothing was stored. */
 export class Problem extends Error {
   constructor(status, message, { code = "", field = "" } = {}) {
     super(message);
@@ -26,7 +26,7 @@ export class Problem extends Error {
 }
 
 /**
- * A page of a thread.
+ * Get a page of a thread.
  *
  * @param {Place} place
  * @param {Position} [position]
@@ -39,7 +39,7 @@ export function list({ site, query }, position) {
   });
 }
 
-// As `__proto__: null` for objects: a page may have taught all arrays another form of JSON.
+// The same for arrays: a page may have changed how they become JSON.
 function bare(list) {
   return Object.setPrototypeOf([...list], null);
 }
@@ -63,7 +63,7 @@ export function post({ site, query, title, url, categories }, values, { key, tok
 }
 
 /**
- * Sign in whom the site's own token names.
+ * Sign in the reader whom the site's own token names.
  *
  * @param {string} site
  * @param {string} token
@@ -104,7 +104,7 @@ export function retract(id, token) {
 }
 
 /**
- * Vote for a comment (1) or against it (-1). `proof` is for a first vote.
+ * Upvote (1) or downvote (-1) a comment. A first vote may need a `proof`.
  *
  * @param {string} id
  * @param {1 | -1} value
@@ -125,7 +125,7 @@ export function withdraw(id, token) {
 }
 
 /**
- * How the reader votes in a thread.
+ * Get the reader's votes in a thread.
  *
  * @param {Place} place
  * @param {string} token
@@ -141,7 +141,7 @@ export function ownVotes({ site, query }, token, cursor) {
 }
 
 /**
- * What the reader wrote in a thread that waits, for his eyes alone.
+ * Get the reader's pending comments in a thread.
  *
  * @param {Place} place
  * @param {string} token
@@ -152,7 +152,7 @@ export function held({ site, query }, token) {
 }
 
 /**
- * A body as the server would store it.
+ * Get a body as the server would store it.
  *
  * @param {string} site
  * @param {string} body
@@ -165,7 +165,7 @@ export function preview(site, body) {
   });
 }
 
-/** The widget's style sheet. */
+/** Get the widget's style sheet; "" if that fails. */
 export async function styles() {
   const response = await fetch(new URL("flatthread.css", import.meta.url), init("GET"));
   return response.ok ? response.text() : "";

@@ -1,8 +1,7 @@
 /**
- * What people do to their own comments: edit and delete.
+ * Editing and deleting one's own comments. Loads on first use.
  *
- * Loaded when somebody wants to. Both open below the comment they are about, and close when the
- * server has done it.
+ * The form and the question open below their comment, and close when the server has answered.
  */
 
 import * as api from "./api.js";
@@ -15,15 +14,15 @@ export class Changes {
   #thread;
 
   /**
-   * `thread` answers draft(spot) and preview(body), and is told changed(comment, data) when a
-   * comment reads differently, saved(comment) and removed(comment) when that is all.
+   * `thread` has draft(spot) and preview(body). Its changed(comment, data) is called when a
+   * comment's data changes, saved(comment) and removed(comment) when the change is complete.
    */
   constructor(guest, thread) {
     this.#guest = guest;
     this.#thread = thread;
   }
 
-  /** Open the form over a comment's text. */
+  /** Open the form in place of a comment's text. */
   open(comment) {
     const composer = new Composer({
       label: t("edit-yours"),
@@ -41,7 +40,7 @@ export class Changes {
     composer.focus();
   }
 
-  /** Ask whether a comment shall go. */
+  /** Ask before deleting a comment. */
   ask(comment) {
     const error = el("p", { class: "ft-error", role: "alert" });
     const yes = button("ft-remove-yes", t("delete-yes"), () => this.#remove(comment, yes, error));
@@ -65,7 +64,7 @@ export class Changes {
     }
   }
 
-  /** Somebody - another tab, most likely - was faster: take over the revision, keep the text. */
+  /** Take over the revision of an edit from elsewhere, such as another tab. Keep the text typed. */
   async #catchUp(comment, error) {
     const { comment: data } = await api.read(comment.id);
     this.#thread.changed(comment, data);

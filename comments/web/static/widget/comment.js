@@ -1,9 +1,9 @@
 /**
- * One comment as a list item: who, when, what, and what its reader may do with it.
+ * One comment as a list item: its author, time and text, and the actions that its reader has.
  *
- * Owns the item's element, which stays the same while the comment changes, and the `slot` below
- * the text where a form or a question opens. Nesting shows as indentation only: items stand flat
- * in one list, in the server's order.
+ * The item's element stays the same while the comment changes. A form or a question opens in the
+ * `slot` below the text. Nesting is only indentation: all items are in one flat list, in the
+ * server's order.
  */
 
 import { button, el, webUrl } from "./dom.js";
@@ -29,9 +29,8 @@ export class Comment {
   composer = null;
 
   /**
-   * `actions` are called with this comment: reply, change, remove, and goTo with an id.
-   * `context` answers what a single comment cannot know: nameOf(id), isOwn(id) and votes(comment),
-   * the elements of the votes on it.
+   * `actions` are called with this comment, and goTo with an id. `context` knows other comments and
+   * the reader; its votes(comment) returns the elements of the votes on a comment.
    *
    * @param {CommentData} data
    * @param {Record<"reply" | "change" | "remove", (comment: Comment) => unknown>
@@ -58,7 +57,7 @@ export class Comment {
     return this.data.status === "removed";
   }
 
-  /** Whether a moderator has to approve it first, which its author alone is told. */
+  /** Whether it awaits approval. Only its author gets pending comments. */
   get isPending() {
     return this.data.status === "pending";
   }
@@ -72,7 +71,7 @@ export class Comment {
   }
 
   /**
-   * Draw the comment anew from `data`; what is open in the slot stays open.
+   * Redraw the comment from `data`. An open form stays open.
    *
    * @param {CommentData} data
    * @param {Context} context
@@ -91,7 +90,7 @@ export class Comment {
     this.element.classList.remove("ft-editing");
   }
 
-  /** Close the slot and go back to where it was opened from. */
+  /** Close the slot and return the focus to the button that opened it. */
   leave() {
     this.close();
     this.replyButton?.focus();
@@ -148,7 +147,7 @@ export class Comment {
     );
   }
 
-  /** Whom the comment answers, where its place does not say it: at the deepest level. */
+  /** Name the answered author if the nesting does not show it: at the deepest level. */
   #answered(toName) {
     const { parent, reply_to: to } = this.data;
     if (!to || to === parent) return null;
@@ -173,14 +172,14 @@ export class Comment {
   }
 }
 
-/** The server's mark of who wrote: names are anybody's to choose. */
+/** Show what kind of author wrote: anyone can choose any name. */
 function kind(author) {
   const kind = author?.kind;
   if (!KINDS.includes(kind)) return null;
   return el("span", { class: "ft-kind", "data-kind": kind }, t(`kind-${kind}`));
 }
 
-/** The permalink of a comment on this page, whatever <base> says. */
+/** Return a comment's permalink on this page, independent of <base>. */
 function addressOf(id) {
   return `${location.href.split("#")[0]}#comment-${id}`;
 }

@@ -1,15 +1,15 @@
 /**
- * The form people write in: at the top of a thread, under the comment they answer, and over the
- * comment they edit.
+ * The form for writing: at the top of a thread, below a comment that is answered, and in place of a
+ * comment that is edited.
  *
- * What was typed is never lost: it is in the draft from the first letter until the server has
- * confirmed it. Errors appear beside the field they name.
+ * Text is never lost: the draft holds it from the first letter until the server has confirmed it.
+ * Errors appear next to the field that they name.
  */
 
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { t } from "./words.js";
 
-let count = 0; // ids need to be unique in their shadow root
+let count = 0; // makes ids unique in their shadow root
 
 export class Composer {
   #form;
@@ -23,10 +23,10 @@ export class Composer {
   #subject;
 
   /**
-   * `label` names the form; `submit` its button; `fields` are of body, name and website;
-   * `values` fill what the draft does not. `send(values, subject)` and `preview(body)`
-   * give promises;
-   * `cancel` is null where there is nothing to go back to; `note` are nodes above the buttons.
+   * `label` names the form, and `submit` its button. `fields` are of body, name and website.
+   * `values` fill the fields that the draft leaves empty. `send(values, subject)` and
+   * `preview(body)` return promises. `cancel` is null for a form that cannot close. `note` are
+   * nodes to show above the buttons.
    */
   constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
     this.#draft = draft;
@@ -35,7 +35,7 @@ export class Composer {
     this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
     this.#glance.setAttribute("aria-label", t("preview-of"));
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
-    // No reader sees it, so whoever fills it in is none.
+    // A honeypot: people do not see it, so only bots fill it in.
     this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
     const controls = fields.map((field) => this.#field(field, values));
     const [body, ...about] = controls;
@@ -107,7 +107,7 @@ export class Composer {
       this.#draft.write(this.#values);
     });
     for (const type of ["keydown", "keypress", "keyup"]) {
-      // Pages bind single letters to shortcuts, and cannot see from outside that this is a field.
+      // Pages bind shortcuts to letters, and cannot see into the shadow root that this is a field.
       this.#form.addEventListener(type, (event) => event.stopPropagation());
     }
     this.#form.addEventListener("keydown", (event) => {
@@ -135,7 +135,7 @@ export class Composer {
     }
   }
 
-  /** Escape closes and keeps the draft; the button says that it is not wanted. */
+  /** Close and drop the draft. (Escape closes and keeps it.) */
   #discard(cancel) {
     this.#draft.drop();
     cancel();

@@ -1,13 +1,13 @@
 /**
- * Elements: the one way the widget makes them.
+ * Creation of elements.
  *
  * Strings become text or attribute values, never markup. Every class is also a `part`, so that
  * the embedding page can style it from outside the shadow root.
  */
 
 /**
- * Make an element. Functions in `attributes` are listeners ("onclick"); null and false are left
- * out, true is an empty attribute. Children that are null are left out.
+ * Create an element. Functions in `attributes` are listeners ("onclick"). Null and false are left
+ * out, and true is an empty attribute. Null children are left out.
  *
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} name
@@ -26,7 +26,7 @@ export function el(name, attributes, ...children) {
 }
 
 /**
- * A button that never submits a form.
+ * Create a button that never submits a form.
  *
  * @param {string} className
  * @param {string} label
@@ -42,7 +42,7 @@ function setClass(node, value) {
   node.setAttribute("part", value);
 }
 
-/** Mark a control as waiting. It keeps the focus, which `disabled` would throw away. */
+/** Mark a control as busy. Unlike `disabled`, this keeps the focus. */
 export function setBusy(control, busy) {
   if (busy) control.setAttribute("aria-disabled", "true");
   else control.removeAttribute("aria-disabled");
@@ -52,10 +52,10 @@ export function isBusy(control) {
   return control.hasAttribute("aria-disabled");
 }
 
-/** The url if it is an absolute http(s) one, else null: nothing else becomes a link. */
+/** Return the URL if it is an absolute http(s) one, else null: nothing else becomes a link. */
 export function webUrl(text) {
   try {
-    // Stored by older releases: an empty label, Latin beside Greek or Cyrillic.
+    // Older releases stored empty labels, and Latin next to Greek or Cyrillic letters.
     if (/^\w+:..[^/]*(\.\.|[a-z][Ͱ-ӿ]|[Ͱ-ӿ][a-z])/i.test(text)) return null;
     const url = new URL(text);
     return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;

@@ -1,9 +1,9 @@
 /**
- * Unsent text, kept until it is sent, and the attempt to send it.
+ * Unsent text, and the attempt to send it.
  *
- * An attempt binds an idempotency key to one content. When the answer was lost, sending the same
- * content again repeats the same request - key and speaker alike, even after a reload - so the
- * server stores it once. Other content is another attempt.
+ * An attempt binds an idempotency key to one content. If an answer is lost, sending the same
+ * content again repeats the same request, with the same key and token, even after a reload. So the
+ * server stores it once. Different content is a new attempt.
  */
 
 import * as memory from "./memory.js";
@@ -13,14 +13,14 @@ export class Draft {
   /** @type {Attempt | null} */
   #attempt;
 
-  /** `spot` says where the text will go, and is unique per site, thread and answered comment. */
+  /** `spot` is unique for each site, thread and answered comment. */
   constructor(spot) {
     this.#key = `draft:${spot}`;
     this.#attempt = memory.load(this.#key)?.attempt ?? null;
   }
 
   /**
-   * What was typed, or null.
+   * Return the text typed, or null.
    *
    * @returns {Values | null}
    */
@@ -34,7 +34,7 @@ export class Draft {
   }
 
   /**
-   * The attempt for these values. `token` is who speaks if it is a new one.
+   * Return the attempt for these values. A new attempt uses `token`.
    *
    * @param {Values} values
    * @param {string | null} token
@@ -49,7 +49,7 @@ export class Draft {
     return attempt;
   }
 
-  /** The server refused the attempt: nothing is stored, the next one starts afresh. */
+  /** Forget an attempt that the server refused: nothing was stored, so the next one is new. */
   refused(values) {
     this.#attempt = null;
     this.write(values);
@@ -60,14 +60,14 @@ export class Draft {
     memory.drop(this.#key);
   }
 
-  /** The text has arrived. A tab that meanwhile typed something else here keeps its draft. */
+  /** Drop the draft of a text that was sent, unless another tab has changed it since. */
   sent(values) {
     if (this.values?.body === values.body) this.drop();
     this.#attempt = null;
   }
 }
 
-/** 128 random bits in hex. (crypto.randomUUID is missing on pages served by plain http.) */
+/** Return 128 random bits in hex. (Pages on plain http have no crypto.randomUUID.) */
 export function randomKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,22 +1,22 @@
 /**
- * The entry: finds the element, and puts a thread into it.
+ * The entry module: it finds the element and shows a thread in it.
  *
  *     <script type="module" src="https://HOST/widget/flatthread.js" data-site="SITE" async></script>
- *     <div id="flatthread">shown until the comments are there</div>
+ *     <div id="flatthread">shown until the comments have loaded</div>
  *
- * The element's attributes: `data-thread`, an id of the site's own; else `data-page`, a URL; else
- * the page's canonical URL. `data-categories`, with commas between them, is what the page is filed
- * under; the first comment tells the server. `data-account` is the token by which the site says who
- * its reader is (docs/people.md). `data-theme` (light or dark) sets colours where those of the page
- * shall not be taken over. Pages that change without loading anew import this module and call
- * `mount`, `update` and `destroy`; it defines no global.
+ * The element's attributes: `data-thread` is an id that the site chose, else `data-page` is a URL,
+ * else the page's canonical URL names the thread. `data-categories` are the page's categories,
+ * separated by commas; the first comment sends them to the server. `data-account` is the token with
+ * which the site signs its reader in (docs/people.md). `data-theme` (light or dark) sets colors
+ * instead of the page's own. Single-page applications import this module and call `mount`, `update`
+ * and `destroy`. It defines no global.
  */
 
 import * as api from "./api.js";
 import { button, el } from "./dom.js";
 import { Thread } from "./thread.js";
 import { t } from "./words.js";
-// Named here as well so that the browser asks for all modules at once, not level by level.
+// Imported here too, so that the browser requests all modules at once, not level by level.
 import "./comment.js";
 import "./composer.js";
 import "./drafts.js";
@@ -35,9 +35,9 @@ const threads = new WeakMap();
 const styled = style();
 
 /**
- * Show a thread in `host`. `options` {site, thread, page} go before the attributes.
+ * Show a thread in `host`. `options` {site, thread, page} override the attributes.
  *
- * Resolves when the first page is shown, or when the reader was told why it is not.
+ * Resolves when the first page or an error is shown.
  *
  * @param {HTMLElement} host
  * @param {{ site?: string, thread?: string, page?: string }} [options]
@@ -52,19 +52,19 @@ export async function mount(host, options = {}) {
     () => null,
     (error) => error,
   );
-  // Something else was mounted here while this one was loading.
+  // Another thread was mounted here while this one was loading.
   if (threads.get(host) !== thread) return;
   host.removeAttribute("aria-busy");
   await fill(host, failure ? apology(host, options, failure) : [thread.element]);
   if (!failure) thread.arrive();
 }
 
-/** Show another thread in the same element: for pages that change without loading anew. */
+/** Show another thread in the same element, for single-page applications. */
 export function update(host, options) {
   return mount(host, options);
 }
 
-/** Take the thread out; the element shows its own content again. */
+/** Remove the thread. The element shows its own content again. */
 export function destroy(host) {
   threads.get(host)?.close();
   threads.delete(host);
@@ -90,7 +90,7 @@ function apology(host, options, error) {
   ];
 }
 
-// A constructed sheet is allowed by every style-src, as it is no inline style.
+// Every style-src allows a constructed sheet, because it is not an inline style.
 async function style() {
   const sheet = new CSSStyleSheet();
   const text = await api.styles().catch(() => "");
@@ -103,15 +103,15 @@ function placeOf(host, options) {
   /** @type {Record<string, string | undefined>} */
   const said = { __proto__: null, ...host.dataset, ...options };
   const { site = script()?.dataset.site, thread, page, categories = "", account = "" } = said;
-  // An element of the page's that is called so stands in the way of its title.
+  // An element of the page can be named "title" and hide document.title.
   const title = typeof document.title === "string" ? document.title : "";
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
     query: thread ? { thread } : { page: url ?? address().href },
     title: title.replace(/\s+/g, " ").slice(0, 300),
-    // What the address of this visit asks beside may be its reader's own. The server knows which
-    // of it tells the site's pages apart, where the page is what names the thread.
+    // The query may identify the reader, so it is sent only if the page names the thread: then the
+    // server knows which parameters identify a page, and drops the others.
     url: url ?? (thread ? address().origin + address().pathname : address().href),
     categories: categories.split(",").filter((name) => name.trim()),
     account,

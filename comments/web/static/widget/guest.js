@@ -1,12 +1,12 @@
 /**
- * Who the reader is on this site: the name he last used, the capability his posts earned him,
- * and which comments are his, with the source he wrote (the API gives only HTML).
+ * The reader on this site: the name last used, the token that a post returned, and the reader's own
+ * comments with their Markdown (the API returns only HTML).
  *
- * Somebody with an account of the site's is known by that as long as the page is open, and who signed
- * in here until he signs out; what is his is remembered apart from what is a guest's or another
- * account's.
+ * A reader with an account of the site is signed in while the page is open. A reader who signed in
+ * here stays signed in until they sign out. Own comments are stored separately for guests and for
+ * each account.
  *
- * Always reads storage anew: another tab may have written since.
+ * Storage is read every time, because another tab may have written to it.
  */
 
 import * as memory from "./memory.js";
@@ -23,7 +23,7 @@ export class Guest {
   }
 
   /**
-   * Be somebody with an account, on the next page too if `stays`.
+   * Sign in with an account; on the next pages too if `stays`.
    *
    * @param {Member} member
    */
@@ -33,7 +33,7 @@ export class Guest {
     else memory.drop(this.#seat);
   }
 
-  /** Whether he signed in here, and may leave again. */
+  /** Whether the reader signed in here, and so can sign out. */
   get maySignOut() {
     return this.#member?.stays === true;
   }
@@ -49,7 +49,7 @@ export class Guest {
   }
 
   /**
-   * The name and website as last used; either may be missing.
+   * The name and website last used; either may be missing.
    *
    * @returns {{ name?: string, website?: string }}
    */
@@ -58,7 +58,8 @@ export class Guest {
   }
 
   /**
-   * The current capability, or null. An account's stays: who had one does not become a guest.
+   * The current token, or null. An account's token counts even if it has expired: its reader must
+   * not become a guest.
    *
    * @returns {string | null}
    */
@@ -68,13 +69,13 @@ export class Guest {
     return isCurrent(kept) ? kept.token : null;
   }
 
-  /** Give up the capability: the server no longer takes it. */
+  /** Forget a guest's token that the server no longer accepts. */
   leave() {
     if (!this.#member) memory.drop(`guest:${this.#site}`);
   }
 
   /**
-   * What is known of an own comment that may still be changed, or null.
+   * Return what is stored of an own comment that can still be changed, or null.
    *
    * @param {string} id
    * @returns {{ token: string, body: string, expires: string } | null}
@@ -85,7 +86,7 @@ export class Guest {
     return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
   }
 
-  /** Remember the capability that somebody earned by voting. */
+  /** Store the token that a vote or a post returned. */
   meet(token, expires) {
     if (this.#member) {
       this.enter({ ...this.#member, token, expires }, this.#member);
@@ -94,7 +95,7 @@ export class Guest {
     memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
   }
 
-  /** Remember a comment just posted. */
+  /** Store a comment just posted. */
   keep(id, values, token, expires) {
     if (!this.#member) {
       memory.save("me", { __proto__: null, name: values.name, website: values.website });
@@ -105,7 +106,7 @@ export class Guest {
     this.#write(id, { __proto__: null, token: kept, expires, body: values.body });
   }
 
-  /** Remember the new source of an own comment. */
+  /** Store the new Markdown of an own comment. */
   rewrite(id, body) {
     const kept = this.own(id);
     if (!kept) return;

@@ -1,9 +1,8 @@
 /**
- * The comments that are shown, in the server's order.
+ * The comments shown, in the server's order, as one flat list.
  *
- * Items stand flat in one list. Each comment shows exactly once: a page of the thread is appended
- * even if some of its comments stand here already, because the reader just posted them, and then
- * those move to the place the server gives them.
+ * Each comment is shown once. A page may contain comments that are shown already, because the
+ * reader just posted them: appending the page moves them to the server's position.
  */
 
 import { el } from "./dom.js";
@@ -40,7 +39,7 @@ export class Listing {
     this.element.append(comment.element);
   }
 
-  /** Put a comment just posted after everything below the one it belongs to; whether it is new. */
+  /** Insert a comment just posted after all replies to its parent. Return whether it is new. */
   insert(comment) {
     const isNew = this.#take(comment);
     const { parent, reply_to: answered } = comment.data;
@@ -51,7 +50,7 @@ export class Listing {
     return isNew;
   }
 
-  /** Put a comment before an element of the list, or at the end. */
+  /** Insert a comment before an element of the list, or at the end. */
   put(comment, next) {
     this.#comments.set(comment.id, comment);
     this.element.insertBefore(comment.element, next);
@@ -63,8 +62,8 @@ export class Listing {
   }
 
   /**
-   * Take out a removed comment without replies, and the tombstones that only it kept; how many
-   * went. With replies it stays, and nothing goes.
+   * Remove a deleted comment without replies, and the tombstones above it that have no other
+   * replies. Return how many were removed. A comment with replies stays.
    */
   bury(comment) {
     let gone = 0;
@@ -77,7 +76,7 @@ export class Listing {
     return gone;
   }
 
-  /** Mark a comment, bring it into view and give it the focus. */
+  /** Highlight a comment, scroll to it and focus it. */
   point(comment) {
     for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
     comment.element.classList.add("ft-target");

@@ -1,26 +1,26 @@
 /**
- * What this browser remembers between visits: small values under "flatthread:" in localStorage.
+ * Small values kept between visits, under "flatthread:" in localStorage.
  *
- * Storage may be forbidden, full or edited by hand. Then values last as long as the page, and
- * whatever does not parse is as good as absent. The embedding page can read all of it.
+ * Storage can be forbidden, full or edited by hand. Then values last as long as the page, and a
+ * value that does not parse counts as missing. The embedding page can read all of it.
  */
 
 const PREFIX = "flatthread:";
 const held = new Map();
 
-// A page may have taught all objects another form of JSON; what is kept again must be what it was.
+// Without prototypes: a page may have changed how objects become JSON when they are saved again.
 function bare(_, value) {
   const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
   return isPlain ? Object.setPrototypeOf(value, null) : value;
 }
 
-/** The value kept under `key`, or null. */
+/** Return the value kept under `key`, or null. */
 export function load(key) {
   try {
     const text = localStorage.getItem(PREFIX + key);
     if (text !== null) return JSON.parse(text, bare);
   } catch {
-    // Forbidden or damaged: what this page holds is all there is.
+    // Forbidden or damaged: only `held` has a value.
   }
   return held.get(key) ?? null;
 }
@@ -30,7 +30,7 @@ export function save(key, value) {
   try {
     localStorage.setItem(PREFIX + key, JSON.stringify(value));
   } catch {
-    // Forbidden or full: `held` has it until the page goes.
+    // Forbidden or full: `held` keeps it as long as the page is open.
   }
 }
 

@@ -1,8 +1,8 @@
 /**
- * What a writer wants to be mailed: replies, new comments, or nothing, and where to.
+ * Subscribing by e-mail to replies or to new comments. Loads when somebody begins to write.
  *
- * Loaded when somebody begins to write, never before a comment is shown, and offered only where the
- * server sends mail. The address is remembered nowhere: the embedding page can read what is.
+ * Shown only if the server sends mail. The address is not stored, because the embedding page can
+ * read everything that is.
  */
 
 import { Problem } from "./api.js";
@@ -11,15 +11,15 @@ import { t } from "./writing.js";
 import { subscription } from "./writingcalls.js";
 
 const LABELS = { replies: t("mail-replies"), thread: t("mail-thread") };
-let count = 0; // ids need to be unique in their shadow root
+let count = 0; // makes ids unique in their shadow root
 
-/** Put the choice into a form, if the server sends mail; else null. `place` is {site, query}. */
+/** Add the choice to a form. Return null if the server sends no mail. `place` is {site, query}. */
 export async function offer(form, place) {
   try {
     const { mail } = await subscription("GET", { __proto__: null, site: place.site });
     return mail ? new Notify(form, place) : null;
   } catch {
-    return null; // it is no reason to trouble who writes
+    return null; // the form works without it
   }
 }
 
@@ -60,7 +60,7 @@ class Notify {
     form.querySelector(".ft-buttons").before(group, this.#address);
   }
 
-  /** {email, replies, thread}, or null for nothing. Throws where the address cannot be one. */
+  /** {email, replies, thread}, or null if nothing is chosen. Throws if the address is not valid. */
   get wanted() {
     const { replies, thread } = this.#choices;
     if (!replies.checked && !thread.checked) return null;
@@ -72,13 +72,13 @@ class Notify {
     return { __proto__: null, email, replies: replies.checked, thread: thread.checked };
   }
 
-  /** Have the address asked, and say so in `host`. The comment is posted whatever becomes of it. */
+  /** Subscribe the address and say so in `host`. The comment is already posted. */
   async ask(wanted, token, host) {
     const told = el("p", { class: "ft-hint ft-note", role: "status" });
     host.append(told);
     try {
       await subscription("PUT", this.#place, wanted, token);
-      // Not asked for once more with the next comment.
+      // The next comment must not subscribe again.
       for (const input of this.#boxes) input.checked = false;
       this.#toggle();
       told.textContent = t("mail-asked", { email: wanted.email });

@@ -1,8 +1,8 @@
 /**
- * The pages of a thread: which of them are loaded, and how the next ones come.
+ * The pages of a thread that are loaded, and loading of more.
  *
- * Owns the list of comments, its title with the number of all comments, and the buttons that load
- * more. Adds what only its author sees, and what others posted while the reader wrote.
+ * Contains the list of comments, its title with the number of all comments, and the buttons that
+ * load more. Adds the reader's pending comments, and what others posted while the reader wrote.
  */
 
 import * as api from "./api.js";
@@ -24,7 +24,7 @@ export class Pages {
   #total = 0;
   /** @type {Position} */
   #start = null; // of the first page: null, or {around}
-  #latest = 0; // when the thread last changed, as far as is known here
+  #latest = 0; // the last known change of the thread
   #whole = el("div", { class: "ft-whole" });
   #none = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
@@ -32,9 +32,9 @@ export class Pages {
   title = el("h2", { class: "ft-title", tabindex: "-1" });
 
   /**
-   * `signal` is aborted when the thread is closed. `thread` answers make(data), a comment, and
-   * context() to draw it in; it is told shown(comment) of each that a page brings, replaced() when
-   * other comments are shown instead, and to say(text).
+   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
+   * context() what it is drawn with. shown(comment) is called for each comment of a page,
+   * replaced() when all comments were replaced, and say(text) for a status message.
    *
    * @param {Place} place
    * @param {import("./guest.js").Guest} guest
@@ -54,7 +54,7 @@ export class Pages {
     this.#thread = thread;
   }
 
-  /** What shows below the title and the form. */
+  /** The elements below the title and the form. */
   get elements() {
     return [this.#whole, this.listing.element, this.#none, this.#foot];
   }
@@ -63,7 +63,7 @@ export class Pages {
     this.#replace(await api.list(this.#place), null);
   }
 
-  /** Load the page that holds a comment; the first one where the thread has no such comment. */
+  /** Load the page that contains a comment, or the first page if the thread has no such comment. */
   async openAround(id) {
     try {
       const start = { around: id };
@@ -75,7 +75,7 @@ export class Pages {
     }
   }
 
-  /** Show a comment of this thread, loading the page that holds it where needed. */
+  /** Show a comment of this thread. Load its page if it is not loaded. */
   async goTo(id) {
     if (id === null) return;
     if (!this.listing.get(id)) await this.#try(() => this.openAround(id));
@@ -84,7 +84,7 @@ export class Pages {
   }
 
   /**
-   * Put a comment just posted in its place, and count it unless it waits for approval.
+   * Insert a comment just posted, and count it unless it awaits approval.
    *
    * @param {Comment} comment
    */
@@ -98,14 +98,14 @@ export class Pages {
     this.listing.point(comment);
   }
 
-  /** Correct the number of all comments. */
+  /** Change the number of all comments. */
   countMore(change) {
     this.#count(this.#total + change);
   }
 
   /**
    * Show what others did while the reader wrote a comment: on the page that was loaded first, and
-   * in the number. Without an answer, or with one that a cache kept from before, all stays as it is.
+   * in the number. If the call fails or a cache answers with an older page, nothing changes.
    *
    * @param {Comment} posted
    */
@@ -156,7 +156,7 @@ export class Pages {
     this.#showMore();
   }
 
-  /** Put what the reader wrote and only he sees in its places. Without an answer there is none. */
+  /** Insert the reader's pending comments. If the call fails, show none. */
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
@@ -165,7 +165,7 @@ export class Pages {
     this.#insertOwn();
   }
 
-  /** What is no longer pending comes with its page, so it is put in when all pages are there. */
+  /** Insert own comments. One that was approved comes with its page, so it waits for all pages. */
   #insertOwn() {
     const isWhole = this.#cursor === null && this.listing.size >= this.#total;
     const isDue = (data) => data.status === "pending" || isWhole;
@@ -177,13 +177,13 @@ export class Pages {
     this.#count(this.#total);
   }
 
-  /** A page from the middle says how many there are in all, not how many come before it. */
+  /** Offer the first page. A page from the middle says only how many comments there are in all. */
   #offerWhole() {
     if (this.listing.size >= this.#total) return;
     this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
   }
 
-  /** Offer what is not shown, where nothing was left to be shown until now. */
+  /** Offer more pages, if all comments were shown until now. */
   #offerRest(cursor) {
     const shown = [...this.listing].filter((comment) => !comment.isPending);
     if (this.#cursor === null && shown.length < this.#total) {
@@ -193,7 +193,7 @@ export class Pages {
     if (this.#start !== null) this.#offerWhole();
   }
 
-  /** Take over what a page says of the whole thread. */
+  /** Take over a page's statements about the whole thread. */
   #hear({ changed, total }) {
     this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
     this.#count(total);
@@ -231,7 +231,7 @@ export class Pages {
     if (await this.#try(() => this.openFirst())) this.title.focus();
   }
 
-  /** Do something that needs no form; whether it worked. What went wrong shows below the list. */
+  /** Try an action and return whether it succeeded. Errors are shown below the list. */
   async #try(action) {
     for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
     try {

@@ -1,7 +1,8 @@
 /**
  * The forms that post: one at the top of a thread, one below each comment that is answered.
  *
- * Loads what only writers need when somebody begins to write: mail, signing in, proofs of work.
+ * When somebody begins to write, this loads the modules that only writers need: mail, signing in
+ * and proofs of work.
  */
 
 import * as api from "./api.js";
@@ -17,8 +18,8 @@ export class PostForms {
   #thread;
 
   /**
-   * `thread` answers note(), nodes that say as whom one writes, preview(body), and
-   * posted(data, parent), the comment as it is shown; it is told entered(member).
+   * The thread's note() returns nodes that name the account, and posted(data, parent) shows a
+   * comment and returns it. entered(member) is called when the reader has signed in.
    *
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
@@ -35,7 +36,7 @@ export class PostForms {
     this.#thread = thread;
   }
 
-  /** A new form for the top of the thread. */
+  /** Make the form for the top of the thread. */
   main() {
     return this.#make({
       label: t("write"),
@@ -47,7 +48,7 @@ export class PostForms {
   }
 
   /**
-   * Open the form below a comment, or go to it where it is open.
+   * Open the form below a comment, or focus it if it is open.
    *
    * @param {Comment} comment
    */
@@ -57,7 +58,7 @@ export class PostForms {
   }
 
   /**
-   * Open the form below a comment that somebody began to answer.
+   * Open the form below a comment if there is a draft of a reply.
    *
    * @param {Comment} comment
    */
@@ -113,10 +114,10 @@ export class PostForms {
       signin?.offer(form, this.#place.site, this.#thread.entered);
     };
     const proving = () => {
-      if (this.#guest.name !== null) return null; // who has signed in proves nothing
+      if (this.#guest.name !== null) return null; // members need no proof
       return (proofs ??= import("./proof.js").then(
         ({ Proofs }) => new Proofs(this.#place.site, form),
-        () => (proofs = null), // tried again; the server says what it misses
+        () => (proofs = null), // tried again later; the server names what is missing
       ));
     };
     const begin = async () => (await proving())?.prepare();
@@ -141,11 +142,11 @@ export class PostForms {
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
-  /** Send an attempt. A capability the server no longer takes is given up: a new one is earned. */
+  /** Send an attempt. If the server no longer accepts the token, send without one. */
   async #send(send, draft, values) {
     const { name, token } = this.#guest;
     if (name !== null) {
-      // An account's token is never kept: a repeat is known by its key and whose it is.
+      // An account's token is not stored with the attempt: its key and account identify a repeat.
       return send({ ...draft.attempt(values, null), token });
     }
     const attempt = draft.attempt(values, token);

@@ -1,8 +1,8 @@
 /**
  * Why a call failed, as a sentence for readers. Loads when a call fails.
  *
- * The server names each problem by a stable code. A text for the code, or else for the status, comes
- * before the server's own English sentence.
+ * The server names each problem by a stable code. A text for the code, or else for the status,
+ * replaces the server's own English sentence.
  */
 
 import { entries } from "./strings-writing.js";

@@ -1,11 +1,12 @@
 /**
- * The proof of work that posting may take: found while somebody writes. A first vote may take a
- * lighter one, found while the vote is already shown.
+ * Proofs of work, by the ALTCHA protocol (https://altcha.org).
  *
- * Loaded when somebody begins to write or votes for the first time. The hashes are made here, in slices of a few milliseconds
- * between which the page does what it has to: a worker would have to come from the page's own
- * origin, or from a blob that a strict policy forbids, and the browser's own SHA-256 is missing on
- * pages served by plain http. The protocol is ALTCHA's, https://altcha.org.
+ * A post may need one, which is found while somebody writes. A first vote may need a lighter one,
+ * which is found while the vote is already shown. The module loads at that time.
+ *
+ * Hashes are computed here in slices of a few milliseconds, so that the page stays responsive. A
+ * worker would have to come from the page's own origin or from a blob, which a strict policy
+ * forbids. Pages on plain http lack the browser's own SHA-256.
  */
 
 import { Problem } from "./api.js";
@@ -13,7 +14,7 @@ import { t } from "./words.js";
 import * as calls from "./writingcalls.js";
 
 const SLICE = 8; // milliseconds
-const FRESH = 45 * 60_000; // milliseconds; the server takes a challenge for an hour
+const FRESH = 45 * 60_000; // milliseconds; the server accepts a challenge for an hour
 const STALE = [
   "proof-required",
   "proof-invalid",
@@ -24,7 +25,7 @@ const STALE = [
   "turnstile-refused",
 ];
 
-/** Whether the server refused for lack of a good proof, so that another one helps. */
+/** Whether the server refused because of the proof, so that a new one helps. */
 export function isStale(error) {
   return STALE.includes(error.code);
 }
@@ -48,16 +49,16 @@ export class Proofs {
     this.#purpose = purpose;
   }
 
-  /** Begin with a proof, so that it is there when it is needed. */
+  /** Start to find a proof before it is needed. */
   prepare() {
     if (this.#next !== null) return this.#next;
     this.#since = Date.now();
     this.#next = this.#find();
-    this.#next.catch(() => {}); // whoever takes it is told
+    this.#next.catch(() => {}); // take() reports the error
     return this.#next;
   }
 
-  /** What nobody has used, {proof, turnstile}, as far as asked for. Waits until it may be sent. */
+  /** Return what the server asked for, {proof, turnstile}, unused. Wait until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
     const next = this.prepare();
@@ -80,7 +81,7 @@ export class Proofs {
     return (this.#tokens ??= new Tokens(key, this.#form));
   }
 
-  /** Send with a proof, and once more with another one where the server wants that. */
+  /** Send with a proof, and once more with a new one if the server refuses the first. */
   async send(post) {
     try {
       return await post(await this.take());
@@ -100,7 +101,7 @@ async function find(asked) {
   return { proof: btoa(JSON.stringify(found)), ready };
 }
 
-/** The number that makes `salt` and it hash to `challenge`. */
+/** Find the number that, appended to `salt`, hashes to `challenge`. */
 export async function solve({ challenge, salt, maxnumber }) {
   const start = new TextEncoder().encode(salt);
   const wanted = Array.from(
@@ -124,7 +125,7 @@ function pause(milliseconds) {
   return milliseconds > 0 ? new Promise((done) => setTimeout(done, milliseconds)) : null;
 }
 
-// A message, unlike a timer, is not held back in a tab that is not looked at.
+// Browsers delay timers in hidden tabs, but not messages.
 function breath() {
   return new Promise((/** @type {(_?: void) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();
@@ -136,7 +137,7 @@ function breath() {
   });
 }
 
-// FIPS 180-4: the first 32 bits of the fractions of the square roots and cube roots of primes.
+// FIPS 180-4: the first 32 bits of the fractional parts of square and cube roots of primes.
 const [ROOTS, CUBES] = constants();
 const W = new Int32Array(64);
 

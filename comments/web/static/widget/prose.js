@@ -1,8 +1,8 @@
 /**
- * Bodies: the only strings that are read as markup, because the server sanitised them.
+ * Comment bodies, the only strings parsed as markup: the server sanitized them.
  *
- * Pages that enforce Trusted Types allow that through the policy named "flatthread" only. Where a
- * page forbids even that policy, the browser's own sanitiser does it, or the text shows as it is.
+ * Pages that enforce Trusted Types allow this through the policy "flatthread". If a page forbids
+ * that policy, the browser's own sanitizer parses the body, or it is shown as plain text.
  */
 
 const policy = makePolicy();
@@ -17,7 +17,7 @@ function makePolicy() {
 }
 
 /**
- * The nodes of sanitised HTML.
+ * Return the nodes of sanitized HTML.
  *
  * @param {string} html
  */

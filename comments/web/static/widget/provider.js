@@ -1,12 +1,12 @@
 /**
- * Signing in through a provider: in a window of the server's own, which tells this page a code.
+ * Signing in through a provider, in a pop-up window of the server that sends this page a code.
  *
- * Loaded when a guest begins to write, where the site offers providers. The window belongs to the
- * server's origin, so cookies of other sites are not needed. It comes back with a code that is worth
- * something together with the verifier only, which stays here. Where windows are blocked, or the
- * window loses this page on its way, the reader types the code it shows.
+ * Loads when a guest begins to write and the site has providers. The window is on the server's
+ * origin, so no third-party cookies are needed. The code is useless without the verifier, which
+ * stays here. If windows are blocked, or the window loses its connection to this page, the reader
+ * types the code that the window shows.
  *
- * Heard is one message alone: from that very window, of that very origin, that is a code.
+ * Only one message is accepted: a code, from that window and the server's origin.
  */
 
 import { button, el } from "./dom.js";
@@ -17,15 +17,15 @@ import { signInByProvider } from "./writingcalls.js";
 const CODE = /^[a-z2-7]{4} [a-z2-7]{4}$/;
 const SIZE = "popup,width=480,height=640";
 const either = new Intl.ListFormat(language, { type: "disjunction" });
-let stop = new AbortController(); // of whoever listens: one window at a time
+let stop = new AbortController(); // stops the listener: one window at a time
 
 /**
- * Put the offer into `box`. `place` is {form, site, url, providers}, `ui` is {show, field} of
- * signin.js; `entered` is told {token, expires, name, account}.
+ * Add the button to `box`. `place` is {form, site, url, providers}, `ui` is {show, field} of
+ * signin.js. `entered` is called with {token, expires, name, account}.
  */
 export async function offer(box, place, ui, entered) {
-  if (!globalThis.crypto?.subtle) return; // a page of plain http has no digests
-  // Made before they are needed: a window that is not opened at once is blocked.
+  if (!globalThis.crypto?.subtle) return; // pages on plain http have no digests
+  // Made in advance: browsers block a window that is not opened at once.
   let next = await secrets();
   const titles = place.providers.map(({ title }) => title);
   const begin = () => {
@@ -71,7 +71,7 @@ function open(box, { form, site, url }, { verifier, challenge }, { show, field }
   });
 }
 
-/** Wait for the code of a window, as long as its offer is on the page. */
+/** Wait for a window's code while its button is on the page. */
 function listen(opened, origin, box, tell) {
   stop.abort();
   stop = new AbortController();
@@ -94,7 +94,7 @@ function codeOf(data) {
   return typeof code === "string" && CODE.test(code) ? code : null;
 }
 
-/** {verifier, challenge}: 256 random bits, and their digest, as in RFC 7636. */
+/** Make {verifier, challenge}: 256 random bits and their digest (RFC 7636). */
 async function secrets() {
   const verifier = base64url(crypto.getRandomValues(new Uint8Array(32)));
   const bytes = new TextEncoder().encode(verifier);

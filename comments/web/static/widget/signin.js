@@ -1,18 +1,18 @@
 /**
- * Signing in: what is offered above a form, and by mail: an address, a link, and the code that the
- * link's page shows.
+ * Signing in: the buttons above a form, and sign-in by e-mail. provider.js has sign-in by provider.
  *
- * Loaded when a guest begins to write. For mail no window is opened and no cookie is needed: the
- * code is read in whichever browser the mail is, and typed here. Providers are another file's.
+ * Loads when a guest begins to write. The server mails a link to a page that shows a code, and the
+ * reader types the code here. That needs no window and no cookie, and the mail may be opened in
+ * another browser.
  */
 
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
 
-let count = 0; // ids need to be unique in their shadow root
+let count = 0; // makes ids unique in their shadow root
 
-/** Put what the server offers above a form. `entered` is told {token, expires, name, account}. */
+/** Add buttons above a form. `entered` is called with {token, expires, name, account}. */
 export async function offer(form, site, entered) {
   const { mail, providers, url } = await calls.signInOptions(site).catch(() => ({ providers: [] }));
   const box = el("div", { class: "ft-sign-in", role: "group", "aria-label": t("sign-in") });
@@ -41,7 +41,7 @@ function ask(box, form, site, entered) {
   });
 }
 
-/** Ask for the mail, with a proof of work where the server wants one: it does in a rush only. */
+/** Request the mail, with a proof of work if the server asks for one, as it does under load. */
 async function send(site, address) {
   try {
     return await calls.mailCode(site, address);
@@ -64,7 +64,7 @@ function type(box, form, { site, key, address }, entered) {
   });
 }
 
-/** Fields and a button that does something with them, as `run` does. What went wrong stands below. */
+/** Show fields and a button that calls `act`; return the button's action. Errors appear below. */
 function show(box, label, parts, act) {
   const error = el("p", { class: "ft-error", role: "alert" });
   const inputs = parts.flatMap((part) => part.input ?? []);

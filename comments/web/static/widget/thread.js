@@ -1,8 +1,7 @@
 /**
- * A thread in its element: what it shows, who its reader is, and what happens between them.
+ * A thread in its element: it connects the comments, the reader and their actions.
  *
- * Owns the element and the comments' actions. What of the thread is loaded is `Pages`' business,
- * the forms that post into it are `PostForms`'.
+ * `Pages` loads comments, and `PostForms` has the forms that post.
  */
 
 import * as api from "./api.js";
@@ -57,7 +56,7 @@ export class Thread {
     );
   }
 
-  /** Load the first page, or the one that holds the comment of the page's address. */
+  /** Load the first page, or the page with the comment that the URL names. */
   async open() {
     const wanted = wantedComment();
     if (this.#place.account) await this.#enter();
@@ -70,7 +69,7 @@ export class Thread {
     signal.addEventListener("abort", () => clearInterval(ageing));
   }
 
-  /** Bring the comment of the page's address into view, once the thread is on the page. */
+  /** Scroll to the comment that the URL names, once the thread is on the page. */
   arrive() {
     const comment = this.#listing.get(wantedComment());
     if (comment) this.#listing.point(comment);
@@ -84,7 +83,7 @@ export class Thread {
     return this.#pages.listing;
   }
 
-  /** Be whom the site says its reader is. If the server does not believe it, he is told why. */
+  /** Sign in with the site's token. If the server refuses it, say why. */
   async #enter() {
     try {
       this.#guest.enter(await api.enter(this.#place.site, this.#place.account));
@@ -93,7 +92,7 @@ export class Thread {
     }
   }
 
-  /** He has signed in here: the forms are his from now on, with what was typed. */
+  /** Show the forms of a reader who signed in here, with the text typed so far. */
   #entered(member) {
     this.#guest.enter(member, { stays: true });
     this.#reform();
@@ -140,7 +139,7 @@ export class Thread {
     };
   }
 
-  /** What edits and deletes comments. It is loaded when somebody does; without an answer null. */
+  /** Load the module that edits and deletes comments. Return null if that fails. */
   async #changes() {
     const { Changes } = await import("./changes.js").catch(() => ({ Changes: null }));
     if (Changes === null) {
@@ -161,7 +160,7 @@ export class Thread {
   }
 
   /**
-   * Show a comment that was just posted; the comment.
+   * Show a comment just posted, and return it.
    *
    * @param {UncountedComment} data
    * @param {string | null} parent
@@ -175,7 +174,7 @@ export class Thread {
     return comment;
   }
 
-  /** Show a comment as it is now. What waits is not counted, before it comes back or goes. */
+  /** Show a comment's new data. Pending comments are not counted. */
   #changed(comment, data) {
     const waited = comment.isPending;
     comment.show({ ...comment.data, ...data }, this.#context);
@@ -198,7 +197,7 @@ export class Thread {
   }
 }
 
-/** The id in the page's address (#comment-ID), or null. */
+/** Return the id in the page's URL (#comment-ID), or null. */
 function wantedComment() {
   return PERMALINK.exec(location.hash)?.[1] ?? null;
 }

@@ -1,4 +1,4 @@
-/** Times as people read them: "5 minutes ago" for a month, then a date. */
+/** Times for readers: "5 minutes ago" for a month, then a date. */
 
 import { el } from "./dom.js";
 import { language, t } from "./words.js";
@@ -15,13 +15,13 @@ const relative = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
 const day = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
 const full = new Intl.DateTimeFormat(language, { dateStyle: "long", timeStyle: "short" });
 
-/** A <time> element; its title is the full date in the reader's time zone. */
+/** Make a <time> element. Its title is the full date in the reader's time zone. */
 export function time(iso) {
   const moment = new Date(iso);
   return el("time", { datetime: iso, title: full.format(moment) }, ago(moment));
 }
 
-/** Rewrite every <time> below `root`: they age while the page stays open. */
+/** Update every <time> below `root`, because they age while the page stays open. */
 export function refresh(root) {
   for (const node of root.querySelectorAll("time")) {
     node.textContent = ago(new Date(node.dateTime));
@@ -31,7 +31,7 @@ export function refresh(root) {
 function ago(moment) {
   const seconds = (Date.now() - moment.getTime()) / 1000;
   if (seconds >= MONTH) return day.format(moment);
-  // Clocks differ: what seems to come from the future was written now.
+  // Clocks differ: a time in the future counts as now.
   if (seconds < 60) return t("just-now");
   const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return relative.format(-Math.floor(seconds / size), unit);

@@ -1,9 +1,9 @@
 /**
- * Turnstile, where the site asks for it: https://developers.cloudflare.com/turnstile/
+ * Cloudflare Turnstile, for sites that use it: https://developers.cloudflare.com/turnstile/
  *
- * Loaded when somebody begins to write there, and Cloudflare's script by it. What that shows, if
- * anything, stands in a slot of the form, outside of the shadow root, where its script looks for it.
- * A page that enforces Trusted Types allows its address through the policy "flatthread-turnstile".
+ * Loads when somebody begins to write, and loads Cloudflare's script. That script does not look
+ * into shadow roots, so its element is outside and shown through a slot of the form. A page that
+ * enforces Trusted Types allows the script's URL through the policy "flatthread-turnstile".
  */
 
 import { Problem } from "./api.js";
@@ -12,7 +12,7 @@ import { t } from "./writing.js";
 
 const SCRIPT = "https://challenges.cloudflare.com/turnstile/v0/api.js?render=explicit";
 const ACTION = "comment";
-const PATIENCE = 60_000; // milliseconds; somebody may have to click
+const PATIENCE = 60_000; // milliseconds; the reader may have to click
 const FAILED = t("turnstile-failed");
 
 /** @type {Promise<Turnstile> | null} */
@@ -21,7 +21,7 @@ let loading = null;
 let policy = null;
 let count = 0;
 
-/** Tokens for the posts of one form, each for one post. */
+/** Tokens for the posts of one form. Each token is for one post. */
 export class Tokens {
   #key;
   #form;
@@ -39,7 +39,7 @@ export class Tokens {
     this.#ready();
   }
 
-  /** A token that nobody has used. */
+  /** Return an unused token. */
   async take() {
     const { turnstile, id } = await this.#ready();
     const token = await Promise.race([this.#next.given, late()]);
@@ -50,7 +50,7 @@ export class Tokens {
 
   #ready() {
     const widget = (this.#widget ??= this.#render());
-    widget.catch(() => (this.#widget = null)); // tried again by who takes a token next
+    widget.catch(() => (this.#widget = null)); // the next call tries again
     return widget;
   }
 
@@ -62,7 +62,7 @@ export class Tokens {
       sitekey: this.#key,
       action: ACTION,
       callback: (token) => this.#next.give(token),
-      // It tries again by itself, and so does whoever is told.
+      // Turnstile retries by itself. The reader can also post again.
       "error-callback": () => this.#fail(),
       "expired-callback": () => (this.#next = pending()),
     });
@@ -77,7 +77,7 @@ export class Tokens {
 }
 
 /**
- * A token that is still to come, and how to give it or to fail.
+ * A promise of a token, with the functions that settle it.
  *
  * @typedef {{
  *   given: Promise<string>,
@@ -88,7 +88,7 @@ export class Tokens {
 function pending() {
   const next = /** @type {Pending} */ ({});
   next.given = new Promise((give, fail) => Object.assign(next, { give, fail }));
-  next.given.catch(() => {}); // whoever waits is told
+  next.given.catch(() => {}); // take() reports the error
   return next;
 }
 
@@ -105,7 +105,7 @@ function load() {
     script.async = true;
     script.onload = arrived;
     script.onerror = () => {
-      loading = null; // tried again with the next form
+      loading = null; // the next form tries again
       fail(new Problem(0, FAILED));
     };
     document.head.append(script);
@@ -118,12 +118,12 @@ function addressed(url) {
   return policy.createScriptURL(url);
 }
 
-// Once: a page that lists policies allows each to be made once.
+// Once: a page that allows only listed policies allows each of them only once.
 function makePolicy() {
   const plain = { createScriptURL: (url) => url };
   try {
     return window.trustedTypes?.createPolicy("flatthread-turnstile", plain) ?? plain;
   } catch {
-    return plain; // the page forbids it, and the browser says so
+    return plain; // the page forbids the policy, and the browser reports that
   }
 }

@@ -1,11 +1,10 @@
 /**
- * Votes: the two buttons of a comment with its score between them, and how the reader votes.
+ * Votes: the two buttons of a comment with its score between them, and the reader's own votes.
  *
- * Owns what the reader voted, as the server told it or as he just pressed. The page of a thread is
- * the same for everybody and counts a vote some seconds later, so a score is shown as the page has
- * it plus what the reader changed since. Votes are sent one after the other: the first of somebody
- * who is not known yet earns the capability that the next ones are sent with. It may take a proof of
- * work, which is found after the button shows the vote.
+ * The page of a thread is the same for everybody and counts a vote some seconds later, so the score
+ * shown is the page's score plus what the reader changed since. Votes are sent one after the other,
+ * because a guest's first vote returns the token that the next ones need. A first vote may need a
+ * proof of work, which is found after the button already shows the vote.
  */
 
 import * as api from "./api.js";
@@ -29,7 +28,7 @@ export class Votes {
     this.#place = place;
   }
 
-  /** Ask how the reader votes. Without an answer nothing is pressed, and he may vote all the same. */
+  /** Load the reader's votes. If that fails, no button is pressed, and voting still works. */
   async load() {
     const found = new Map();
     const token = this.#guest.token;
@@ -47,7 +46,7 @@ export class Votes {
     for (const control of this.#controls.values()) control.refresh();
   }
 
-  /** The votes on a comment as elements; the buttons only where the reader may vote. */
+  /** Return the elements for a comment's votes, with buttons only if the reader may vote. */
   elements(comment, mayVote) {
     const score = el("span", { class: "ft-score", "aria-hidden": "true" });
     const group = el("div", { class: "ft-votes", role: "group" }, score);
@@ -89,7 +88,7 @@ export class Votes {
     return this.#counted.get(id) ?? 0;
   }
 
-  /** Vote, or take the vote back if it is pressed already. */
+  /** Vote, or withdraw the vote if the button is pressed already. */
   async #press(id, pressed, { group, error, refresh }) {
     if (isBusy(group)) return;
     setBusy(group, true);
@@ -121,7 +120,7 @@ export class Votes {
       this.#attempts.delete(id);
     } catch (problem) {
       if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
-      // The server no longer takes the capability: a new one is earned.
+      // The server no longer accepts the token. Voting without one returns a new one.
       this.#guest.leave();
       await this.#send(id, value);
     }
@@ -130,7 +129,7 @@ export class Votes {
   async #call(id, value) {
     const { token } = this.#guest;
     if (!value) return api.withdraw(id, token);
-    // The same until an answer comes: of what was sent twice only one can be a vote.
+    // The same attempt until an answer comes, so that a vote sent twice counts once.
     const attempt = this.#attempts.get(id) ?? {
       key: randomKey(),
       proof: token ? "" : await this.#proof(),

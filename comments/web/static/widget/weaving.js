@@ -1,15 +1,14 @@
 /**
- * Brings the comments that are shown up to a page of the thread that was read anew.
+ * Updates the comments shown from a page that was loaded again. Loads after a post.
  *
- * Loaded by who posts. Elements that stay where they are are not moved: that would take the focus
- * from them.
+ * Elements that keep their position are not moved, because moving an element takes its focus.
  */
 
 /**
- * Show what a page says, in its order: what is new comes, what is gone goes, and what changed is
- * drawn anew. `make(data)` makes a comment, `context` is for drawing one; `stays(comment)` says
- * whether one that the page lacks is shown to this reader alone. `isStart` and `isEnd` say that
- * nothing of the thread comes before the page, or after it.
+ * Show the comments of a page in its order: add new ones, remove those that are gone, and redraw
+ * those that changed. `make(data)` makes a comment and `context` draws one. `stays(comment)` says
+ * whether a comment that is not on the page is shown to this reader only. `isStart` and `isEnd` say
+ * that the page is the first or the last of the thread.
  */
 export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   const ids = new Set(page.map(({ id }) => id));
@@ -26,14 +25,14 @@ export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   for (const data of page) {
     const known = listing.get(data.id);
     if (known) renew(known, data, context);
-    // What only this reader sees stays behind what it stood behind.
+    // A comment that only this reader sees stays after the same comment as before.
     while (known && next && !isOn(next)) next = next.nextElementSibling;
     if (known && next === known.element) next = next.nextElementSibling;
     else listing.put(known ?? make(data), next);
   }
 }
 
-/** Draw a comment anew if it changed; not while its author writes at it. */
+/** Redraw a comment if it changed, but not while it is being edited. */
 function renew(comment, data, context) {
   if (comment.isBeingEdited) return;
   if (comment.data.revision === data.revision) comment.data.replies = data.replies;
