@@ -1,84 +1,47 @@
-"""Everything that can be wrong, as one tree.
+"""The errors of the service, as one tree.
 
-    FlatthreadError
-    |- BadInput               a value a caller sent; names the field
-    |  |- BadCursor           a page cursor that is damaged, forged or of another listing
-    |  |  `- CursorExpired    a page cursor of a ranking that is not kept any more
-    |  |- BadLink             a link of a mail that is damaged, forged or too old
-    |  |- BadImport           a line of an import file
-    |  `- UnsafeAddress       an address that we must not be sent to
-    |- NotFound               a site, thread or comment that is not there (for this caller)
-    |- Forbidden              the caller may not do this
-    |- Conflict               the state of what is stored does not allow it
-    |  |- KeyReused           an idempotency key that was used with other content
-    |  `- RevisionMismatch    If-Match named a revision that is no longer current
-    |- TooLarge               a body above the limit
-    |- TooMany                a limit that more time than a retry's has to pass for
-    |- Overloaded             the store did not answer in time; worth a retry
-    |- Unchecked              whoever is to check this did not answer; worth a retry
-    |- Unreachable            a peer of ours did not answer; worth a retry
-    |- UnownedWrite           a write around a kind's owner: a bug here, never a caller's
-    `- Misconfigured          settings or stored data that the process must not start with
-       `- NoStore             a command was pointed at a folder without a store
+    FlatthreadError            for operators and developers: a message
+    |- BadImport               a line of an import file
+    |- UnownedWrite            a write that bypasses the owner of a kind: a bug in this program
+    |- Misconfigured           settings or stored data that the process must not start with
+    |  `- NoStore              a command was given a folder without a store
+    `- CodedError              for clients: a code, a field and parameters
+       |- BadInput             a value that a caller sent
+       |  |- BadCursor         a page cursor that is damaged, forged or of another listing
+       |  |  `- CursorExpired  a page cursor of a ranking that is no longer kept
+       |  |- BadLink           a link from a mail that is damaged, forged, used or expired
+       |  `- UnsafeAddress     a URL that the service must not send requests to
+       |- NotFound             a site, thread or comment that does not exist for this caller
+       |- Forbidden            the caller has no permission
+       |- Conflict             the stored state does not allow the change
+       |  |- KeyReused         an idempotency key that was used with other content
+       |  `- RevisionMismatch  If-Match names a revision that is no longer current
+       |- TooLarge             a body above the limit
+       |- TooMany              a rate limit or a budget
+       |- Overloaded           the store did not answer in time; worth a retry
+       |- Unchecked            a service that must check this did not answer; worth a retry
+       `- Unreachable          a remote host did not answer; worth a retry
 
-`code` is stable: clients and tests rely on it. HTTP statuses live in `web/errors.py`.
+Codes are part of the API: clients translate them. docs/errors.md lists them all, and
+`domain/languages/en/errors.json` has a sentence for each (`domain.languages.error_texts`). HTTP
+statuses are in `web/http/problems.py`.
 """
+
+from typing import TypeAlias
+
+Param: TypeAlias = str | int
 
 
 class FlatthreadError(Exception):
-    """The root. `code` names the kind of fault; the message is for people."""
+    """The root of the tree. `message` is for operators and developers."""
 
-    code = "error"
-
-    def __init__(self, message: str, *, code: str | None = None) -> None:
+    def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-        if code is not None:
-            self.code = code
-
-
-class BadInput(FlatthreadError):
-    """A value a caller sent is refused: `field`, as the caller knows it, and the `reason`."""
-
-    code = "bad-input"
-
-    def __init__(self, field: str, message: str, *, code: str | None = None) -> None:
-        super().__init__(f"{field}: {message}", code=code)
-        self.field = field
-        self.reason = message
-
-
-class BadCursor(BadInput):
-    """A page cursor is damaged, forged, or belongs to another listing."""
-
-    code = "bad-cursor"
-
-    def __init__(self, message: str = "is not a cursor of this listing") -> None:
-        super().__init__("cursor", message)
-
-
-class CursorExpired(BadCursor):
-    """A page cursor names a ranking that is not kept any more: start again."""
-
-    code = "cursor-expired"
-
-    def __init__(self) -> None:
-        super().__init__("is of a ranking that is not kept any more; start from the first page")
-
-
-class BadLink(BadInput):
-    """A link of a mail is damaged, forged, made for something else, or too old."""
-
-    code = "bad-link"
-
-    def __init__(self, message: str = "is no link of ours", *, code: str | None = None) -> None:
-        super().__init__("token", message, code=code)
 
 
 class BadImport(FlatthreadError):
-    """An import file is refused. `line` counts from 1; None where the fault has no place."""
-
-    code = "bad-import"
+    """An import file is refused. `line` counts from 1; None where the error has no line."""
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
         place = file if line is None else f"{file}:{line}"
@@ -87,36 +50,98 @@ class BadImport(FlatthreadError):
         self.line = line
 
 
+class UnownedWrite(FlatthreadError):
+    """A commit holds an entity of a kind whose owner did not ask for the write."""
+
+
+class Misconfigured(FlatthreadError):
+    """A process must not start with these settings, or with data stored under other settings."""
+
+
+class NoStore(Misconfigured):
+    """A command was given a folder without a store, and must not create one."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(
+            f"There is no store in {folder}. Set DATA_DIR to the folder of your store, or create "
+            "one with `scripts/serve` or `flask --app main site add`."
+        )
+
+
+class CodedError(FlatthreadError):
+    """An error that clients may see.
+
+    `code` says what is wrong, `field` names the value as the caller knows it, and `params` fill
+    the placeholders of the code's sentence.
+    """
+
+    code = ""
+
+    def __init__(self, code: str = "", *, field: str = "", **params: Param) -> None:
+        self.code = code or type(self).code
+        self.field = field
+        self.params: dict[str, Param] = params
+        # For logs and tracebacks: "limit: out-of-range (minimum=1, maximum=200)".
+        shown = ", ".join(f"{name}={value}" for name, value in params.items())
+        named = f"{field}: {self.code}" if field else self.code
+        super().__init__(f"{named} ({shown})" if shown else named)
+
+
+class BadInput(CodedError):
+    """A value that a caller sent is refused."""
+
+    def __init__(self, field: str, code: str, **params: Param) -> None:
+        super().__init__(code, field=field, **params)
+
+    def about(self, field: str) -> "BadInput":
+        """Return the same error about another field, by which the caller knows the value."""
+        return BadInput(field, self.code, **self.params)
+
+
+class BadCursor(BadInput):
+    """A page cursor is damaged, forged, or belongs to another listing."""
+
+    code = "bad-cursor"
+
+    def __init__(self) -> None:
+        super().__init__("cursor", type(self).code)
+
+
+class CursorExpired(BadCursor):
+    """A page cursor belongs to a ranking that is no longer kept."""
+
+    code = "cursor-expired"
+
+
+class BadLink(BadInput):
+    """A link from a mail is damaged, forged, made for something else, used or expired."""
+
+    code = "bad-link"
+
+    def __init__(self, code: str = "") -> None:
+        super().__init__("token", code)
+
+
 class UnsafeAddress(BadInput):
-    """An address is not one of the Internet that requests may be sent to (`safe_http`)."""
+    """The service must not send requests to this URL (`events.safe_http`)."""
 
-    code = "unsafe-address"
-
-    def __init__(self, message: str) -> None:
-        super().__init__("url", message)
+    def __init__(self, code: str, **params: Param) -> None:
+        super().__init__("url", code, **params)
 
 
-class NotFound(FlatthreadError):
-    """What was asked for is not there, or not for this caller. `noun` says what it was."""
-
-    code = "not-found"
+class NotFound(CodedError):
+    """`value` names nothing that this caller may see. The code says what was asked for."""
 
     def __init__(self, noun: str, value: str) -> None:
-        super().__init__(f"no such {noun}: {value}", code=f"{noun}-not-found")
-        self.noun = noun
-        self.value = value
+        super().__init__(f"{noun}-not-found", value=value)
 
 
-class Forbidden(FlatthreadError):
-    """The caller may not do this."""
-
-    code = "forbidden"
+class Forbidden(CodedError):
+    """The caller has no permission."""
 
 
-class Conflict(FlatthreadError):
-    """The state of what is stored does not allow this."""
-
-    code = "conflict"
+class Conflict(CodedError):
+    """The stored state does not allow the change."""
 
 
 class KeyReused(Conflict):
@@ -126,80 +151,55 @@ class KeyReused(Conflict):
 
 
 class RevisionMismatch(Conflict):
-    """If-Match named a revision that is no longer the current one."""
+    """If-Match names a revision that is no longer current."""
 
     code = "revision-mismatch"
 
     def __init__(self, expected: int, current: int) -> None:
-        super().__init__(f"the comment is at revision {current}, not {expected}")
-        self.expected = expected
-        self.current = current
+        super().__init__(expected=expected, current=current)
 
 
-class TooLarge(FlatthreadError):
+class TooLarge(CodedError):
     """A body above the limit, in bytes."""
 
     code = "too-large"
 
     def __init__(self, field: str, limit: int) -> None:
-        super().__init__(f"{field}: longer than {limit} bytes")
-        self.field = field
-        self.limit = limit
+        super().__init__(field=field, limit=limit)
 
 
-class TooMany(FlatthreadError):
-    """A limit is reached. `retry_after` is the seconds until there is room again."""
+class TooMany(CodedError):
+    """A rate limit or a budget is reached. `retry_after` is the seconds until there is room."""
 
     code = "too-many"
 
-    def __init__(self, message: str, *, retry_after: int, code: str | None = None) -> None:
-        super().__init__(message, code=code)
+    def __init__(self, code: str = "", *, retry_after: int) -> None:
+        super().__init__(code, seconds=retry_after)
         self.retry_after = retry_after
 
 
-class Overloaded(FlatthreadError):
-    """The store did not answer in time. Nothing is known to be stored; `retry_after` is seconds."""
+class Overloaded(CodedError):
+    """The store did not answer in time. The caller cannot know whether anything was stored.
+
+    `reason` is for logs and commands. `retry_after` is in seconds.
+    """
 
     code = "overloaded"
 
-    def __init__(self, message: str, *, retry_after: int = 2) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, *, retry_after: int = 2) -> None:
+        super().__init__(seconds=retry_after)
+        self.reason = reason
+        self.args = (f"{self.message}: {reason}",)
         self.retry_after = retry_after
 
 
-class Unchecked(FlatthreadError):
-    """A service that has to check this did not answer. `retry_after` is seconds."""
+class Unchecked(CodedError):
+    """A service that must check this did not answer. `retry_after` is in seconds."""
 
-    code = "unchecked"
-
-    def __init__(self, message: str, *, retry_after: int, code: str | None = None) -> None:
-        super().__init__(message, code=code)
+    def __init__(self, code: str, *, retry_after: int) -> None:
+        super().__init__(code, seconds=retry_after)
         self.retry_after = retry_after
 
 
-class Unreachable(FlatthreadError):
-    """A peer did not answer, or not in time, or with something else than its protocol."""
-
-    code = "unreachable"
-
-
-class UnownedWrite(FlatthreadError):
-    """A commit holds an entity of a kind whose owner did not ask for it."""
-
-    code = "unowned-write"
-
-
-class Misconfigured(FlatthreadError):
-    """Settings, or data under other settings, that a process must not start with."""
-
-    code = "misconfigured"
-
-
-class NoStore(Misconfigured):
-    """A command was pointed at a folder without a store, and must not make one."""
-
-    def __init__(self, folder: str) -> None:
-        super().__init__(
-            f"There is no store in {folder}. Set DATA_DIR to the folder of your store, or make one "
-            "with `scripts/serve` or `flask --app main site add`."
-        )
+class Unreachable(CodedError):
+    """A remote host did not answer, not in time, or not with its protocol."""

@@ -33,8 +33,8 @@ _ADDRESS, _TOTP = "account address", "authenticator"
 # A comment's author is an account if his id begins so.
 AUTHOR = author_ids.ACCOUNT
 _TAKEN = {
-    identities.LOGIN: "this name is taken",
-    identities.MAIL: "this address has an account: sign in, then follow the link again",
+    identities.LOGIN: "login-taken",
+    identities.MAIL: "address-taken",
 }
 
 
@@ -118,8 +118,7 @@ def creating(
     rows = reads.get_multi([account_rows.identity_key(name) for _, name in named])
     for (each, _), row in zip(named, rows, strict=True):
         if row is not None and row.account != newcomer.id:
-            said = _TAKEN.get(each.provider, "this has an account")
-            raise errors.Conflict(said, code="account-exists")
+            raise errors.Conflict(_TAKEN.get(each.provider, "account-exists"))
     return creating_again(newcomer, secret=secret, now=now)
 
 

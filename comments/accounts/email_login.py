@@ -86,7 +86,7 @@ def ask(
         errors.Overloaded: the store did not answer in time.
     """
     if not settings.sends_mail:
-        raise errors.Conflict("this service sends no mail", code="no-mail")
+        raise errors.Conflict("no-mail")
     secret, key = settings.secret, one_time_links.new_token()
     identity = identities.of_address(email)
     link = _link(Link(key, site.id, mail_addresses.check(email)), secret, now)
@@ -101,7 +101,7 @@ def ask(
     def body() -> bool:
         rate_limits.read(mine, theirs, *rush.buckets, now=now)
         if mine.is_empty:
-            raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
+            raise errors.TooMany(retry_after=mine.wait(now))
         paid = [_spent(proof, site.id, secret, now)] if rush.is_on else []
         ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, _text(pending))
         writes = [mine.take(), one_time_links.issuing(key, ticket, secret, now=now, term=TERM)]
@@ -130,7 +130,7 @@ def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Write
     bucket = rate_limits.Bucket(_PER_PROOF, proved.digest.hex(), secret)
     rate_limits.read(bucket, now=now)
     if bucket.is_empty:
-        raise errors.Forbidden("the proof of work was used before", code="proof-spent")
+        raise errors.Forbidden("proof-spent")
     return bucket.take()
 
 
@@ -183,12 +183,10 @@ def sign_in(
                 key, one_time_links.Purpose.SIGN_IN, attempt, secret, now=now
             )
         except errors.BadLink as error:
-            raise reader_accounts.Refused("this code was used, or is too old") from error
+            raise reader_accounts.Refused("code-expired") from error
         pending = msgspec.json.decode(content, type=_Pending)
         if pending.site != site or pending.tries >= TRIES:
-            raise reader_accounts.Refused(
-                "this code was guessed at too often, or is of another site"
-            )
+            raise reader_accounts.Refused("too-many-guesses")
         if keyed_hashes.is_one(pending.code, secret, _CODE, key, plain):
             transactions.apply(used)
             return pending.address
@@ -197,7 +195,7 @@ def sign_in(
 
     who = transactions.transaction(body)
     if who is None:
-        raise reader_accounts.Refused("this is not the code", code="wrong-code")
+        raise reader_accounts.Refused("wrong-code")
     identity = identities.Identity(identities.MAIL, encryption.unseal(who, _LINK, secret, now=now))
     return _account(identity, name, secret, now)
 

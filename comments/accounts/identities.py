@@ -52,7 +52,7 @@ def of_login(raw: str) -> Identity:
     """
     login = raw.strip().lower()
     if not _LOGIN.fullmatch(login):
-        raise errors.BadInput("login", "1 to 63 of a-z, 0-9, '.', '_' and '-'")
+        raise errors.BadInput("login", "bad-login")
     return Identity(LOGIN, login)
 
 
@@ -89,5 +89,5 @@ def of_provider(provider: str, subject: str) -> Identity:
     # Half a surrogate pair is text to JSON and to nobody else.
     is_text = not any("\ud800" <= each <= "\udfff" for each in subject)
     if not subject.strip() or len(subject) > _LONGEST_SUBJECT or not is_text:
-        raise errors.BadInput("sub", f"1 to {_LONGEST_SUBJECT} characters say who it is")
+        raise errors.BadInput("sub", "wrong-length", minimum=1, maximum=_LONGEST_SUBJECT)
     return Identity(provider, subject)

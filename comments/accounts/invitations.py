@@ -147,7 +147,7 @@ def _joined(
         if invitation.address:
             known.append(identities.of_address(invitation.address))
         if not known:
-            raise errors.BadInput("login", "is empty")
+            raise errors.BadInput("login", "required")
         if _makes_first_owner(invitation, newcomer.id):
             known.append(identities.FIRST_OWNER)
         whole = msgspec.structs.replace(
@@ -185,7 +185,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
         if invitation.address:
             bound = identities.of_address(invitation.address).names(secret)
             if set(bound).isdisjoint(row.identities):
-                raise errors.Forbidden("this invitation is for another address")
+                raise errors.Forbidden("wrong-invitation")
         if _makes_first_owner(invitation, account):
             transactions.apply(_owning(row))
         accounts.given(row, invitation.grants)
@@ -283,7 +283,7 @@ def _prove(row: account_rows.Account, reset: _Reset, code: str, secret: str, now
     try:
         password_login.use_code(row, code, secret, now)
     except password_login.Wrong as error:
-        raise errors.BadInput("code", "is not the one that your authenticator shows") from error
+        raise errors.BadInput("code", "wrong-totp-code") from error
 
 
 def _use(
@@ -310,7 +310,7 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
     there = reads.get(account_rows.identity_key(identities.FIRST_OWNER.name("")))
     is_first = there is None or there.account == account
     if invitation.first and not is_first:
-        raise errors.Conflict("this service has an owner", code="account-exists")
+        raise errors.Conflict("owner-exists")
     return is_first
 
 

@@ -89,9 +89,9 @@ def using(
     """
     row = _row(token, secret) if _TOKEN.fullmatch(token) else None
     if row is None or row.purpose != purpose or row.used not in {"", attempt}:
-        raise errors.BadLink("is no link of ours, or was used already")
+        raise errors.BadLink
     if row.used != attempt and now >= row.expires:
-        raise errors.BadLink("has expired: ask for a new one", code="link-expired")
+        raise errors.BadLink("link-expired")
     content = str(row.content)
     # What it held may be personal; that it was used is all that is needed from here on.
     row.used = attempt
@@ -111,7 +111,7 @@ def spending(
     """
     key, row = _keys(subject, secret)[0], _row(subject, secret)
     if row is not None and row.used != attempt:
-        raise errors.BadLink("was used already", code="link-used")
+        raise errors.BadLink("link-used")
     row = account_rows.Ticket(
         key=key, purpose=purpose, content="", expires=now + term, used=attempt
     )

@@ -33,7 +33,7 @@ _LEEWAY = timedelta(minutes=1)  # a site's clock may differ from ours
 _LONGEST_TOKEN = 4_000
 
 
-class Refused(errors.FlatthreadError):
+class Refused(errors.CodedError):
     """What was to say who somebody is does not."""
 
     code = "bad-assertion"
@@ -97,7 +97,7 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
     import jwt  # noqa: PLC0415 - few processes need it
 
     if len(token) > _LONGEST_TOKEN or not token.isascii():
-        raise Refused("this is no token of the site")
+        raise Refused
     for key in site_keys.every(site):
         try:
             content = site_keys.opened(key, secret, now=now)
@@ -105,20 +105,20 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
             return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
         except (jwt.PyJWTError, errors.BadLink, ValueError, RecursionError):
             continue
-    raise Refused("no key of this site signed that")
+    raise Refused
 
 
 def _checked(said: bytes, site: str, now: datetime) -> _Claims:
     try:
         claims = msgspec.json.decode(said, type=_Claims)
     except msgspec.DecodeError as error:
-        raise Refused(f"a claim is missing or of the wrong type: {error}") from error
+        raise Refused("bad-claims", reason=str(error)) from error
     at, leeway = now.timestamp(), _LEEWAY.total_seconds()
     audience = [claims.aud] if isinstance(claims.aud, str) else claims.aud
     if f"{AUDIENCE}{site}" not in audience:
-        raise Refused(f"aud is not {AUDIENCE}{site}")
+        raise Refused("wrong-audience", audience=f"{AUDIENCE}{site}")
     if not at - leeway < claims.exp <= at + LONGEST.total_seconds() + leeway:
-        raise Refused("exp is over, or more than a day ahead", code="token-expired")
+        raise Refused("token-expired")
     if max(claims.nbf, claims.iat) > at + leeway:
-        raise Refused("iat or nbf is still to come")
+        raise Refused("token-not-yet-valid")
     return claims

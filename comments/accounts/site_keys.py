@@ -55,7 +55,7 @@ def public(pem: str, *, now: datetime) -> SiteKey:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - few processes need it
     from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - same
 
-    problem = errors.BadInput("public", "is no PEM of a public Ed25519 key")
+    problem = errors.BadInput("public", "bad-public-key")
     try:
         key = serialization.load_pem_public_key(pem.encode())
     except (ValueError, UnicodeError) as error:
@@ -95,7 +95,7 @@ def add(site: str, key: SiteKey) -> None:
             raise errors.NotFound("site", site)
         found = [each for each in every(site) if each.id != key.id]
         if len(found) >= MOST:
-            raise errors.Conflict(f"{site} has {MOST} keys, the most there may be")
+            raise errors.Conflict("too-many-site-keys", limit=MOST)
         _put(site, [*found, key])
 
     transactions.transaction(body)

@@ -45,6 +45,6 @@ def _set(site_id: str, name: str, value: str) -> None:
     """
     is_number = value.isascii() and value.isdecimal() and len(value) <= 10  # noqa: PLR2004
     if name != "then" and not is_number:
-        raise errors.BadInput(name, f"must be a whole number between 0 and {budgets.MOST}")
+        raise errors.BadInput(name, "out-of-range", minimum=0, maximum=budgets.MOST)
     site_settings.change(site_id, budget={name: value if name == "then" else int(value)})
     click.echo(f"Changed {site_id}. This takes effect everywhere within a minute.")

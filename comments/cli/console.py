@@ -17,6 +17,7 @@ import flask.cli
 
 from comments import config, errors
 from comments.domain import records, thread_ids
+from comments.domain.languages import error_texts
 from comments.sites import site_settings
 from comments.store import connection, reads
 from comments.store.models import comment_rows
@@ -105,8 +106,11 @@ def refusing() -> Iterator[None]:
     """Report errors of this service in one line with exit code 1."""
     try:
         yield
+    except errors.Overloaded as error:
+        said = f"{error_texts.sentence(error)} Reason: {error.reason}."
+        raise click.ClickException(said) from error
     except errors.FlatthreadError as error:
-        raise click.ClickException(error.message) from error
+        raise click.ClickException(error_texts.sentence(error)) from error
 
 
 def _inside(command: Callable[P, T], *, creates: bool) -> Callable[P, T]:

@@ -34,20 +34,18 @@ def canonical(raw: str) -> str:
             or a digit, or contains characters that are not part of words.
     """
     if len(raw) > 4 * LONGEST:
-        raise errors.BadInput("categories", f"a name is longer than {LONGEST} characters")
+        raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
     if _CONTROL.search(raw):
-        raise errors.BadInput("categories", "a name holds control characters")
+        raise errors.BadInput("categories", "bad-category")
     text = _folded(raw)
     if not text:
-        raise errors.BadInput("categories", "a name is empty")
+        raise errors.BadInput("categories", "bad-category")
     if len(text) > LONGEST:
-        raise errors.BadInput("categories", f"a name is longer than {LONGEST} characters")
+        raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
     if not _is_word(text[0]):
-        raise errors.BadInput("categories", "a name begins with a letter or a digit")
+        raise errors.BadInput("categories", "bad-category")
     if not all(_is_part(character) for character in text):
-        raise errors.BadInput(
-            "categories", "a name holds letters, digits, spaces and -_.,:&+' only"
-        )
+        raise errors.BadInput("categories", "bad-category")
     return text
 
 
@@ -59,7 +57,7 @@ def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
     """
     found = tuple(sorted({canonical(name) for name in names}))
     if len(found) > most:
-        raise errors.BadInput("categories", f"more than {most}")
+        raise errors.BadInput("categories", "too-many-items", limit=most)
     return found
 
 

@@ -52,9 +52,7 @@ class ClassifierAnswer(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.reason) > LONGEST_REASON or not self.reason.isprintable():
-            raise errors.BadInput(
-                "reason", f"is one line of printable text, {LONGEST_REASON} characters at most"
-            )
+            raise errors.BadInput("reason", "not-one-line", limit=LONGEST_REASON)
 
 
 class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -162,4 +160,4 @@ def read(data: bytes) -> ClassifierAnswer:
     try:
         return msgspec.json.decode(data, type=ClassifierAnswer)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.BadInput("opinion", "is not a verdict with a reason") from error
+        raise errors.BadInput("opinion", "bad-opinion") from error

@@ -78,7 +78,7 @@ def canonical_id(raw: str) -> str:
     _refuse_unreadable("thread", raw)
     text = unicodedata.normalize("NFC", raw)
     if not text.strip():
-        raise errors.BadInput("thread", "is empty")
+        raise errors.BadInput("thread", "required")
     _refuse_long("thread", text)
     return text
 
@@ -95,10 +95,10 @@ def canonical_page(
     _refuse_unreadable("page", url)
     match = _URL.fullmatch(url)
     if match is None or url != url.strip(" "):
-        raise errors.BadInput("page", "is not an absolute http or https URL")
+        raise errors.BadInput("page", "not-a-url")
     scheme, authority, path, query = match.groups()
     if "\\" in authority + path:
-        raise errors.BadInput("page", "has a backslash, which browsers read as a slash")
+        raise errors.BadInput("page", "has-backslash")
     host = _host(scheme.lower(), authority)
     path = _path(path, keep_trailing_slash=keep_trailing_slash)
     result = host + path + _query(query or "", frozenset(query_keys))
@@ -115,13 +115,13 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
     """
     keys = tuple(dict.fromkeys(given))
     if len(keys) > MAX_QUERY_KEYS:
-        raise errors.BadInput("query_keys", f"are more than {MAX_QUERY_KEYS}")
+        raise errors.BadInput("query_keys", "too-many-items", limit=MAX_QUERY_KEYS)
     for key in keys:
         _refuse_unreadable("query_keys", key)
         if len(key) > MAX_QUERY_KEY:
-            raise errors.BadInput("query_keys", f"one is longer than {MAX_QUERY_KEY} characters")
+            raise errors.BadInput("query_keys", "item-too-long", limit=MAX_QUERY_KEY)
         if not key or _NO_KEY.search(key):
-            raise errors.BadInput("query_keys", f'"{key}" is no key of a query: id is, of ?id=7')
+            raise errors.BadInput("query_keys", "bad-query-key", value=key)
     return keys
 
 
@@ -141,7 +141,7 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
             return url.partition("#")[0]
         return url.partition("#")[0].partition("?")[0] + page[len(page.partition("?")[0]) :]
     except errors.BadInput as error:
-        raise errors.BadInput("url", error.reason) from error
+        raise error.about("url") from error
 
 
 def thread_from_query(query_string: bytes, site: SiteRules) -> str:
@@ -160,14 +160,15 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
         name = _parameter(key)
         if name is None:
             continue
+        if name in found:
+            raise errors.BadInput(name, "duplicate-field")
         if found:
-            given = "is given twice" if name in found else "thread and page are both given"
-            raise errors.BadInput(name, given)
+            raise errors.BadInput(name, "conflicting-fields", other=next(iter(found)))
         found[name] = _decoded(name, value)
     if "thread" in found:
         return canonical_id(found["thread"])
     if "page" not in found:
-        raise errors.BadInput("thread", "give thread or page")
+        raise errors.BadInput("thread", "no-thread")
     return canonical_page(
         found["page"], query_keys=site.query_keys, keep_trailing_slash=site.keep_trailing_slash
     )
@@ -181,18 +182,18 @@ def _parameter(key: bytes) -> str | None:
 
 def _decoded(field: str, value: bytes) -> str:
     if _STRAY_PERCENT.search(value.decode("latin-1")):
-        raise errors.BadInput(field, "has a percent sign without two hex digits")
+        raise errors.BadInput(field, "bad-percent-encoding")
     try:
         return unquote_to_bytes(value.replace(b"+", b" ")).decode()
     except UnicodeDecodeError as error:
-        raise errors.BadInput(field, "is not UTF-8") from error
+        raise errors.BadInput(field, "not-utf8") from error
 
 
 def _refuse_unreadable(field: str, text: str) -> None:
     if _CONTROL.search(text):
-        raise errors.BadInput(field, "has control characters")
+        raise errors.BadInput(field, "bad-characters")
     if "\ufffd" in text or not _is_encodable(text):
-        raise errors.BadInput(field, "is not valid Unicode text")
+        raise errors.BadInput(field, "bad-characters")
 
 
 def _is_encodable(text: str) -> bool:
@@ -205,13 +206,13 @@ def _is_encodable(text: str) -> bool:
 
 def _refuse_long(field: str, text: str) -> None:
     if len(text.encode()) > MAX_BYTES:
-        raise errors.BadInput(field, f"is longer than {MAX_BYTES:,} bytes")
+        raise errors.BadInput(field, "too-many-bytes", limit=MAX_BYTES)
 
 
 def _host(scheme: str, authority: str) -> str:
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
-        raise errors.BadInput("page", "has no plain host: user information, bad port or encoding")
+        raise errors.BadInput("page", "bad-host")
     name, port = match.groups()
     number = host_names.port(scheme, port or "", "page")
     suffix = "" if number == host_names.USUAL_PORTS[scheme] else f":{number}"
@@ -269,11 +270,11 @@ def _normalise(raw: str, raw_ascii: str) -> str:
     never joins a combining mark to it.
     """
     if _STRAY_PERCENT.search(raw):
-        raise errors.BadInput("page", "has a percent sign without two hex digits")
+        raise errors.BadInput("page", "bad-percent-encoding")
     encoded = _SEQUENCE.sub(_in_one_form, _encode(raw, raw_ascii + "%"))
     parts = _ENCODED_ASCII.split(encoded)
     if any(_ENCODED_CONTROL.fullmatch(part) for part in parts[1::2]):
-        raise errors.BadInput("page", "has encoded control characters")
+        raise errors.BadInput("page", "bad-characters")
     parts[::2] = [_normalise_text(part, raw_ascii) for part in parts[::2]]
     return "".join(parts)
 
@@ -289,7 +290,7 @@ def _normalise_text(part: str, raw_ascii: str) -> str:
     try:
         text = unquote_to_bytes(part).decode()
     except UnicodeDecodeError as error:
-        raise errors.BadInput("page", "is not UTF-8") from error
+        raise errors.BadInput("page", "not-utf8") from error
     _refuse_unreadable("page", text)
     return _encode(unicodedata.normalize("NFC", text), raw_ascii)
 

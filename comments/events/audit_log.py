@@ -46,10 +46,8 @@ class Act:
         Raises:
             errors.BadInput: the reason is too long, or not one line of printable text.
         """
-        if len(self.reason) > LONGEST_REASON:
-            raise errors.BadInput("reason", f"longer than {LONGEST_REASON} characters")
-        if not self.reason.isprintable():
-            raise errors.BadInput("reason", "is one line of printable text")
+        if len(self.reason) > LONGEST_REASON or not self.reason.isprintable():
+            raise errors.BadInput("reason", "not-one-line", limit=LONGEST_REASON)
 
 
 def is_done(act: Act) -> bool:
@@ -110,7 +108,7 @@ def log(
         errors.BadInput: the limit is not from 1 to `MOST`.
     """
     if not 1 <= limit <= MOST:
-        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
     where: list[tuple[str, str, object]] = [("site", "=", site)]
     where += [("subject", "=", subject)] if subject else []
     names: list[str] = []

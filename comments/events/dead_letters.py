@@ -183,7 +183,7 @@ def _settle(letter: str, verb: Callable[[_Row], ownership.Writes]) -> None:
         if not rows:
             raise errors.NotFound("letter", letter)
         if not _letter(rows[0]).is_dead:
-            raise errors.Conflict(f"letter {letter} was not given up", code="letter-not-dead")
+            raise errors.Conflict("letter-not-dead", value=letter)
         transactions.apply(verb(rows[0]))
 
     transactions.transaction(body)

@@ -157,29 +157,25 @@ class Client:
             errors.UnsafeAddress: it is not https to a host name of the Internet at an allowed port.
         """
         if len(url) > _LONGEST or "\\" in url or not url.isprintable() or " " in url:
-            raise errors.UnsafeAddress("is too long or holds blanks, backslashes or controls")
+            raise errors.UnsafeAddress("not-a-url")
         try:
             parts = urlsplit(url)
             port, host = parts.port, parts.hostname or ""
         except ValueError as error:
-            raise errors.UnsafeAddress("is not a web address") from error
+            raise errors.UnsafeAddress("not-a-url") from error
         port = port if port is not None else _USUAL.get(parts.scheme, 0)
         if (
             set("@[") & set(parts.netloc)
             or parts.fragment
             or not _PLAIN.fullmatch(parts.path or "/")
         ):
-            raise errors.UnsafeAddress(
-                "holds user information, a literal, a fragment or a bare non-ASCII path"
-            )
+            raise errors.UnsafeAddress("unsafe-url")
         if parts.query and not _PLAIN.fullmatch(parts.query):
-            raise errors.UnsafeAddress("holds a bare non-ASCII query")
+            raise errors.UnsafeAddress("unsafe-url")
         if port not in self._loopback and (parts.scheme != "https" or port not in PORTS):
-            raise errors.UnsafeAddress(
-                f"is not https at port {' or '.join(map(str, sorted(PORTS)))}"
-            )
+            raise errors.UnsafeAddress("bad-https-port", ports=" or ".join(map(str, sorted(PORTS))))
         if parts.scheme not in _USUAL:
-            raise errors.UnsafeAddress("is not a web address")
+            raise errors.UnsafeAddress("not-a-url")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return Target(parts.scheme == "https", _host(host), port, path)
 
@@ -219,14 +215,14 @@ class Client:
             found = _within(patience, lambda: self._resolver(target.host))
             addresses = [ipaddress.ip_address(each) for each in found]
         except (OSError, ValueError) as error:
-            raise errors.Unreachable(f"{target.host} has no address") from error
+            raise errors.Unreachable("no-address", host=target.host) from error
         for address in addresses:
             if not (
                 self._is_for_tests(target, address) or (target.is_secure and is_public(address))
             ):
-                raise errors.UnsafeAddress(f"{target.host} is not on the Internet")
+                raise errors.UnsafeAddress("unsafe-address", host=target.host)
         if not addresses:
-            raise errors.Unreachable(f"{target.host} has no address")
+            raise errors.Unreachable("no-address", host=target.host)
         return [str(address) for address in addresses]
 
     def _is_for_tests(self, target: Target, address: Address) -> bool:
@@ -249,8 +245,9 @@ class Client:
                 # a connection that the watchdog cut looks like the end of an answer
                 raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
-            late = " in time" if watched.is_over else ""
-            raise errors.Unreachable(f"{target.host} did not answer{late}") from error
+            raise errors.Unreachable(
+                "no-answer-in-time" if watched.is_over else "unreachable", host=target.host
+            ) from error
         finally:
             watched.close()
 
@@ -302,7 +299,7 @@ class _Watched:
 
 def _host(host: str) -> str:
     """Return a host name of the Internet, in the form that certificates use."""
-    problem = errors.UnsafeAddress("has no host name of the Internet")
+    problem = errors.UnsafeAddress("bad-host")
     try:
         plain = host if host.isascii() else idna.encode(host, uts46=True).decode()
     except idna.IDNAError as error:

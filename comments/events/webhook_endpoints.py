@@ -83,9 +83,9 @@ def add(site: str, made: Registered, client: safe_http.Client) -> None:
         if any(each.id == made.id for each in found):
             return found  # our own commit, whose answer was lost
         if any(each.url == made.url for each in found):
-            raise errors.Conflict(f"{made.url} is a hook of {site} already", code="hook-exists")
+            raise errors.Conflict("hook-exists", value=made.url)
         if len(found) >= MOST:
-            raise errors.Conflict(f"{site} has {MOST} hooks, the most there may be")
+            raise errors.Conflict("too-many-hooks", limit=MOST)
         return [*found, made]
 
     _change(site, change)

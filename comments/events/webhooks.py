@@ -29,6 +29,7 @@ import msgspec
 
 from comments import errors
 from comments.domain import outcomes, presentation, records
+from comments.domain.languages import error_texts
 from comments.events import safe_http
 
 _PREFIX = "whsec_"
@@ -61,7 +62,7 @@ class Hook:
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.secrets) <= _MOST_SECRETS:
-            raise errors.BadInput("secrets", "are one, or two while one is changed")
+            raise errors.BadInput("secrets", "too-many-items", limit=_MOST_SECRETS)
         for secret in self.secrets:
             _key(secret)
 
@@ -83,7 +84,7 @@ class _Message(msgspec.Struct, frozen=True):
 def secret(key: bytes) -> str:
     """Encode 24 to 64 random bytes as a secret, in the form that owners see."""
     if not _SHORTEST_KEY <= len(key) <= _LONGEST_KEY:
-        raise errors.BadInput("secret", f"is of {_SHORTEST_KEY} to {_LONGEST_KEY} bytes")
+        raise errors.BadInput("secret", "bad-secret", minimum=_SHORTEST_KEY, maximum=_LONGEST_KEY)
     return _PREFIX + base64.b64encode(key).decode()
 
 
@@ -140,10 +141,11 @@ def post(
     """Post to an address once; return the outcome and the answer, if there was one."""
     try:
         answer = client.send("POST", url, body=payload, headers=plain)
-    except errors.UnsafeAddress as error:
-        return outcomes.Outcome(outcomes.End.GIVE_UP, error.reason), None
-    except errors.Unreachable as error:
-        return outcomes.Outcome(outcomes.End.RETRY, error.message), None
+    except (errors.UnsafeAddress, errors.Unreachable) as error:
+        is_worth_it = isinstance(error, errors.Unreachable)
+        end = outcomes.End.RETRY if is_worth_it else outcomes.End.GIVE_UP
+        # Reasons are phrases: "answered 500", "example.com did not answer".
+        return outcomes.Outcome(end, error_texts.sentence(error).removesuffix(".")), None
     return outcome_of(answer), answer
 
 
@@ -178,7 +180,7 @@ def is_signed(
 
 
 def _key(text: str) -> bytes:
-    problem = errors.BadInput("secrets", f"are {_PREFIX} and base64")
+    problem = errors.BadInput("secrets", "bad-secret", minimum=_SHORTEST_KEY, maximum=_LONGEST_KEY)
     if not text.startswith(_PREFIX):
         raise problem
     try:

@@ -115,7 +115,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
     """
     account = accounts.get(_account_of(author))
     if account is not None and account.grants:
-        raise errors.Conflict("an account with a role is removed by an owner", code="has-role")
+        raise errors.Conflict("has-role")
     written = list(_writings(author))
     found = [each for each in written if site is None or each.site == site]
     for each in found[:AT_ONCE]:

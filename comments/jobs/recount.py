@@ -152,7 +152,7 @@ def _settle(
             for difference in found.differences:
                 tell(difference)
             return len(found.differences)
-    raise errors.Overloaded("others mend the same counters just now")
+    raise errors.Overloaded("other processes repair the same counters")
 
 
 def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:

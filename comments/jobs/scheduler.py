@@ -289,7 +289,7 @@ def compact_whole(
     names = list(names)
     for name in names:
         if not any(upkeep.fold(name) for _ in range(_TRIES)):
-            raise errors.Overloaded(f"{name.site} {name.id} is folded by others just now")
+            raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
     if wait is None or not upkeep.waiting:
         return Done(len(names), 0, len(upkeep.waiting))
     wait(compactor.GRACE)

@@ -58,7 +58,9 @@ def name(
     fields = tuple(each for each in FIELDS if getattr(wanted, each) is not None)
     for each in wanted.inherits:
         if each not in FIELDS or each in fields:
-            raise errors.BadInput("inherit", f"{each} is unknown, or set as well")
+            raise errors.BadInput(
+                "inherit", "unknown-value", allowed=", ".join(set(FIELDS) - set(fields))
+            )
     given = _checked(site, thread, wanted)
     where = records.ThreadName(site.id, thread)
     act = audit_log.Act(actor, _VERB, reason)
@@ -87,7 +89,7 @@ def name(
 def _checked(site: records.Site, thread: str, wanted: Wanted) -> naming.Brought:
     url = wanted.url or ""
     if url and not thread_info.address(url, site):
-        raise errors.BadInput("url", f"is on none of the site's origins: {', '.join(site.origins)}")
+        raise errors.BadInput("url", "wrong-origin", allowed=", ".join(site.origins))
     return naming.Brought(
         title=cleaning.clean_title(wanted.title or ""),
         url=thread_ids.page_url(url, thread, site) if url else "",

@@ -69,18 +69,14 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     """
     days = wanted.network_days
     if days is not None and not 1 <= days <= LONGEST:
-        raise errors.BadInput("network_days", f"must be between 1 and {LONGEST}")
+        raise errors.BadInput("network_days", "out-of-range", minimum=1, maximum=LONGEST)
     rows = list(_comments(site, author, wanted.comment)) if author else []
     network = mailbox = ""
     if days is not None:
         opened = (caller_marks.opened(_text(row, "came_from"), secret, now=now) for row in rows)
         network = next(filter(None, opened), "")
         if not network:
-            raise errors.Conflict(
-                "the network is not known: no comment of the last 30 days tells it. "
-                "Ban the author without the network",
-                code="network-unknown",
-            )
+            raise errors.Conflict("network-unknown")
     if wanted.mailbox:
         mailbox = _mailbox(site, author, rows, secret, now)
     known = rulebook.Known(
@@ -155,7 +151,7 @@ def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
         return
     for message in reads.lookup("Comment", [comment]):
         if _text(message, "site") != site or _text(message, "author_id") != author:
-            raise errors.BadInput("comment", "is not one of this author's")
+            raise errors.BadInput("comment", "other-author")
         yield message
     yield from (message for message in newest if message.key.path[-1].name != comment)
 
@@ -166,10 +162,7 @@ def _mailbox(site: str, author: str, rows: Sequence[Any], secret: str, now: date
     given = (guest_addresses.address(_text(row, "author_email"), secret, now=now) for row in rows)
     address = address or next(filter(None, given), "")
     if not address:
-        raise errors.Conflict(
-            "no mail address of this author is known. Ban the author without the mailbox",
-            code="mailbox-unknown",
-        )
+        raise errors.Conflict("mailbox-unknown")
     return caller_marks.mailbox(site, address, secret)
 
 

@@ -17,6 +17,7 @@ from datetime import datetime
 
 from comments import errors
 from comments.domain import records
+from comments.domain.languages import error_texts
 from comments.domain.records import Ruling, Status, Verb
 from comments.events import audit_log, backlog
 from comments.moderation import reports
@@ -107,7 +108,7 @@ def bulk(
             not a single line.
     """
     if len(comment_ids) > MOST_AT_ONCE:
-        raise errors.BadInput("comments", f"more than {MOST_AT_ONCE}")
+        raise errors.BadInput("comments", "too-many-items", limit=MOST_AT_ONCE)
     audit_log.Act(actor, verb.value, reason)  # checks the reason before the first decision
     chosen = list(dict.fromkeys(comment_ids))
     return _each(chosen, lambda one: decide(site, one, verb, actor, now=now, reason=reason))
@@ -124,14 +125,14 @@ def undo(
     """
     entry = audit_log.entry(site, entry_id)
     if not comment_rows.is_comment_id(entry.subject):
-        raise errors.Conflict("this is undone where it was done", code="not-undoable")
+        raise errors.Conflict("not-undoable")
     verb = _OPPOSITES.get(Verb(entry.verb), Verb.RESTORE)
 
     def check(case: records.Case) -> None:
         _check_site(case, site)
         is_current = (case.stood, case.comment.status) == (entry.before, entry.after)
         if verb is Verb.RESTORE and not is_current:
-            raise errors.Conflict("it was decided anew since", code="decided-since")
+            raise errors.Conflict("decided-since")
 
     act = audit_log.Act(actor, verb.value, reason)
     return _done(entry.subject, verb, status_changes.Decision(act, now, check))
@@ -203,7 +204,7 @@ def queue(
         errors.BadInput: the limit is outside 1 .. `MOST`.
     """
     if not 1 <= limit <= MOST:
-        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
     found = _of_status(site, status, before, limit)
     if len(found) <= limit:
         return StatusPage(_cases(found), None)
@@ -286,8 +287,9 @@ def _each(comment_ids: Sequence[str], step: Callable[[str], records.Comment]) ->
     for comment_id in comment_ids:
         try:
             outcomes.append(Outcome(comment_id, step(comment_id)))
-        except errors.FlatthreadError as error:
-            outcomes.append(Outcome(comment_id, None, error.code, error.message))
+        except errors.CodedError as error:
+            said = error_texts.sentence(error)
+            outcomes.append(Outcome(comment_id, None, error.code, said))
     return outcomes
 
 

@@ -47,7 +47,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
         errors.BadInput: a rule is not valid, or `last` is outside 1 .. `MOST`.
     """
     if not 1 <= last <= MOST:
-        raise errors.BadInput("last", f"is 1 to {MOST}")
+        raise errors.BadInput("last", "out-of-range", minimum=1, maximum=MOST)
     for rule in tried:
         rules.check(rule)
     comments = _newest(site, last)

@@ -149,9 +149,9 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     # Without this check, a mistyped id would be banned silently, and the intended author could go
     # on writing.
     if not author_ids.is_one(author) or len(author) > _MOST_AUTHOR:
-        raise errors.BadInput("author", "is not the id of an author")
+        raise errors.BadInput("author", "bad-author-id")
     if until is not None and until <= now:
-        raise errors.BadInput("until", "is over")
+        raise errors.BadInput("until", "in-the-past")
     made = rulebook.Ban(author, until, is_shadow, known or rulebook.Known())
 
     def change(book: rulebook.Book) -> rulebook.Book:
@@ -218,7 +218,7 @@ def undo(
     """
     entry = audit_log.entry(site, entry_id)
     if not entry.back:
-        raise errors.Conflict("this is undone where it was done", code="not-undoable")
+        raise errors.Conflict("not-undoable")
     if entry.verb == _SET_THREAD:
         state, policy = msgspec.json.decode(entry.back, type=tuple[ThreadState, str])
 
@@ -251,7 +251,7 @@ def is_undoable(entry: records.Audit) -> bool:
 
 def _check_stands(now: str, entry: records.Audit) -> None:
     if now != entry.after:
-        raise errors.Conflict("it was decided anew since, or is over", code="decided-since")
+        raise errors.Conflict("decided-since")
 
 
 def new_rule_id() -> str:

@@ -54,7 +54,7 @@ class Wanted:
             errors.BadInput: it is longer than `LONGEST_TEXT`.
         """
         if len(self.text) > LONGEST_TEXT:
-            raise errors.BadInput("q", f"longer than {LONGEST_TEXT} characters")
+            raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
 
     @property
     def label(self) -> str:
@@ -224,7 +224,7 @@ def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Nu
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MOST:
-        raise errors.BadInput("limit", f"is from 1 to {MOST}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
 
 
 def _places(wanted: Wanted, after: _Position | None, limit: int) -> list[_Position]:

@@ -150,22 +150,22 @@ def changed(
     before = read(site)
     book = change(before)
     if not 0 <= book.close_after <= LONGEST:
-        raise errors.BadInput("close_after", f"is 0 to {LONGEST}")
+        raise errors.BadInput("close_after", "out-of-range", minimum=0, maximum=LONGEST)
     if not 0 <= book.reports <= LONGEST:
-        raise errors.BadInput("reports", f"is 0 to {LONGEST}")
+        raise errors.BadInput("reports", "out-of-range", minimum=0, maximum=LONGEST)
     if len(book.rules) > MOST_RULES:
-        raise errors.BadInput("rules", f"more than {MOST_RULES}")
+        raise errors.BadInput("rules", "too-many-items", limit=MOST_RULES)
     for rule in book.rules:
         check(rule)
     if sum(map(patterns, book.rules)) > MOST_PATTERNS:
-        raise errors.BadInput("rules", f"more than {MOST_PATTERNS} patterns together")
+        raise errors.BadInput("rules", "too-many-patterns", limit=MOST_PATTERNS)
     bans = tuple(_pruned(ban, now) for ban in book.bans if ban.stands(now))
     if len(bans) > MOST_BANS:
-        raise errors.BadInput("bans", f"more than {MOST_BANS}")
+        raise errors.BadInput("bans", "too-many-items", limit=MOST_BANS)
     book = msgspec.structs.replace(book, bans=bans)
     content = msgspec.json.encode(book).decode()
     if len(content.encode()) > _LARGEST:
-        raise errors.BadInput("rules", f"longer than {_LARGEST} bytes together")
+        raise errors.BadInput("rules", "too-many-bytes", limit=_LARGEST)
     row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key(site), content=content)
     return before, book, ownership.Writes(_OWNER, put=(row,))
 

@@ -129,19 +129,19 @@ def check(rule: Rule) -> None:
         errors.BadInput: a condition is not valid; the error names it.
     """
     if not _ID.fullmatch(rule.id):
-        raise errors.BadInput("id", "1 to 40 of a-z, 0-9 and -")
+        raise errors.BadInput("id", "bad-id", limit=40)
     for field in _LISTS:
         _check_patterns(field, getattr(rule, field))
     if unknown := set(rule.scripts) - set(_SCRIPTS.values()):
-        raise errors.BadInput("scripts", f"no script that is known: {min(unknown)}")
+        raise errors.BadInput("scripts", "unknown-script", value=min(unknown))
     for each in rule.networks:
         _check_network(each)
     numbers = [name for name in _NUMBERS if getattr(rule, name) is not None]
     for field in numbers:
         if not 0 <= getattr(rule, field) <= _MOST:
-            raise errors.BadInput(field, f"is 0 to {_MOST}")
+            raise errors.BadInput(field, "out-of-range", minimum=0, maximum=_MOST)
     if not numbers and not patterns(rule):
-        raise errors.BadInput("rule", "has no condition")
+        raise errors.BadInput("rule", "no-condition")
 
 
 def check_hosts(rule: Rule) -> None:
@@ -152,7 +152,7 @@ def check_hosts(rule: Rule) -> None:
     """
     for field in ("websites", "hosts"):
         if not all(map(_HOST.fullmatch, getattr(rule, field))):
-            raise errors.BadInput(field, "is a host, as spam.example")
+            raise errors.BadInput(field, "bad-rule-host")
 
 
 def patterns(rule: Rule) -> int:
@@ -164,17 +164,17 @@ def _check_network(network: str) -> None:
     try:
         ipaddress.ip_network(network)
     except ValueError as error:
-        raise errors.BadInput("networks", f"not like 203.0.113.0/24: {network}") from error
+        raise errors.BadInput("networks", "bad-network", value=network) from error
 
 
 def _check_patterns(field: str, given: Sequence[str]) -> None:
     if len(given) > MOST_PATTERNS:
-        raise errors.BadInput(field, f"more than {MOST_PATTERNS}")
+        raise errors.BadInput(field, "too-many-items", limit=MOST_PATTERNS)
     for pattern in given:
         if not pattern.strip() or len(pattern) > LONGEST_PATTERN or not pattern.isprintable():
-            raise errors.BadInput(field, f"is not 1 to {LONGEST_PATTERN} printable characters")
+            raise errors.BadInput(field, "not-one-line", limit=LONGEST_PATTERN)
         if field in _SEARCHED and ("*" in pattern[1:-1] or not _folded(pattern)):
-            raise errors.BadInput(field, "is a word or a phrase, with a * at its ends if at all")
+            raise errors.BadInput(field, "bad-pattern")
 
 
 def judge(rules: Iterable[Rule], said: Said) -> Ruling:

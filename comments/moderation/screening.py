@@ -102,7 +102,7 @@ def of_edit(
     """
     policy = (thread and thread.policy) or book.policy
     if policy is Policy.READ_ONLY:
-        raise errors.Conflict("the discussion is read-only", code="read-only")
+        raise errors.Conflict("read-only")
 
     def otherwise() -> Ruling:
         has_new = bool(rules.links(text.html) - rules.links(before.html))
@@ -178,12 +178,12 @@ def _by_rules(
 ) -> Ruling:
     ban = _ban(book, text, now) if book.bans else None
     if ban is not None and not ban.is_shadow:
-        raise errors.Forbidden("you may not write here", code="author-banned")
+        raise errors.Forbidden("author-banned")
     found = Ruling(Status.APPROVED)
     if book.rules:
         found = rules.judge(book.rules, _said(text, now, approved, repeats))
     if found.status is Status.REJECTED:
-        raise errors.Forbidden("this site does not take such comments", code="comment-refused")
+        raise errors.Forbidden("comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
         # A text that a rule holds must look pending to its author: see `_ruled`.
         is_held = found.status is Status.PENDING
@@ -212,12 +212,12 @@ def _by_policy(
 def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> None:
     policy = thread.policy or book.policy
     if policy is Policy.READ_ONLY:
-        raise errors.Conflict("the discussion is read-only", code="read-only")
+        raise errors.Conflict("read-only")
     if policy is Policy.CLOSED:
-        raise errors.Conflict("the discussion takes no comments", code="thread-closed")
+        raise errors.Conflict("thread-closed")
     age = timedelta(0) if thread.created is None else now - thread.created
     if book.close_after and age > timedelta(days=book.close_after):
-        raise errors.Conflict("the discussion was closed for its age", code="thread-closed")
+        raise errors.Conflict("thread-closed")
 
 
 def _has_links(text: Text, now: datetime) -> Callable[[], bool]:

@@ -99,7 +99,7 @@ def ask(
     """
     settings, now = request.settings, request.now
     if not settings.sends_mail:
-        raise errors.Conflict("this service sends no mail", code="no-mail")
+        raise errors.Conflict("no-mail")
     email = mail_addresses.check(email)
     if thread is not None and thread_info.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
@@ -114,7 +114,7 @@ def ask(
     def body() -> bool:
         rate_limits.read(mine, theirs, now=now)
         if mine.is_empty:
-            raise errors.TooMany("too many requests from here", retry_after=mine.wait(now))
+            raise errors.TooMany(retry_after=mine.wait(now))
         writes = [mine.take()]
         is_sent = not theirs.is_empty
         if is_sent:
@@ -145,7 +145,7 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
     """
     request = request_of(link, secret=secret, now=now)
     if one_time_links.is_spent(_subject(request), secret):
-        raise errors.BadLink("was used already", code="link-used")
+        raise errors.BadLink("link-used")
     return request
 
 

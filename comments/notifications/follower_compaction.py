@@ -69,7 +69,7 @@ def erase(name: records.ListName, follower: str) -> None:
         # At first also where nothing is marked: an interrupted folding may have left segments.
         if compact(name) and not follower_lists.is_marked(name, follower):
             return
-    raise errors.Overloaded(f"{name.text} is folded by others just now")
+    raise errors.Overloaded(f"another process is compacting {name.text}")
 
 
 def load(name: records.ListName, ids: Iterable[str]) -> None:

@@ -175,9 +175,9 @@ def check(follower: str) -> None:
     try:
         size = len(follower.encode())
     except UnicodeEncodeError as error:
-        raise errors.BadInput("follower", "is not valid Unicode") from error
+        raise errors.BadInput("follower", "bad-characters") from error
     if not 0 < size <= LONGEST:
-        raise errors.BadInput("follower", f"has 1 to {LONGEST} bytes")
+        raise errors.BadInput("follower", "too-many-bytes", limit=LONGEST)
 
 
 def pointer(name: records.ListName) -> Pointer:

@@ -31,6 +31,4 @@ def read(slip: str, purpose: str, secret: str, *, now: datetime) -> str:
     except errors.BadLink as error:
         if error.code != _EXPIRED:
             raise
-        raise errors.BadLink(
-            "has expired: open the link in the mail again", code="page-expired"
-        ) from error
+        raise errors.BadLink("page-expired") from error

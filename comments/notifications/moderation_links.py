@@ -50,7 +50,7 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
     found = msgspec.json.decode(text, type=ModerationLink)
     if found.moderator not in _moderators(found.site, secret):
-        raise errors.BadLink("is of somebody who is no moderator any more", code="link-expired")
+        raise errors.BadLink("link-revoked")
     return found
 
 
@@ -77,7 +77,7 @@ def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Commen
         errors.Conflict: its author took it back.
     """
     if verb not in VERBS:
-        raise errors.BadInput("verb", "is approve, reject or spam")
+        raise errors.BadInput("verb", "unknown-value", allowed=", ".join(VERBS))
     actor = records.Actor(_MAIL, f"by mail, {warrant.moderator[:6]}")
     return decisions.decide(
         warrant.site, warrant.comment, verb, actor, now=now, revision=warrant.revision

@@ -61,7 +61,7 @@ PATIENCE = 5.0  # seconds
 # Characters. People often repeat shorter texts, such as "Thank you very much!"
 SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
-_REFUSED = "turnstile-refused"
+
 _UNASKED = "Turnstile could not be asked"
 _BLANK = re.compile(r"\s+")
 
@@ -114,7 +114,7 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> A
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
-        raise errors.Forbidden("this comment was not accepted", code="not-accepted")
+        raise errors.Forbidden("not-accepted")
     try:
         if request.site.budget != records.NO_BUDGET:
             budgets.check(request.site, now=request.now)
@@ -213,11 +213,7 @@ class _Check:
             _log.warning("Turnstile did not answer for site %s", self._request.site.id)
             self._doubt = _UNASKED
             if asked.refuses:
-                self._problem = errors.Unchecked(
-                    f"{_UNASKED} about your browser; try again in a minute",
-                    retry_after=_AGAIN,
-                    code="turnstile-unavailable",
-                )
+                self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
     def _counted(self) -> int:
         """Count the post, and return its text's posts of the last day (0 if no rule needs it)."""
@@ -258,31 +254,26 @@ class _Check:
         """Raise if a limit is reached, or if the proof or text was used before."""
         if self._network is not None and self._network.is_spent(self._once):
             if self._proof is None:
-                raise errors.Forbidden("the token was used before", code=_REFUSED)
-            raise errors.Forbidden("the proof of work was used before", code="proof-spent")
-        for journal, whose in ((self._network, "your network"), (self._author, "you")):
+                raise errors.Forbidden("turnstile-refused")
+            raise errors.Forbidden("proof-spent")
+        for journal in (self._network, self._author):
             if journal is not None:
-                self._refuse_more(journal, whose)
+                self._refuse_more(journal)
         for bucket in self._around:
-            self._refuse_full(bucket, "your network")
+            self._refuse_full(bucket)
         if self._texts is None or self._is_known or self._text == rate_limits.NOTHING:
             return
         if self._texts.times(self._text) >= self._guard.same_texts:
-            raise errors.Conflict("this was posted a few times a while ago", code="duplicate")
+            raise errors.Conflict("duplicate")
 
-    def _refuse_full(self, bucket: rate_limits.Bucket, whose: str) -> None:
+    def _refuse_full(self, bucket: rate_limits.Bucket) -> None:
         if bucket.is_empty:
-            wait = bucket.wait(self._now)
-            raise errors.TooMany(
-                f"too many comments from {whose}; try again in {_spoken(wait)}",
-                retry_after=wait,
-                code="too-many-posts",
-            )
+            raise errors.TooMany("too-many-posts", retry_after=bucket.wait(self._now))
 
-    def _refuse_more(self, journal: rate_limits.Journal, whose: str) -> None:
-        self._refuse_full(journal, whose)
+    def _refuse_more(self, journal: rate_limits.Journal) -> None:
+        self._refuse_full(journal)
         if journal.times(self._text):
-            raise errors.Conflict("this was posted a while ago", code="duplicate")
+            raise errors.Conflict("duplicate")
 
 
 def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> proof_of_work.Proof:
@@ -297,9 +288,7 @@ def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> pro
     proof = proof_policy.check(solution, request.site.id, purpose, secret=secret, now=now)
     left = guard.form_seconds - (now - proof.opened).total_seconds()
     if left > 0:
-        raise errors.TooMany(
-            "this form was sent too fast", retry_after=max(1, round(left)), code="too-fast"
-        )
+        raise errors.TooMany("too-fast", retry_after=max(1, round(left)))
     return proof
 
 
@@ -313,7 +302,7 @@ def _turnstile(
     """
     site = request.site
     if not token:
-        raise errors.Forbidden("posting takes a token of Turnstile", code="turnstile-required")
+        raise errors.Forbidden("turnstile-required")
     try:
         shared = encryption.unseal(
             asked.secret, TURNSTILE, request.settings.secret, now=request.now
@@ -326,7 +315,7 @@ def _turnstile(
     client = turnstile.OUTBOUND.get()
     answer = turnstile.verify(client, where, token, post)
     if answer is turnstile.Answer.NO:
-        raise errors.Forbidden("Turnstile does not vouch for this browser", code=_REFUSED)
+        raise errors.Forbidden("turnstile-refused")
     return answer
 
 
@@ -336,7 +325,3 @@ def _text_digest(site: str, body: str, secret: str) -> bytes:
     if len(plain) < SHORTEST_TEXT:
         return rate_limits.NOTHING
     return keyed_hashes.keyed(secret, "text", site, plain)[:8]
-
-
-def _spoken(seconds: int) -> str:
-    return f"{seconds} s" if seconds < 60 else f"{-(-seconds // 60)} min"  # noqa: PLR2004

@@ -111,7 +111,7 @@ def own(
         errors.BadCursor: the cursor belongs to another listing or voter, or is not valid.
     """
     if not 1 <= limit <= MOST_OWN:
-        raise errors.BadInput("limit", f"is not 1 to {MOST_OWN}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST_OWN)
     listing = cursors.label("votes", name.site, name.id, voter_id)
     after = None
     if cursor is not None:

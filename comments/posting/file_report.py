@@ -78,7 +78,7 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
             raise errors.NotFound("comment", comment_id)
         bucket.fill(taken, now=now)
         if bucket.is_empty:
-            raise errors.TooMany("too many reports from here", retry_after=bucket.wait(now))
+            raise errors.TooMany(retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
             transactions.apply(bucket.take())
             return None  # its author reports a comment that only they still see as approved

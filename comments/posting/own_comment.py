@@ -53,7 +53,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         _check_site(comment, site)
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
-            raise errors.Forbidden("the time to edit this comment is over", code="edit-window-over")
+            raise errors.Forbidden("edit-window-over")
         # A repeat of an applied edit finds its own text, at a higher revision.
         if comment.body == text.body:
             return None
@@ -138,7 +138,7 @@ def _check_site(comment: records.Comment, site: str | None) -> None:
 
 def _check_owner(comment: records.Comment, author_id: str) -> None:
     if not author_id or not hmac.compare_digest(comment.author.id.encode(), author_id.encode()):
-        raise errors.Forbidden("this comment is not yours")
+        raise errors.Forbidden("not-own-comment")
 
 
 def _check_revision(comment: records.Comment, revision: int | None) -> None:

@@ -67,10 +67,6 @@ def render(body: str, request: SiteRequest) -> str:
     network = request.sender.network
     wait = _PACE.get().wait(network, most) if most else 0
     if wait:
-        raise errors.TooMany(
-            f"too many previews for your network; try again in {wait} s",
-            retry_after=wait,
-            code="too-many-previews",
-        )
+        raise errors.TooMany("too-many-previews", retry_after=wait)
     usage.note(site.id, usage.Numbers(previews=1), now=now)
     return rendering.render_markdown(cleaning.clean_body(body))

@@ -43,13 +43,13 @@ def set_up(
     """
     for name, text in (("key", given.key), ("secret", given.secret)):
         if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
-            raise errors.BadInput(name, "is plain text without blanks")
+            raise errors.BadInput(name, "bad-key", limit=_LONGEST)
     if given.url:
         client = turnstile.OUTBOUND.get()
         try:
             client.vet(given.url)
         except errors.Unreachable as error:
-            raise errors.BadInput("url", "leads nowhere") from error
+            raise errors.BadInput("url", "unreachable-url") from error
     secret = given.secret and encryption.seal(
         given.secret, admission.TURNSTILE, settings.secret, now=now
     )
@@ -59,7 +59,7 @@ def set_up(
         kept = secret or (found.secret if found else "")
         for name, text in (("key", key), ("secret", kept)):
             if not text:
-                raise errors.BadInput(name, "is needed")
+                raise errors.BadInput(name, "required")
         return records.Turnstile(
             key, kept, given.refuses, given.url or (found.url if found else "")
         )

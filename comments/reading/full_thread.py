@@ -81,4 +81,4 @@ def below(comment_id: str, secret: str) -> WholeThread:
 
 
 def _too_many() -> errors.BadInput:
-    return errors.BadInput("limit", f"is all for up to {MOST} comments; there are more")
+    return errors.BadInput("limit", "too-many-comments", limit=MOST)

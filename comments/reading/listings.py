@@ -71,7 +71,7 @@ def source(
     """
     name = records.ThreadName(site.id, thread)
     if parent is not None and order is not Order.THREAD:
-        raise errors.BadInput("parent", "goes with order=thread only")
+        raise errors.BadInput("parent", "needs-thread-order")
     if parent is not None or order in {Order.OLDEST, Order.NEWEST}:
         return Flat(name, asked, order, parent)
     if order is Order.RECENT:

@@ -97,7 +97,7 @@ class PageSource(abc.ABC, Generic[Made]):
                 self._found = self._shown = None
                 self.tag = self.lasts = ""
         if self._page is None:
-            raise errors.Overloaded("the thread is folded faster than it is read")
+            raise errors.Overloaded("the thread is compacted faster than it is read")
         return self._page
 
     def page(self) -> Made:

@@ -50,7 +50,9 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         self, name: records.ThreadName, asked: Asked, order: Order, within: str = ""
     ) -> None:
         if not 1 <= asked.limit <= ordered_query.MAX_LIMIT:
-            raise errors.BadInput("limit", f"is from 1 to {ordered_query.MAX_LIMIT}")
+            raise errors.BadInput(
+                "limit", "out-of-range", minimum=1, maximum=ordered_query.MAX_LIMIT
+            )
         self.name, self.asked, self.secret = name, asked, asked.secret
         self._label = cursors.label(comment_rows.thread_key_name(name), order, within)
         self.key = cursors.label(self._label, str(asked.limit), asked.cursor or "")

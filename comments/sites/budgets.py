@@ -85,10 +85,7 @@ def check(site: records.Site, *, now: datetime) -> None:
     """
     is_strict = site.budget.then == "read-only"
     if is_strict and of(site, now=now) is Standing.SPENT:
-        raise _spent(
-            "this site takes nothing more today; everything can be read, please come back tomorrow",
-            now,
-        )
+        raise errors.TooMany("budget-spent", retry_after=_seconds_of_day_left(now))
 
 
 def check_previews(site: records.Site, *, now: datetime) -> None:
@@ -100,13 +97,12 @@ def check_previews(site: records.Site, *, now: datetime) -> None:
     check(site, now=now)
     for name, _, _, standing in each(site, now=now):
         if name == _PREVIEWS and standing is Standing.SPENT:
-            raise _spent("this site shows no more previews today; you can still post", now)
+            raise errors.TooMany("preview-budget-spent", retry_after=_seconds_of_day_left(now))
 
 
-def _spent(message: str, now: datetime) -> errors.TooMany:
+def _seconds_of_day_left(now: datetime) -> int:
     tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    wait = max(1, int((tomorrow - now).total_seconds()))
-    return errors.TooMany(message, retry_after=wait, code="budget-spent")
+    return max(1, int((tomorrow - now).total_seconds()))
 
 
 def guarded(site: records.Site, guard: post_limits.Guard, *, now: datetime) -> post_limits.Guard:
@@ -130,9 +126,11 @@ def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
     """
     if name == "then":
         if value not in {"slow", "read-only"}:
-            raise errors.BadInput(name, "is slow or read-only")
+            raise errors.BadInput(name, "unknown-value", allowed="slow, read-only")
     elif name not in usage.Numbers.__struct_fields__:
-        raise errors.BadInput("name", "is reads, writes, mails, posts, previews or then")
+        raise errors.BadInput(
+            "name", "unknown-value", allowed="reads, writes, mails, posts, previews, then"
+        )
     elif not isinstance(value, int) or not 0 <= value <= MOST:
-        raise errors.BadInput(name, f"is 0 to {MOST}")
+        raise errors.BadInput(name, "out-of-range", minimum=0, maximum=MOST)
     return msgspec.structs.replace(old, **{name: value})

@@ -62,5 +62,5 @@ def changed(old: records.OwnGuard, given: dict[str, int | None]) -> records.OwnG
     """
     for name, number in given.items():
         if number is not None and not 0 <= number <= RANGES[name]:
-            raise errors.BadInput(name, f"is 0 to {RANGES[name]}")
+            raise errors.BadInput(name, "out-of-range", minimum=0, maximum=RANGES[name])
     return msgspec.structs.replace(old, **given)

@@ -43,14 +43,6 @@ class Purpose(enum.StrEnum):
     SIGN_IN = "sign-in"
 
 
-_NAMES = {
-    Purpose.POST: "posting",
-    Purpose.VOTE: "a first vote",
-    Purpose.REPORT: "a report",
-    Purpose.SIGN_IN: "a sign-in mail just now",
-}
-
-
 def work(request: SiteRequest, purpose: Purpose) -> int:
     """Return the maximum number of attempts of a proof; 0 if the site requires none."""
     limits = post_limits.of(request.site, request.settings)
@@ -103,19 +95,14 @@ def check(
     where = f"/api/v1/sites/{site}/challenge"
     where += "" if purpose is Purpose.POST else f"?purpose={purpose}"
     if not solution:
-        raise errors.Forbidden(
-            f"{_NAMES[purpose]} takes a proof of work: solve {where} and send it as `proof`",
-            code="proof-required",
-        )
+        raise errors.Forbidden("proof-required", challenge=where)
     proof = proof_of_work.check(solution, secret=secret)
     if proof.site != site:
-        raise errors.Forbidden("the proof of work is of another site", code="proof-invalid")
+        raise errors.Forbidden("proof-invalid")
     if proof.purpose != purpose:
-        raise errors.Forbidden(
-            f"the proof of work is for something else: solve {where}", code="proof-invalid"
-        )
+        raise errors.Forbidden("proof-invalid")
     if now >= proof.expires:
-        raise errors.Forbidden("the proof of work is too old", code="proof-expired")
+        raise errors.Forbidden("proof-expired")
     return proof
 
 

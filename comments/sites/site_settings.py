@@ -77,7 +77,7 @@ def add(
 
     def body() -> records.Site:
         if reads.get(comment_rows.site_key(site_id)) is not None:
-            raise errors.Conflict(f"site {site_id} exists", code="site-exists")
+            raise errors.Conflict("site-exists", value=site_id)
         row = comment_rows.Site(
             key=comment_rows.site_key(site_id),
             origins=checked,
@@ -98,7 +98,7 @@ def check_id(site_id: str) -> str:
         errors.BadInput: it is malformed.
     """
     if not _ID.fullmatch(site_id):
-        raise errors.BadInput("site", "1 to 63 of a-z, 0-9 and -")
+        raise errors.BadInput("site", "bad-id", limit=63)
     return site_id
 
 
@@ -132,9 +132,9 @@ def change(  # noqa: PLR0913 - each may be changed alone
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
-        raise errors.BadInput("cdn_seconds", f"is 0 to {LONGEST_CDN}")
+        raise errors.BadInput("cdn_seconds", "out-of-range", minimum=0, maximum=LONGEST_CDN)
     if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
-        raise errors.BadInput("freshness", f"must be between 0 and {LONGEST_FRESHNESS}")
+        raise errors.BadInput("freshness", "out-of-range", minimum=0, maximum=LONGEST_FRESHNESS)
     checked = None if origins is None else [checked_origin(origin) for origin in origins]
     keys = None if query_keys is None else thread_ids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
@@ -242,7 +242,7 @@ def checked_origin(origin: str) -> str:
     Raises:
         errors.BadInput: it is anything else.
     """
-    problem = errors.BadInput("origin", f"not like https://example.com: {origin!r}")
+    problem = errors.BadInput("origin", "bad-origin", value=origin)
     try:
         parts = urlsplit(origin)
         port = parts.port
@@ -281,4 +281,4 @@ def _moderator(address: str) -> str:
     try:
         return mail_addresses.check(address)
     except errors.BadInput as error:
-        raise errors.BadInput("moderators", error.reason) from error
+        raise error.about("moderators") from error

@@ -37,7 +37,7 @@ def edit(
     if row.body == text.body and row.renderer == text.renderer:
         return Change(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:
-        raise errors.Conflict("a moderator took this comment away", code="comment-refused")
+        raise errors.Conflict("comment-removed")
     before = conversion.comment_state(row)
     row.body, row.html, row.renderer = text.body, text.html, text.renderer
     row.edited = now

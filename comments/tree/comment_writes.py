@@ -44,7 +44,7 @@ def parent_row(row: comment_rows.Comment) -> comment_rows.Comment | None:
         return None
     parent = reads.get(comment_rows.comment_key(parent_id))
     if parent is None:
-        raise errors.Conflict("the thread is damaged here: run repair", code="thread-damaged")
+        raise errors.Conflict("thread-damaged")
     found: comment_rows.Comment = parent
     return found
 

@@ -115,7 +115,7 @@ def run(
         errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not Order.THREAD:
-        raise errors.BadInput("parent", "goes with order=thread only")
+        raise errors.BadInput("parent", "needs-thread-order")
     listing = _Listing(name, order)
     if parent == ROOTS:
         listing = _Listing(name, parent=ROOTS, level=0)
@@ -239,7 +239,7 @@ def _run(
 def check_limit(limit: int) -> None:
     """Raise BadInput for a limit outside 1 .. `MAX_LIMIT`."""
     if not 1 <= limit <= MAX_LIMIT:
-        raise errors.BadInput("limit", f"is from 1 to {MAX_LIMIT}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 
 
 def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> Run:
@@ -362,7 +362,7 @@ def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> recor
     """
     row = listed(comment_id)
     if (row.site, row.thread) != (name.site, name.id):
-        raise errors.BadInput(field, "is a comment of another thread")
+        raise errors.BadInput(field, "other-thread")
     return row
 
 

@@ -155,7 +155,7 @@ def place(
     try:
         row.sort_hash = sorthash.child(scheme, above, row.number)
     except sorthash.BadSortHash as error:
-        raise errors.Conflict("no more replies fit here", code="parent-full") from error
+        raise errors.Conflict("parent-full") from error
     row.parent = None if parent is None else parent.key.id()
     row.level = 0 if parent is None else parent.level + 1
     row.slug = sorthash.slug(scheme, row.sort_hash)
@@ -167,7 +167,7 @@ def _admitted(
 ) -> comment_rows.Comment | None:
     """Return the comment that a draft answers, if any; raise if the thread refuses the draft."""
     if thread.state != records.ThreadState.OPEN:
-        raise errors.Conflict("the thread takes no more comments", code="thread-closed")
+        raise errors.Conflict("thread-closed")
     return _answerable(answered[0], draft) if answered else None
 
 
@@ -184,7 +184,7 @@ def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
         draft.fingerprint,
         draft.former_fingerprint,
     }:
-        raise errors.KeyReused("this idempotency key was used for another comment")
+        raise errors.KeyReused
     if transactions.may_have_run() and row.created == draft.created:
         event = outbox.event_id(draft.id, row.revision)
         return Change(conversion.comment_record(row), event=event, is_new=True)
@@ -198,7 +198,7 @@ def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
         raise errors.NotFound("parent", wanted)
     if row.status == Status.RETRACTED:
-        raise errors.Conflict("the answered comment was retracted", code="parent-retracted")
+        raise errors.Conflict("parent-retracted")
     is_own = bool(draft.author.id) and row.author_id == draft.author.id
     if row.status == Status.SHADOWED and is_own:
         return row  # a refusal would tell its author that nobody else sees it

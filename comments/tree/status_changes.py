@@ -71,7 +71,7 @@ def restore(comment_id: str, decision: Decision) -> Change:
     def verb(row: comment_rows.Comment) -> Change:
         _check_revision(row, decision)
         if not row.stood:
-            raise errors.Conflict("there is no decision to undo", code="nothing-to-restore")
+            raise errors.Conflict("nothing-to-restore")
         before = conversion.comment_state(row)
         others = with_status(row, records.Ruling(Status(row.stood)), now=decision.now)
         row.stood = ""
@@ -119,7 +119,7 @@ def _once(
     try:
         decision.check(conversion.case_record(row))
         if row.status == Status.RETRACTED:
-            raise errors.Conflict("the comment was retracted", code="comment-retracted")
+            raise errors.Conflict("comment-retracted")
         return verb(row)
     except errors.FlatthreadError:
         if audit_log.is_done(decision.act):
@@ -135,7 +135,7 @@ def _check_revision(row: comment_rows.Comment, decision: Decision) -> None:
 
 def _check_shown(row: comment_rows.Comment) -> None:
     if row.status != Status.APPROVED:
-        raise errors.Conflict("readers do not see this comment", code="comment-not-shown")
+        raise errors.Conflict("comment-not-shown")
 
 
 def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> Change:

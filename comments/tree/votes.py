@@ -150,10 +150,10 @@ def _check(row: comment_rows.Comment | None, ballot: Ballot) -> None:
     if row is None or not is_known or (row.status == Status.RETRACTED and not row.listed):
         raise errors.NotFound("comment", ballot.comment)
     if row.status == Status.RETRACTED:
-        raise errors.Conflict("the comment was retracted", code="comment-retracted")
+        raise errors.Conflict("comment-retracted")
     # Before the status, which would tell the author that the comment is shadowed.
     if row.author_id == ballot.voter:
-        raise errors.Forbidden("you cannot vote on your own comment", code="own-comment")
+        raise errors.Forbidden("own-comment")
     if row.status != Status.APPROVED:
         # To readers, held and rejected comments do not exist.
         raise errors.NotFound("comment", ballot.comment)
@@ -179,9 +179,7 @@ def _seats(
     if ballot.value != NONE:
         if len(voters) >= min(limit * place.factor, MOST_SEATS):
             raise errors.TooMany(
-                "too many votes on this comment came from your network",
-                code="too-many-votes",
-                retry_after=max(1, int((due - now).total_seconds())),
+                "too-many-votes", retry_after=max(1, int((due - now).total_seconds()))
             )
         voters.append(place.seat)
     key = vote_rows.voter_network_key(ballot.comment, place.network)

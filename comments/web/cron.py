@@ -37,7 +37,7 @@ blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
 def _admit() -> None:
     settings = context.settings()
     if not (_is_cron(settings, flask.request) or _is_task(settings, flask.request)):
-        raise errors.Forbidden("only the service's own cron jobs may call this")
+        raise errors.Forbidden("cron-only")
 
 
 def _is_cron(settings: config.Settings, request: flask.Request) -> bool:

@@ -40,9 +40,9 @@ def on_posts(page: playwright.Page, handle: object) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("Name", "", "Name is empty"),
-        ("Comment", "", "Body is empty"),
-        ("Website", "javascript:alert(1)", "Website"),
+        ("Name", "", "Enter your name."),
+        ("Comment", "", "Write a comment first."),
+        ("Website", "javascript:alert(1)", "Enter a web address"),
     ],
 )
 def test_an_error_is_beside_the_field_it_names(

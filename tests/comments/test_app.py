@@ -65,7 +65,7 @@ def test_error_handlers_are_inside_the_store(app: flask.Flask) -> None:
 
     @app.get("/conflicts")
     def conflicts() -> str:
-        raise errors.Conflict("x")
+        raise errors.Conflict("thread-closed")
 
     assert app.test_client().get("/conflicts").text == "None"
 

@@ -55,13 +55,13 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     from joserfc import jwk, jwt  # noqa: PLC0415 - see the module
 
     if not isinstance(token, str) or len(token) > _LONGEST:
-        raise NotBelieved("the answer has no ID token")
+        raise NotBelieved(reason="the answer has no ID token")
     try:
         found = jwk.KeySet([jwk.import_key(each) for each in _usable(keys)])
         decoded = jwt.decode(token, found, algorithms=ALGORITHMS)
     # The last ones are what bytes and numbers of another type than they must be come to.
     except (jose.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise NotBelieved("no key of the provider signed that") from error
+        raise NotBelieved(reason="no key of the provider signed the ID token") from error
     return Signed(dict(decoded.header), dict(decoded.claims))
 
 
@@ -91,7 +91,7 @@ def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str
     try:
         claims.validate(now=int(now.timestamp()), leeway=int(_LEEWAY.total_seconds()))
     except (AuthlibBaseError, jose.JoseError, ValueError, TypeError, AttributeError) as error:
-        raise NotBelieved("the ID token is not good") from error
+        raise NotBelieved(reason="a claim of the ID token is wrong") from error
     return dict(claims)
 
 

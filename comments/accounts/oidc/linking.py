@@ -30,12 +30,6 @@ class NotLinked(errors.Forbidden):
 
     code = "not-linked"
 
-    def __init__(self) -> None:
-        super().__init__(
-            "nobody who looks after comments here is known by that: accept an invitation with it, "
-            "or sign in otherwise and add it to your account"
-        )
-
 
 class CodeAsked(NamedTuple):
     """That the code of an authenticator comes next, with this token."""
@@ -149,13 +143,11 @@ def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -
         led = accounts.stored_identity(identity, secret)
         row = reads.get(account_rows.account_key(account))
         if row is None or row.epoch != epoch:
-            raise errors.Forbidden("sign in first, then begin again", code="not-signed-in")
+            raise errors.Forbidden("not-signed-in")
         if led is not None and led.account == account:
             return
         if led is not None or is_linked(row.identities, identity.provider):
-            raise errors.Conflict(
-                "that one is another account's, or yours has one there", code="account-exists"
-            )
+            raise errors.Conflict("identity-taken")
         row.populate(identities=[*row.identities, name])
         marker = account_rows.Identity(key=account_rows.identity_key(name), account=account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, marker)))

@@ -93,9 +93,6 @@ class UnexpectedAnswer(errors.Forbidden):
 
     code = "bad-state"
 
-    def __init__(self) -> None:
-        super().__init__("this did not begin here, or is over: begin again")
-
 
 def client(
     provider: providers.Provider, settings: config.Settings, out: safe_http.Client
@@ -106,7 +103,7 @@ def client(
         errors.Conflict: nobody said where people come back to.
     """
     if not settings.public_url:
-        raise errors.Conflict("PUBLIC_URL is not set", code="no-public-url")
+        raise errors.Conflict("no-public-url")
     return oidc_client.OidcClient(provider, f"{settings.public_url}/{RETURN}", out)
 
 
@@ -132,7 +129,7 @@ def begin(
     def body() -> None:
         rate_limits.read(bucket, now=now)
         if bucket.is_empty:
-            raise errors.TooMany("too many tries from here", retry_after=bucket.wait(now))
+            raise errors.TooMany(retry_after=bucket.wait(now))
         issued = one_time_links.issuing(asked.state, ticket, secret, now=now, term=TERM)
         transactions.apply(bucket.take(), issued)
 

@@ -24,6 +24,7 @@ from comments import errors
 from comments.accounts import identities
 from comments.accounts.oidc import id_tokens, providers
 from comments.accounts.oidc.id_tokens import NotBelieved
+from comments.domain.languages import error_texts
 from comments.domain.text import cleaning
 from comments.events import safe_http
 from comments.store import caches, per_process
@@ -156,19 +157,20 @@ class OidcClient:
         try:
             yield
         except errors.UnsafeAddress as error:
-            raise NotBelieved(f"an address of {self._provider.title} {error.reason}") from error
+            reason = error_texts.sentence(error).removesuffix(".")
+            raise NotBelieved(reason=reason) from error
 
     def _code(self, answer: Mapping[str, str], about: _About) -> str:
         """What the answer holds to ask further with."""
         said = answer.get("iss")
         is_missing = said is None and about.authorization_response_iss_parameter_supported
         if is_missing or said not in {None, about.issuer}:
-            raise NotBelieved("the answer is of another provider")
+            raise NotBelieved(reason="the answer is from another provider")
         if "error" in answer:
-            raise Declined(f"{self._provider.title} did not sign you in")
+            raise Declined(provider=self._provider.title)
         code = answer.get("code", "")
         if not code or len(code) > _LONGEST_CODE:
-            raise NotBelieved("the answer has no code")
+            raise NotBelieved(reason="the answer has no code")
         return code
 
     def _tokens(
@@ -196,7 +198,7 @@ class OidcClient:
             )
         # The last ones are what an answer of other types than it must be comes to.
         except (AuthlibBaseError, ValueError, TypeError) as error:
-            raise NotBelieved(f"{self._provider.title} did not take its own code") from error
+            raise NotBelieved(reason="the provider refused the code that it had issued") from error
         return dict(found)
 
     def _signed(self, token: object) -> id_tokens.Signed:
@@ -218,10 +220,10 @@ class OidcClient:
         provider = identities.at_issuer(self._provider.issuer)
         try:
             if not isinstance(subject, str):
-                raise NotBelieved("the provider does not say who it is")
+                raise NotBelieved(reason="the ID token has no subject")
             identity = identities.of_provider(provider, subject)
         except errors.BadInput as error:
-            raise NotBelieved("the provider does not say who it is") from error
+            raise NotBelieved(reason="the subject of the ID token is not valid") from error
         return Person(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
@@ -250,7 +252,7 @@ class OidcClient:
         where = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         about = self._fetched(where, _About)
         if about.issuer != issuer:
-            raise NotBelieved(f"the provider calls itself {about.issuer[:200]}, not {issuer}")
+            raise NotBelieved(reason=f"the issuer is {about.issuer[:200]} and not {issuer}")
         self._out.check(about.authorization_endpoint)
         keys = self._fetched(about.jwks_uri, dict[str, object])
         return _Known(about, keys)
@@ -262,7 +264,7 @@ class OidcClient:
                 return msgspec.json.decode(answer.body, type=kind)
         except (msgspec.DecodeError, RecursionError):
             pass
-        raise errors.Unreachable(f"{self._provider.title} does not answer as a provider does")
+        raise errors.Unreachable("bad-provider-answer")
 
 
 class _Auth(Protocol):
@@ -309,7 +311,7 @@ class _Response:
             errors.Unreachable: it is one.
         """
         if self.status_code >= _FAULT:
-            raise errors.Unreachable("the provider does not answer as a provider does")
+            raise errors.Unreachable("bad-provider-answer")
 
     def json(self) -> dict[str, object]:
         """The answer's content.
@@ -322,7 +324,7 @@ class _Response:
                 return msgspec.json.decode(self._answer.body, type=dict[str, object])
         except (msgspec.DecodeError, RecursionError):
             pass
-        raise errors.Unreachable("the provider does not answer as a provider does")
+        raise errors.Unreachable("bad-provider-answer")
 
 
 def _name(claims: Mapping[str, object]) -> str:

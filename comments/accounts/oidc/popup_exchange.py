@@ -59,7 +59,7 @@ def checked_challenge(challenge: str) -> str:
         errors.BadInput: it is no SHA-256 in base64url.
     """
     if not _CHALLENGE.fullmatch(challenge):
-        raise errors.BadInput("challenge", "is no SHA-256 in base64url")
+        raise errors.BadInput("challenge", "bad-challenge")
     return challenge
 
 
@@ -81,7 +81,7 @@ def issue(
         if there not in {None, content} or any(
             one_time_links.held(each, secret) for each in before
         ):
-            raise errors.Conflict("this window was used: begin again", code="voucher-exists")
+            raise errors.Conflict("voucher-exists")
         ticket = one_time_links.Ticket(one_time_links.Purpose.VOUCHER, content)
         transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
 
@@ -115,12 +115,10 @@ def redeem(
                 token, one_time_links.Purpose.VOUCHER, attempt, secret, now=now
             )
         except errors.BadLink as error:
-            raise reader_accounts.Refused("this code was used, or is too old") from error
+            raise reader_accounts.Refused("code-expired") from error
         voucher = msgspec.json.decode(content, type=_Voucher)
         if voucher.site != site or voucher.tries >= TRIES:
-            raise reader_accounts.Refused(
-                "this code was guessed at too often, or is of another site"
-            )
+            raise reader_accounts.Refused("too-many-guesses")
         if not keyed_hashes.is_one(voucher.code, secret, _CODE, token, plain):
             counted = msgspec.structs.replace(voucher, tries=voucher.tries + 1)
             transactions.apply(one_time_links.holding(token, _text(counted), secret))
@@ -131,7 +129,7 @@ def redeem(
 
     reader = transactions.transaction(body)
     if reader is None:
-        raise reader_accounts.Refused("this is not the code", code="wrong-code")
+        raise reader_accounts.Refused("wrong-code")
     found = accounts.by_identity(reader.identity, secret)
     if found is not None and found.grants:
         return found
@@ -145,13 +143,13 @@ def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_
     found = accounts.by_identity(person.identity, secret)
     called = name or (found.name if found else person.name)
     if not called:
-        raise errors.BadInput("name", "is empty, and the provider tells none")
+        raise errors.BadInput("name", "required")
     return reader_accounts.Reader(person.identity, called)
 
 
 def _challenge_of(verifier: str) -> str:
     if not _VERIFIER.fullmatch(verifier):
-        raise reader_accounts.Refused("this is no verifier")
+        raise reader_accounts.Refused("bad-verifier")
     digest = hashlib.sha256(verifier.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 

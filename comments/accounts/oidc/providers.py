@@ -72,14 +72,14 @@ def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
         errors.BadInput: a value cannot be one.
     """
     if not _NAME.fullmatch(given.name):
-        raise errors.BadInput("name", "1 to 31 of a-z, 0-9 and -")
+        raise errors.BadInput("name", "bad-id", limit=31)
     title = given.title.strip()
     if not title or len(title) > _LONGEST_TITLE or not title.isprintable():
-        raise errors.BadInput("title", f"1 to {_LONGEST_TITLE} characters that can be read")
+        raise errors.BadInput("title", "not-one-line", limit=_LONGEST_TITLE)
     for field, value in (("client", given.client), ("secret", given.secret)):
         is_plain = value.isascii() and value.isprintable()
         if not value or len(value) > _LONGEST or not is_plain:
-            raise errors.BadInput(field, f"1 to {_LONGEST} characters of ASCII")
+            raise errors.BadInput(field, "not-ascii", limit=_LONGEST)
     return Provider(
         name=given.name,
         title=title,
@@ -137,11 +137,11 @@ def add(provider: Provider) -> None:
     def change(found: list[Provider]) -> list[Provider]:
         others = [each for each in found if each != provider]  # our own commit, its answer lost
         if any(provider.name == each.name for each in others):
-            raise errors.Conflict(f"there is a provider {provider.name}", code="provider-exists")
+            raise errors.Conflict("provider-exists", value=provider.name)
         if any(provider.issuer == each.issuer for each in others):
-            raise errors.Conflict(f"{provider.issuer} is there already", code="provider-exists")
+            raise errors.Conflict("provider-exists", value=provider.issuer)
         if len(others) >= MOST:
-            raise errors.Conflict(f"there are {MOST} providers, the most there may be")
+            raise errors.Conflict("too-many-providers", limit=MOST)
         return [*others, provider]
 
     _change(change)
@@ -234,7 +234,7 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
 
 def _checked_issuer(issuer: str) -> str:
     """An issuer, as it stands in a provider's documents: it is compared to the letter."""
-    problem = errors.BadInput("issuer", "is like https://accounts.example.com")
+    problem = errors.BadInput("issuer", "not-a-url")
     try:
         parts = urlsplit(issuer)
     except ValueError as error:

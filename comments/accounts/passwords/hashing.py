@@ -34,12 +34,12 @@ def check(password: str, *own: str) -> str:
         errors.BadInput: it is too short, too long, one of `own`, or common.
     """
     if not SHORTEST <= len(password) <= LONGEST:
-        raise errors.BadInput("password", f"has {SHORTEST} to {LONGEST} characters")
+        raise errors.BadInput("password", "wrong-length", minimum=SHORTEST, maximum=LONGEST)
     plain = _plain(password)
     if plain in {_plain(each) for each in own}:
-        raise errors.BadInput("password", "is your sign-in name or address: choose another one")
+        raise errors.BadInput("password", "password-is-login")
     if plain in _common():
-        raise errors.BadInput("password", "is a common password or word: choose another one")
+        raise errors.BadInput("password", "common-password")
     return password
 
 

@@ -42,9 +42,6 @@ class Wrong(errors.Forbidden):
 
     code = "wrong-credentials"
 
-    def __init__(self) -> None:
-        super().__init__("name, password or code are wrong")
-
 
 def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session:
     """Begin a session.
@@ -94,7 +91,7 @@ def count(name: str, network: str, secret: str, *, now: datetime) -> None:
         rate_limits.read(*buckets, now=now)
         for bucket in buckets:
             if bucket.is_empty:
-                raise errors.TooMany("too many tries", retry_after=bucket.wait(now))
+                raise errors.TooMany(retry_after=bucket.wait(now))
         transactions.apply(*(bucket.take() for bucket in buckets))
 
     transactions.transaction(body)

@@ -33,7 +33,7 @@ def checked(key: str) -> str:
         errors.BadInput: it is none that `secret` made.
     """
     if not _SECRET_TEXT.fullmatch(key):
-        raise errors.BadInput("key", "is no secret of an authenticator")
+        raise errors.BadInput("key", "bad-totp-secret")
     return key
 
 
@@ -63,7 +63,7 @@ def shown(key: str, given: str, *, now: datetime) -> int:
     """
     step = step_of(checked(key), given, now=now, after=0)
     if step is None:
-        raise errors.BadInput("code", "is not the one of this secret: try the next one")
+        raise errors.BadInput("code", "wrong-totp-code")
     return step
 
 

@@ -40,7 +40,7 @@ def unseal(
         raise errors.BadLink
     text, made = found
     if term is not None and now.timestamp() - made > term.total_seconds():
-        raise errors.BadLink("has expired: ask for a new one", code="link-expired")
+        raise errors.BadLink("link-expired")
     return text
 
 

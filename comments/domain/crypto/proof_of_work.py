@@ -125,7 +125,7 @@ def check(solution: str, *, secret: str) -> Proof:
     """
     from altcha import v1  # noqa: PLC0415 - see above
 
-    problem = errors.Forbidden("the proof of work is not right", code="proof-invalid")
+    problem = errors.Forbidden("proof-invalid")
     if len(solution) > _LONGEST:
         raise problem
     try:

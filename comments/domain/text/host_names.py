@@ -43,7 +43,7 @@ def canonical(name: str, field: str) -> str:
     if _NUMERIC.fullmatch(labels[-1]):
         return _address(ascii_name, field, ipaddress.IPv4Address)
     if len(ascii_name) > LONGEST or not all(_LABEL.fullmatch(label) for label in labels):
-        raise errors.BadInput(field, "has a host that is not a host name")
+        raise errors.BadInput(field, "bad-host")
     return ascii_name
 
 
@@ -55,7 +55,7 @@ def port(scheme: str, text: str, field: str) -> int:
     """
     number = int(text) if _PORT.fullmatch(text) else 0
     if text and not 0 < number <= MAX_PORT:
-        raise errors.BadInput(field, "has a port out of range")
+        raise errors.BadInput(field, "bad-port", maximum=MAX_PORT)
     return number or USUAL_PORTS[scheme]
 
 
@@ -70,7 +70,7 @@ def check_scripts(name: str, field: str) -> None:
     for label in _DOTS.split(unicodedata.normalize("NFKC", name)):
         scripts = {_script(each) for each in label if each.isalpha()}
         if len(scripts) > 1 and not any(scripts <= mixed for mixed in _MIXED):
-            raise errors.BadInput(field, "has a host that mixes scripts")
+            raise errors.BadInput(field, "mixed-scripts")
 
 
 def _script(letter: str) -> str:
@@ -82,18 +82,18 @@ def _address(text: str, field: str, parse: Callable[[str], object]) -> str:
     try:
         return str(parse(text))
     except ValueError as error:
-        raise errors.BadInput(field, "has a host that is not an IP address") from error
+        raise errors.BadInput(field, "bad-host") from error
 
 
 def _to_ascii(name: str, field: str) -> str:
     if name.isascii():
         return name.lower()
     if len(name) > LONGEST:
-        raise errors.BadInput(field, "has a host that is too long")
+        raise errors.BadInput(field, "bad-host")
     # Browsers send ASCII; only typed addresses get here, so the tables are loaded on demand.
     import idna  # noqa: PLC0415
 
     try:
         return idna.encode(name, uts46=True).decode().lower()
     except UnicodeError as error:
-        raise errors.BadInput(field, "has a host that is not a host name") from error
+        raise errors.BadInput(field, "bad-host") from error

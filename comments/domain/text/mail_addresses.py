@@ -25,7 +25,7 @@ def check(text: str) -> str:
     _, _, domain = known(text).partition("@")
     # Programs that send mail have mistaken such addresses for options or commands.
     if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
-        raise errors.BadInput("email", "is not one plain address")
+        raise errors.BadInput("email", "not-an-email")
     return text
 
 
@@ -38,7 +38,7 @@ def known(text: str) -> str:
     local, _, _ = text.partition("@")
     is_dotted = local.startswith(".") or local.endswith(".") or ".." in local
     if len(text) > LONGEST or not _ADDRESS.fullmatch(text) or is_dotted:
-        raise errors.BadInput("email", "is not one plain address")
+        raise errors.BadInput("email", "not-an-email")
     return text
 
 

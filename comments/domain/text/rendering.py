@@ -114,12 +114,12 @@ def sanitise_html(source: str) -> str:
     """
     cleaning.refuse("body", source, cleaning.REFUSED)
     if len(source) > MAX_HTML:
-        raise errors.BadInput("body", f"is longer than {MAX_HTML:,} characters", code="too-long")
+        raise errors.BadInput("body", "too-long", limit=MAX_HTML)
     if source.count("<") > MAX_TAGS:
-        raise errors.BadInput("body", f"has more than {MAX_TAGS:,} tags")
+        raise errors.BadInput("body", "too-much-markup")
     cleaned = _sanitise(source)
     if len(cleaned.encode()) > MAX_SANITISED or _depth(cleaned) > MAX_DEPTH:
-        raise errors.BadInput("body", "has markup that grows or nests too far")
+        raise errors.BadInput("body", "too-much-markup")
     return cleaned
 
 
@@ -197,7 +197,7 @@ def _rendered(source: str) -> str:
     """
     tokens = parse(source)[0]
     if any(token.nesting == 1 and token.level >= MAX_NESTING - 1 for token in tokens):
-        raise errors.BadInput("body", "is nested too deeply")
+        raise errors.BadInput("body", "too-much-markup")
     for token in tokens:
         if token.type.startswith("heading_"):
             token.tag = f"h{min(int(token.tag[1]) + 2, 6)}"
@@ -222,11 +222,7 @@ def _spend(state: StateBlock | StateCore | StateInline, units: int) -> None:
 def _add(spent: MutableMapping[str, int], units: int) -> None:
     spent[_WORK] += units
     if spent[_WORK] > MAX_WORK:
-        raise errors.BadInput(
-            "body",
-            "has too much markup; use less formatting, or put code between lines of ```",
-            code="too-much-markup",
-        )
+        raise errors.BadInput("body", "too-much-markup")
 
 
 def _inline_made(state: StateInline) -> None:

@@ -175,7 +175,7 @@ def _anchor(link: str, label: str) -> str:
 
 def _check_link(field: str, url: str) -> None:
     if not is_link(url):
-        raise errors.BadInput(field, "is not a web address")
+        raise errors.BadInput(field, "not-a-url")
 
 
 def _made(

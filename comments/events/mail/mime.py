@@ -77,7 +77,7 @@ def compose(headers: Sequence[tuple[str, str]], *, plain: str, rich: str, bounda
 def _header(name: str, value: str) -> str:
     made = f"{name}: {value}"
     if not _VALUE.fullmatch(value) or max(map(len, made.split("\r\n"))) > _LONGEST_LINE:
-        raise errors.BadInput(name, "cannot be a header of a mail")
+        raise errors.BadInput(name, "bad-header")
     return f"{made}\r\n"
 
 

@@ -19,6 +19,7 @@ import msgspec
 from comments import errors
 from comments.domain import author_ids, records, thread_ids
 from comments.domain.crypto import keyed_hashes
+from comments.domain.languages import error_texts
 from comments.domain.records import Status, ThreadState
 from comments.domain.text import cleaning, rendering
 from comments.jobs.importers import import_report, import_source, spool, write_order
@@ -159,7 +160,8 @@ class Reading:
         try:
             html = rendering.sanitise_html(body)
         except errors.BadInput as error:
-            raise self._bad(comment.line, f"comment {comment.id}: {error.message}") from error
+            said = error_texts.sentence(error)
+            raise self._bad(comment.line, f"comment {comment.id}: {said}") from error
         return records.ImportedComment(
             id=comment_id(self._site.id, comment.system, comment.id),
             reply_to=None,
@@ -182,14 +184,16 @@ class Reading:
             # Reserved names are allowed: the owner may have been "admin" in the other system.
             return cleaning.tidy_name(" ".join(comment.name.split()))
         except errors.BadInput as error:
-            self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {error.message}")
+            said = error_texts.sentence(error)
+            self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {said}")
             return GUEST
 
     def _website(self, comment: import_source.Comment) -> str:
         try:
             return cleaning.clean_website(comment.website)
         except errors.BadInput as error:
-            self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {error.message}")
+            said = error_texts.sentence(error)
+            self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {said}")
             return ""
 
     def _settle_threads(self) -> dict[str, list[import_source.Thread]]:
@@ -240,14 +244,13 @@ class Reading:
             return self._id_without_link(thread, error)
 
     def _id_without_link(self, thread: import_source.Thread, reason: errors.BadInput) -> str | None:
+        said = error_texts.sentence(reason)
         try:
             name = thread_ids.canonical_id(thread.id)
         except errors.BadInput:
-            self._note(import_report.NO_NAME, thread.line, f"{thread.link!r}: {reason.message}")
+            self._note(import_report.NO_NAME, thread.line, f"{thread.link!r}: {said}")
             return None
-        self._note(
-            import_report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {reason.message})"
-        )
+        self._note(import_report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {said})")
         return name
 
     def _note_threads(self, found: dict[str, list[import_source.Thread]]) -> None:

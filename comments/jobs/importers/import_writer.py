@@ -138,7 +138,7 @@ def write(
     delivered.
 
     Raises:
-        errors.Conflict: comments of the file are already stored in other threads. Nothing was
+        errors.BadImport: comments of the file are already stored in other threads. Nothing was
             written.
         errors.Overloaded: the store did not answer. Running the import again continues it.
     """
@@ -193,7 +193,7 @@ def check(plan: Plan) -> None:
     the same plan do nothing.
 
     Raises:
-        errors.Conflict: comments of the file are already stored in other threads.
+        errors.BadImport: comments of the file are already stored in other threads.
     """
     if plan.is_compared:
         return
@@ -206,10 +206,11 @@ def check(plan: Plan) -> None:
             )
             for node, row in zip(nodes, rows, strict=True):
                 if row is not None and row.thread != expected:
-                    raise errors.Conflict(
-                        f"{plan.report.file}:{node.line}: comment {node.id} belongs to thread "
-                        f"{thread.name.id} but is already stored in thread {row.thread_id}. "
-                        "Import the exports of different websites into different sites",
-                        code="imported-elsewhere",
+                    raise errors.BadImport(
+                        str(plan.report.file),
+                        node.line,
+                        f"comment {node.id} belongs to thread {thread.name.id} but is already "
+                        f"stored in thread {row.thread_id}. Import the exports of different "
+                        "websites into different sites.",
                     )
     plan.is_compared = True

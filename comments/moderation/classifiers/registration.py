@@ -108,7 +108,7 @@ def set_akismet(
     """
     every(site)
     if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
-        raise errors.BadInput("key", "is letters and digits")
+        raise errors.BadInput("key", "not-alphanumeric", limit=_LONGEST_KEY)
     if url:
         _vet(client, url)
     fresh = (_sealed(key, by),) if key else ()
@@ -116,7 +116,7 @@ def set_akismet(
     def change(found: classifier_verdicts.Classifier | None) -> classifier_verdicts.Classifier:
         kept = fresh or (() if found is None else found.secrets)
         if not kept:
-            raise errors.BadInput("key", "is needed")
+            raise errors.BadInput("key", "required")
         where = url or (akismet.ADDRESS if found is None else found.url)
         return classifier_verdicts.Classifier("akismet", where, kept, *terms)
 
@@ -193,7 +193,7 @@ def _vet(client: safe_http.Client, url: str) -> None:
     try:
         client.vet(url)
     except errors.Unreachable as error:
-        raise errors.BadInput("url", "leads nowhere") from error
+        raise errors.BadInput("url", "unreachable-url") from error
 
 
 def _set(site: str, name: str, change: policy_changes.Advised, by: By) -> None:

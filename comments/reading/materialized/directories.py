@@ -54,7 +54,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.Head |
             version = stored.properties["version"].string_value
             head = first_page.decode(stored.properties["head"].blob_value)
             return buckets.Directory(version, content), head
-    raise errors.Overloaded("the directory is switched faster than it is read")
+    raise errors.Overloaded("the directory changes faster than it is read")
 
 
 def some(most: int) -> list[records.ThreadName]:

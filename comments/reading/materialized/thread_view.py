@@ -120,11 +120,11 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
         kept = held.directory(name)
         if not kept.directory.version:
             # Rows stored by older releases have no flag, so a probe would not find them.
-            raise NotMaterialized("the thread was never folded")
+            raise NotMaterialized("the thread was never compacted")
         rows = held.unfolded(name, kept, age)
         if any(row.moved for row in rows.values()):
             # It is unknown which bucket holds such a row. The next compaction rebuilds them all.
-            raise NotMaterialized("comments have other places than in the buckets")
+            raise NotMaterialized("buckets are stale: some comments have moved")
         if held.clock() - kept.since < view_cache.CACHE_MAX_AGE:
             content = kept.directory.content
             made = merged_view.View(
@@ -139,7 +139,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             held.cache.keep(("moment", name), moment, size)
             return made
         held.forget(name)
-    raise errors.Overloaded("the thread took longer to read than it may be kept")
+    raise errors.Overloaded("reading the thread took longer than its view may be cached")
 
 
 def using(
@@ -156,7 +156,7 @@ def using(
             return answer(view(name, age))
         except directories.Gone:
             HOLDINGS.get().forget(name)
-    raise errors.Overloaded("the thread is folded faster than it is read")
+    raise errors.Overloaded("the thread is compacted faster than it is read")
 
 
 def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> merged_view.View:

@@ -157,7 +157,7 @@ class Holdings:
         results = list(reads.ask(reads.varied(_PROBE.get(), thread)))
         # The query's limit applies to results, so count results and not distinct rows.
         if len(results) > MOST_UNFOLDED:
-            raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not folded")
+            raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")
         probed = {
             message.key.path[-1].name: message.properties["revision"].integer_value
             for message in results

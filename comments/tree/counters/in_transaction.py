@@ -81,11 +81,7 @@ class Entry:
             row.lately = 0
         if row.lately >= max(1, most // self._count):
             wait = max(1, int((began + PACE - now).total_seconds()))
-            raise errors.TooMany(
-                "too much is written in this discussion just now",
-                retry_after=wait,
-                code="too-many-posts",
-            )
+            raise errors.TooMany("too-many-posts", retry_after=wait)
         row.lately += 1
 
     def writes(self, changes: Iterable[Change]) -> ownership.Writes:

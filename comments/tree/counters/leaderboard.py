@@ -70,7 +70,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
         errors.BadInput, errors.BadCursor: see `best`.
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise errors.BadInput("limit", f"is not 1 to {MAX_LIMIT}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
     listing = cursors.label("authors", site)
     after = None
     if cursor is not None:

@@ -201,7 +201,7 @@ def _by_key(
 def _range(since: date | None, until: date | None) -> tuple[str, str]:
     """Return the first and the last day as keys contain them, including their categories."""
     if since and until and since > until:
-        raise errors.BadInput("since", "is after until")
+        raise errors.BadInput("since", "since-after-until")
     # Every digit sorts before ":".
     return since.isoformat() if since else "", f"{until.isoformat() if until else ':'}/{_LAST}"
 
@@ -212,7 +212,7 @@ def _canonical(category: str) -> str:
 
 def _bounded(limit: int) -> int:
     if not 1 <= limit <= MOST:
-        raise errors.BadInput("limit", f"is 1 to {MOST}")
+        raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
     return limit
 
 

@@ -125,7 +125,7 @@ def accept_as_oneself() -> flask.Response:
     token, account = forms.read(request_shapes.Ticket).token, signed_in.signed_in()
     sent = request_shapes.Accepted(token=token)
     if account is None:
-        status = signed_in.status_of(signed_in.NotSignedIn("sign in first"))
+        status = signed_in.status_of(signed_in.NotSignedIn())
         said = labels.text("welcome-sign-in-first")
         return signed_in.page("admin/welcome.html", status=status, problem=said, sent=sent)
     now = datetime.now(UTC)

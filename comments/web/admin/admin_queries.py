@@ -227,7 +227,7 @@ def number(field: str, text: str, digits: int = 6) -> int:
         errors.BadInput: the text is not a whole number, or has more than `digits` digits.
     """
     if not _NUMBER.fullmatch(text) or len(text) > digits:
-        raise errors.BadInput(field, "is not a whole number")
+        raise errors.BadInput(field, "not-a-number")
     return int(text)
 
 

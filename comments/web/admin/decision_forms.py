@@ -122,7 +122,7 @@ def taken(visit: site_visit.Visit, here: str = "") -> Report | flask.Response | 
         return None
     order = read(forms.fields())
     if here and any(choice.id != here for choice in order.choices):
-        raise errors.BadInput("act", "names another comment than the page")
+        raise errors.BadInput("act", "bad-form")
     report = decide(visit, order, now=datetime.now(UTC))
     if flask.request.accept_mimetypes.best == _JSON:
         return flask.Response(msgspec.json.encode(report), content_type=_JSON)
@@ -140,22 +140,22 @@ def read(fields: Mapping[str, str]) -> Order:
         if found := _CHOICE.fullmatch(name):
             chosen.append(Choice(found[1], _revision(name, value)))
         elif name not in {"act", "reason"}:
-            raise errors.BadInput(name, "is not a field of this form")
+            raise errors.BadInput(name, "unknown-field")
     word, *one = fields.get("act", "").split(":")
     if word not in Verb.__members__.values():
-        raise errors.BadInput("act", f"must be one of {', '.join(Verb)}")
+        raise errors.BadInput("act", "bad-form")
     choices = [_named(one)] if one else chosen
     if len(choices) > decisions.MOST_AT_ONCE:
-        raise errors.BadInput("c", f"select at most {decisions.MOST_AT_ONCE} comments")
+        raise errors.BadInput("c", "too-many-items", limit=decisions.MOST_AT_ONCE)
     if not choices:
-        raise errors.BadInput("c", "select a comment first")
+        raise errors.BadInput("c", "nothing-selected")
     return Order(Verb(word), tuple(choices), fields.get("reason", "").strip())
 
 
 def _named(one: Sequence[str]) -> Choice:
     """Return the comment that the button of one comment names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
-        raise errors.BadInput("act", "must name a comment and its revision")
+        raise errors.BadInput("act", "bad-form")
     return Choice(one[0], _revision("act", one[1]))
 
 
@@ -198,7 +198,7 @@ def _decided(
         return _overtaken(visit.site, choice, author)
     except errors.BadInput:
         raise
-    except errors.FlatthreadError as error:
+    except errors.CodedError as error:
         return Outcome(choice.id, author, _refusal(error), is_done=False)
     return _done(done, "outcome", _UNDONE_BY.get(order.verb, ""))
 
@@ -209,7 +209,7 @@ def _is_so(verb: Verb, comment: records.Comment) -> bool:
     return _BECOMES.get(verb) is comment.status
 
 
-def _refusal(error: errors.FlatthreadError) -> str:
+def _refusal(error: errors.CodedError) -> str:
     return labels.label("refused", error.code, otherwise=labels.problem(error))
 
 
@@ -237,5 +237,5 @@ def _overtaken(site: records.Site, choice: Choice, author: str) -> Outcome:
 
 def _revision(field: str, text: str) -> int:
     if not _REVISION.fullmatch(text):
-        raise errors.BadInput(field, "must be the revision of a comment")
+        raise errors.BadInput(field, "bad-form")
     return int(text)

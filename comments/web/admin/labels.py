@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time
 
 from comments import errors
 from comments.domain import classifier_verdicts, records
-from comments.domain.languages import catalogue, formats
+from comments.domain.languages import catalogue, error_texts, formats
 from comments.moderation import rulebook, rules
 
 _TEXTS = catalogue.ENGLISH.entries["admin"]
@@ -61,7 +61,7 @@ def number(value: int) -> str:
 
 def problem(error: errors.FlatthreadError) -> str:
     """Return what a page says about an error."""
-    return sentence(error.message, getattr(error, "field", ""))
+    return sentence(error_texts.sentence(error), getattr(error, "field", ""))
 
 
 def sentence(words: str, field: str = "") -> str:

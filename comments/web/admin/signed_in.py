@@ -90,7 +90,7 @@ def require(role: roles.Role, site: str) -> accounts.Account:
     """
     account = require_account()
     if not roles.has(account.grants, role, site):
-        raise errors.Forbidden(f"only {role}s of {site[:100]} may do this", code="not-allowed")
+        raise errors.Forbidden("not-allowed", role=role, site=site[:100])
     return account
 
 
@@ -102,7 +102,7 @@ def require_account() -> accounts.Account:
     """
     account = signed_in()
     if account is None:
-        raise NotSignedIn("sign in first")
+        raise NotSignedIn
     return account
 
 
@@ -215,14 +215,14 @@ def _admit() -> None:
     if flask.request.method in _READS:
         return
     if not _is_own_page():
-        raise errors.Forbidden("the form was not sent by a page of this service", code="cross-site")
+        raise errors.Forbidden("cross-site")
     view = flask.current_app.view_functions[flask.request.endpoint or ""]
     if getattr(view, "is_open_to_all", False):
         return
     require_account()
     session, secret = _session(), context.settings().secret
     if session is None or not keyed_hashes.is_one(forms.token(), secret, "form", session.token):
-        raise errors.Forbidden("the page is out of date; open it again", code="stale-form")
+        raise errors.Forbidden("stale-form")
 
 
 def _is_own_page() -> bool:

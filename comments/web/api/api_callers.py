@@ -1,8 +1,8 @@
-"""Who speaks to the API: a guest by his own token, or somebody with an account.
+"""The caller of the API: a guest or an account, known by a token.
 
-A guest is known by his token alone. An account's token is good while the account is there and its
-`epoch` is the token's: one look-up, before anything is changed. His comments are of the author
-"a:..." and bear the account's name, whatever the call says of one.
+A guest is known by the token alone. An account's token is valid while the account exists and its
+`epoch` equals the token's, which costs one read before anything is changed. Comments of an account
+have the author id "a:..." and the account's name, even if the call gives another name.
 """
 
 from datetime import datetime
@@ -21,10 +21,10 @@ from comments.web.http import context, problems
 
 
 class Speaker(NamedTuple):
-    """Whoever holds a token of a site. `id` is the author id of his comments there.
+    """The holder of a token of a site. `id` is the author id of their comments there.
 
-    `name`, `epoch` and `since`, when it was made, are an account's; a guest has none of them.
-    `is_staff` says that the account holds a role on the site.
+    Only accounts have `name`, `epoch` and `since`, the time of their creation. `is_staff`: the
+    account has a role on the site.
     """
 
     site: str
@@ -35,7 +35,7 @@ class Speaker(NamedTuple):
     is_staff: bool = False
 
     def token(self, settings: config.Settings, now: datetime) -> api_tokens.Issued:
-        """A token for him, dated now."""
+        """Return a new token for the caller, dated now."""
         secret, term = settings.secret, settings.guest_token_seconds
         if not self.epoch:
             guest = api_tokens.Guest(self.site, self.id)
@@ -46,15 +46,15 @@ class Speaker(NamedTuple):
 
 
 def current() -> Speaker:
-    """The caller of a change; it takes a token.
+    """Return the caller of a request that requires a token.
 
     Raises:
-        errors.Unauthenticated: there is none, or it is not good.
+        problems.Unauthenticated: there is no token, or it is not valid.
     """
     header = flask.request.headers.get("Authorization")
     if header is None:
-        raise problems.Unauthenticated("this takes the token that posting gave", code="no-token")
-    # Asked for by more than one step of a request, and read once.
+        raise problems.Unauthenticated("no-token")
+    # Several steps of a request need the caller; the token is read once.
     if "speaker" not in flask.g:
         flask.g.speaker = _named(header)
     found: Speaker = flask.g.speaker
@@ -62,37 +62,37 @@ def current() -> Speaker:
 
 
 def on(site: records.Site) -> Speaker | None:
-    """The caller of a post: known by a token of this site, or a newcomer without one.
+    """Return the caller by a token of this site; None without a token.
 
     Raises:
-        errors.Unauthenticated: the token is not good, or of another site.
+        problems.Unauthenticated: the token is not valid, or is for another site.
     """
     return of(site) if "Authorization" in flask.request.headers else None
 
 
 def of(site: records.Site) -> Speaker:
-    """The caller of what takes a token of this site.
+    """Return the caller of a request that requires a token of this site.
 
     Raises:
-        errors.Unauthenticated: there is none, or it is not good here.
+        problems.Unauthenticated: there is no token, or it is not valid for this site.
     """
     found = current()
     if found.site != site.id:
-        raise problems.Unauthenticated("the token is of another site")
+        raise problems.Unauthenticated("token-of-other-site")
     return found
 
 
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:
-    """The site whose pages may change a comment: where the token is from, else the comment.
+    """Return the site whose pages may change a comment: the token's, else the comment's.
 
-    A token changes comments of its own site only (`posting`). Asking it first lets a repeated
-    retraction find its way when the comment is no longer listed.
-    `is_own` says that it is for its author alone.
+    A token changes only comments of its own site (`posting`). The token comes first, so that a
+    repeated retraction works when the comment is no longer listed. `is_own`: only the author may
+    make this call.
 
     Raises:
-        errors.Unauthenticated: there is no good token, no such comment, and it takes one: who
-            lacks the token is told that, whatever he asks about.
-        errors.NotFound: there is no such comment.
+        problems.Unauthenticated: the comment does not exist, the call requires a token, and there
+            is no valid one. Callers without a token learn nothing about which comments exist.
+        errors.NotFound: the comment does not exist.
     """
     try:
         return site_settings.get(current().site)
@@ -107,7 +107,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
 
 
 def member(account: accounts.Account, site: str) -> Speaker:
-    """Somebody with an account, on a site."""
+    """Return an account as a caller on a site."""
     is_staff = roles.has(account.grants, roles.Role.MODERATOR, site)
     return Speaker(site, account.author, account.name, account.epoch, account.created, is_staff)
 
@@ -119,5 +119,5 @@ def _named(header: str) -> Speaker:
         return Speaker(found.site, found.id)
     account = accounts.get(found.account)
     if account is None or account.epoch != found.epoch:
-        raise problems.Unauthenticated("the token has ended: sign in again", code="token-expired")
+        raise problems.Unauthenticated("token-expired")
     return member(account, found.site)

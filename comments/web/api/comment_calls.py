@@ -1,7 +1,8 @@
-"""The calls of `/api/v1`: each reads the request, asks row 3, and shapes the answer.
+"""The calls of `/api/v1` that list, post, edit and vote.
 
-The order before every call: is the site there, may this page's origin write to it, is the caller
-who he says, is the body JSON of our shape. Reading creates nothing, whatever is asked for.
+Each view reads the request, calls the rooms below, and shapes the answer. Every call checks in this
+order: the site exists, the page's origin may write to it, the token is valid, the body is JSON of
+the expected shape. A read never creates an entity.
 """
 
 import functools
@@ -34,15 +35,15 @@ blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
-# What readers cannot do where a budget is spent and the site is to be read only. To post says so
-# itself, as a repeat of what was posted is no new post.
+# Refused while a site's budget is spent and the site is then read-only. Posting checks by itself,
+# because a repeat of a stored post is not a new post.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
 
 @blueprint.before_request
 def admit() -> flask.Response | None:
-    """Answer preflights; refuse pages elsewhere that write, or read what is personal."""
+    """Answer preflights, and refuse writes from pages of origins that are not registered."""
     path = flask.request.view_args or {}
     if flask.request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
@@ -62,13 +63,12 @@ def admit() -> flask.Response | None:
 
 @blueprint.get("/openapi.json")
 def describe() -> flask.Response:
-    """The OpenAPI document."""
     return responses.unchanging(_description())
 
 
 @blueprint.get("/sites/<site:site_id>/comments")
 def list_comments(site_id: str) -> flask.Response:
-    """A page of a thread."""
+    """List a page of a thread, or with limit=all the whole thread."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.ListQuery, site)
     secret = context.settings().secret
@@ -87,8 +87,8 @@ def list_comments(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/sites/<site:site_id>/comments")
-def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` has looked it up
-    """Post a comment, once however often it is sent with the same Idempotency-Key."""
+def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
+    """Post a comment. Repeats with the same Idempotency-Key post it once."""
     request: SiteRequest = flask.g.asked
     submission, speaker = _submission(request)
     posted = new_comment.post(submission, request)
@@ -110,7 +110,7 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` has 
 
 @blueprint.get("/sites/<site:site_id>/challenge")
 def challenge(site_id: str) -> flask.Response:
-    """Make a challenge. Nothing is stored for it."""
+    """Create a challenge. Nothing is stored."""
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
     if purpose is proof_policy.Purpose.POST:
@@ -120,9 +120,10 @@ def challenge(site_id: str) -> flask.Response:
 
 @blueprint.get("/comments/<comment:comment_id>")
 def show_comment(comment_id: str) -> flask.Response:
-    """One comment with those above it.
+    """Return a comment with its ancestors.
 
-    Its tag is its revision, for If-Match. Never 304 by it: those above change without it.
+    The ETag is the comment's revision, for If-Match. It never leads to 304, because the ancestors
+    change without it.
     """
     query_strings.read(request_shapes.NoQuery)
     comment, ancestors = ordered_query.comment(comment_id)
@@ -134,7 +135,7 @@ def show_comment(comment_id: str) -> flask.Response:
 
 @blueprint.patch("/comments/<comment:comment_id>")
 def edit_comment(comment_id: str) -> flask.Response:
-    """Replace the text of one's own comment."""
+    """Replace the text of the caller's own comment."""
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
     speaker, revision = api_callers.current(), preconditions.revision()
@@ -156,7 +157,7 @@ def edit_comment(comment_id: str) -> flask.Response:
 
 @blueprint.delete("/comments/<comment:comment_id>")
 def retract_comment(comment_id: str) -> flask.Response:
-    """Take one's own comment back."""
+    """Retract the caller's own comment."""
     query_strings.read(request_shapes.NoQuery)
     speaker, revision = api_callers.current(), preconditions.revision()
     comment = own_comment.retract(
@@ -173,7 +174,7 @@ def retract_comment(comment_id: str) -> flask.Response:
 
 @blueprint.get("/comments/<comment:comment_id>/replies")
 def list_replies(comment_id: str) -> flask.Response:
-    """A page of everything below a comment."""
+    """List a page of everything below a comment, or with limit=all everything."""
     query = query_strings.read(request_shapes.RepliesQuery)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
@@ -187,7 +188,7 @@ def list_replies(comment_id: str) -> flask.Response:
 
 @blueprint.get("/sites/<site:site_id>/subscription")
 def offer_mail(site_id: str) -> flask.Response:
-    """Whether mail can be asked for."""
+    """Tell whether this service sends mail."""
     site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     return responses.fresh(response_shapes.MailOffer(context.settings().sends_mail))
@@ -195,15 +196,15 @@ def offer_mail(site_id: str) -> flask.Response:
 
 @blueprint.route("/sites/<site:site_id>/subscription", methods=["PUT"])
 def subscribe(site_id: str) -> flask.Response:
-    """Ask an address whether it wants mail of new comments of a thread, or of replies."""
+    """Ask an address to confirm mail about new comments of a thread, or about replies."""
     request: SiteRequest = flask.g.asked
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     speaker = api_callers.on(request.site)
     sent = json_bodies.read(request_shapes.NewSubscription)
     if not (sent.thread or sent.replies):
-        raise errors.BadInput("thread", "is false, and so is replies: there is nothing to tell of")
+        raise errors.BadInput("thread", "nothing-to-subscribe")
     if sent.replies and speaker is None:
-        raise problems.Unauthenticated("replies takes the token that posting gave", code="no-token")
+        raise problems.Unauthenticated("no-token")
     double_opt_in.ask(
         sent.email,
         request,
@@ -216,7 +217,7 @@ def subscribe(site_id: str) -> flask.Response:
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
 def vote(comment_id: str) -> flask.Response:
-    """Vote for a comment or against it. Callers without a token prove work and are given one."""
+    """Vote on a comment. Callers without a token send a proof of work and get a token."""
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
     key, sent = preconditions.idempotency_key(), json_bodies.read(request_shapes.NewVote)
@@ -228,14 +229,14 @@ def vote(comment_id: str) -> flask.Response:
 
 @blueprint.delete("/comments/<comment:comment_id>/vote")
 def withdraw_vote(comment_id: str) -> flask.Response:
-    """Take the caller's vote back."""
+    """Withdraw the caller's vote."""
     query_strings.read(request_shapes.NoQuery)
     return _cast(comment_id, api_callers.current(), 0, flask.g.asked)
 
 
 @blueprint.get("/sites/<site:site_id>/authors")
 def list_authors(site_id: str) -> flask.Response:
-    """The authors of a site, best first."""
+    """List the authors of a site, highest score first."""
     site, query = site_settings.get(site_id), query_strings.read(request_shapes.AuthorsQuery)
     secret = context.settings().secret
     found = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
@@ -249,8 +250,8 @@ def list_authors(site_id: str) -> flask.Response:
 
 
 @blueprint.post("/sites/<site:site_id>/preview")
-def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - the same
-    """Render a text as it would be stored."""
+def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
+    """Return the HTML that a text would be stored as."""
     query_strings.read(request_shapes.NoQuery)
     body = json_bodies.read(request_shapes.NewBody).body
     return responses.fresh(response_shapes.Preview(previews.render(body, flask.g.asked)))
@@ -258,7 +259,7 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - the same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """How many comments readers see in each of many threads: one look-up of their counters."""
+    """Count the comments that readers see in each of many threads, with one lookup of counters."""
     query_strings.read(request_shapes.NoQuery)
     threads = [_canonical(raw) for raw in json_bodies.read(request_shapes.ThreadList).threads]
     return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
@@ -272,7 +273,7 @@ def _description() -> responses.Fixed:
 def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
     in_order = getattr(query, "order", request_shapes.Order.THREAD) is request_shapes.Order.THREAD
     if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
-        raise errors.BadInput("limit", "all goes with order=thread, and with nothing that chooses")
+        raise errors.BadInput("limit", "all-not-allowed")
 
 
 def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
@@ -283,13 +284,13 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
     }
     for name, given in beside.items():
         if given:
-            raise errors.BadInput(name, "does not go with around")
+            raise errors.BadInput(name, "conflicting-fields", other="around")
 
 
 def _submission(
     request: SiteRequest,
 ) -> tuple[new_comment.Submission, api_callers.Speaker | None]:
-    """What is posted, and who has a token. Whoever has an account goes by its name."""
+    """Return the post and its caller, if known by a token. Accounts post under their own name."""
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     key = preconditions.idempotency_key()
     speaker = api_callers.on(request.site)
@@ -336,4 +337,4 @@ def _canonical(raw: str) -> str:
     try:
         return thread_ids.canonical_id(raw)
     except errors.BadInput as error:
-        raise errors.BadInput("threads", error.reason) from error
+        raise error.about("threads") from error

@@ -1,8 +1,8 @@
-"""The calls of `/api/v1` about decisions: comments that wait for one, reports, and opinions.
+"""The calls of `/api/v1` about moderation: own held comments, reports, and opinions.
 
-What is held is told to its author, by his token, and to nobody else: such an answer is kept by no
-cache, and no page that others are sent has a word of it. An opinion is taken from who signs it with
-the secret of the site's own service, and from nobody else.
+Only the author of a held comment sees it, with their token: no cache stores such an answer, and no
+page for others contains the comment. Opinions are accepted only with a signature by the secret of
+the site's own classifier.
 """
 
 from datetime import UTC, datetime
@@ -27,20 +27,20 @@ from comments.web.http import (
 )
 from comments.web.http.decode import json_bodies, query_strings
 
-# Inside the API's, whose checks come first.
+# Nested in the blueprint of `comment_calls`, whose checks run first.
 blueprint = flask.Blueprint("verdicts", __name__)
 
 _SIGNED = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _REFUSED = {
-    classifier_requests.Taken.OTHER: ("another opinion came before", "answered-before"),
-    classifier_requests.Taken.OVERTAKEN: ("somebody edited or decided since", "decided-since"),
+    classifier_requests.Taken.OTHER: "answered-before",
+    classifier_requests.Taken.OVERTAKEN: "decided-since",
 }
 
 
 @blueprint.get("/sites/<site:site_id>/held")
 @cors.personal
 def list_own_held(site_id: str) -> flask.Response:
-    """List what the caller wrote in a thread, as they see it: for their eyes alone."""
+    """List the caller's own comments of a thread, held ones included."""
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     found = decisions.own_held(records.ThreadName(site.id, thread), api_callers.of(site).id)
@@ -51,7 +51,10 @@ def list_own_held(site_id: str) -> flask.Response:
 
 @blueprint.post("/comments/<comment:comment_id>/report")
 def report_comment(comment_id: str) -> flask.Response:
-    """Report a comment to the moderators; each person counts once. Without a token, prove work."""
+    """Report a comment to the moderators; each caller counts once.
+
+    Callers without a token send a proof of work.
+    """
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
     speaker, sent = api_callers.on(request.site), json_bodies.read(request_shapes.NewReport)
@@ -62,19 +65,16 @@ def report_comment(comment_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/opinions")
 def give_opinion(site_id: str) -> flask.Response:
-    """Take what a site's own service says, later than it was asked."""
+    """Accept a late verdict of a site's own classifier."""
     query_strings.read(request_shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     data, sent = json_bodies.raw(), flask.request.headers
     named = {name: sent.get(name, "") for name in _SIGNED}
     if not classifier_requests.is_from_site(site_id, named, data, secret=settings.secret, now=now):
-        raise problems.Unauthenticated(
-            "is not signed by the service that this site asks", code="bad-signature"
-        )
+        raise problems.Unauthenticated("bad-signature")
     given = json_bodies.decode(data, request_shapes.GivenOpinion)
     opinion = classifier_verdicts.ClassifierAnswer(given.verdict, given.reason)
     taken = classifier_requests.hear(site_id, given.question, opinion, settings=settings, now=now)
     if taken in _REFUSED:
-        message, code = _REFUSED[taken]
-        raise errors.Conflict(message, code=code)
+        raise errors.Conflict(_REFUSED[taken])
     return responses.fresh(response_shapes.TakenOpinion())

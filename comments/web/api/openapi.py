@@ -1,7 +1,7 @@
-"""The OpenAPI document, made from the types that decode and encode.
+"""The OpenAPI document, made from the types that decode requests and encode answers.
 
-`OPERATIONS` is the list of calls; a test compares it with the routes, both ways. What a call takes
-and gives is named by its shapes, and their JSON Schema comes from msgspec.
+`OPERATIONS` lists the calls; a test compares it with the routes. Shapes name what a call takes and
+returns, and msgspec makes their JSON Schema.
 """
 
 import functools
@@ -24,26 +24,26 @@ _THREAD: tuple[Json, ...] = (
     {
         "name": "thread",
         "in": "query",
-        "description": "The thread, by the id the site gives it. This or `page`.",
+        "description": "The thread, by the site's own id. Give this or `page`.",
         "schema": {"type": "string", "minLength": 1},
     },
     {
         "name": "page",
         "in": "query",
-        "description": "The thread, by its page's URL. This or `thread`.",
+        "description": "The thread, by the URL of its page. Give this or `thread`.",
         "schema": {"type": "string", "minLength": 1},
     },
 )
 _KEY: Json = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "Makes repeats safe: the same key posts once.",
+    "description": "Makes repeats safe: requests with the same key post once.",
     "schema": {"type": "string", "minLength": 16, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 _REVISION: Json = {
     "name": "If-Match",
     "in": "header",
-    "description": "Change only this revision.",
+    "description": "Change the comment only if it is at this revision.",
     "schema": {"type": "string", "pattern": '^"[1-9][0-9]*"$'},
 }
 _SIGNED: tuple[Json, ...] = tuple(
@@ -55,37 +55,37 @@ _SIGNED: tuple[Json, ...] = tuple(
         "schema": {"type": "string", "minLength": 1},
     }
     for name, description in (
-        ("webhook-id", "An id of the message, as Standard Webhooks have it."),
+        ("webhook-id", "An id of the message, as in Standard Webhooks."),
         ("webhook-timestamp", "Seconds since 1970; at most five minutes from now."),
-        ("webhook-signature", "The signature of id, timestamp and body, by the shared secret."),
+        ("webhook-signature", "The signature of id, timestamp and body with the shared secret."),
     )
 )
 _KNOWN: Json = {
     "name": "If-None-Match",
     "in": "header",
-    "description": "Send the answer only if its ETag is none of these.",
+    "description": "Answer 304 without a body if the ETag is one of these.",
     "schema": {"type": "string"},
 }
-# What an answer's headers say, by their names. Those in `_ALWAYS` every such answer has.
+# The headers of answers by name. An answer always has those in `_ALWAYS`, where it lists them.
 _HEADERS: Json = {
     "ETag": {
-        "description": "Names this content, or the comment's revision for If-Match.",
+        "description": "The tag of this content, or the comment's revision for If-Match.",
         "schema": {"type": "string", "pattern": '^"[!#-~]+"$'},
     },
     "Location": {
-        "description": "Where the comment is.",
+        "description": "The path of the comment.",
         "schema": {"type": "string", "pattern": "^/api/v1/comments/[a-z2-7]{26}$"},
     },
     "Idempotent-Replayed": {
-        "description": "That this key had posted before.",
+        "description": "Present if this key had posted before.",
         "schema": {"type": "string", "enum": ["true"]},
     },
     "Retry-After": {
-        "description": "Seconds until it is worth to ask again.",
+        "description": "Seconds until a retry may succeed.",
         "schema": {"type": "integer", "minimum": 1},
     },
     "WWW-Authenticate": {
-        "description": "The scheme of the token.",
+        "description": "The authentication scheme.",
         "schema": {"type": "string", "pattern": "^Bearer "},
     },
 }
@@ -94,7 +94,7 @@ _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One call: where it is, what it takes, what it gives, and how it may refuse."""
+    """One call: its route, its parameters and body, its answer, and its error statuses."""
 
     method: str
     path: str
@@ -108,7 +108,7 @@ class Operation(msgspec.Struct, frozen=True):
     status: int = 200
     also: tuple[int, ...] = ()  # other statuses of the same answer
     headers: tuple[str, ...] = ()  # of the answer
-    # Whether a token, a guest's or an account's, is of no use, welcome or required.
+    # Whether a token of a guest or an account is ignored, optional or required.
     security: tuple[Mapping[str, list[str]], ...] = ()
 
 
@@ -137,16 +137,16 @@ OPERATIONS = (
         proof_of_work.Challenge, (400, 404, 503), query=request_shapes.ChallengeQuery,
     ),
     Operation(
-        "get", _ONE, "showComment", "One comment, with those it stands below",
+        "get", _ONE, "showComment", "A comment with its ancestors",
         response_shapes.OneComment, (400, 404, 503), headers=_TAG,
     ),
     Operation(
-        "patch", _ONE, "editComment", "Replace the text of one's own comment",
+        "patch", _ONE, "editComment", "Replace the text of your own comment",
         response_shapes.ChangedComment, (*_WRITE, 401, 409, 412, 429), body=request_shapes.NewBody,
         extra=(_REVISION,), security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
-        "delete", _ONE, "retractComment", "Take one's own comment back",
+        "delete", _ONE, "retractComment", "Delete your own comment",
         response_shapes.ChangedComment, (400, 401, 403, 404, 409, 412, 503), extra=(_REVISION,),
         security=_TOKEN_NEEDED, headers=_TAG,
     ),
@@ -156,26 +156,27 @@ OPERATIONS = (
         extra=(_KNOWN,), headers=_TAG,
     ),
     Operation(
-        "get", "/sites/{site}/subscription", "offerMail", "Whether mail can be asked for",
+        "get", "/sites/{site}/subscription", "offerMail", "Whether this service sends mail",
         response_shapes.MailOffer, (400, 404, 503),
     ),
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
-        "Ask an address whether it wants mail of new comments of a thread, or of replies",
+        "Ask an address to confirm mail about new comments of a thread, or about replies",
         response_shapes.Asked, (*_WRITE, 401, 409, 429), body=request_shapes.NewSubscription,
         extra=_THREAD, status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
-        "put", f"{_ONE}/vote", "vote", "Vote for a comment or against it",
+        "put", f"{_ONE}/vote", "vote", "Vote on a comment",
         response_shapes.CastVote, (*_WRITE, 401, 409, 429), body=request_shapes.NewVote,
         extra=(_KEY,), security=_TOKEN_TAKEN,
     ),
     Operation(
-        "delete", f"{_ONE}/vote", "withdrawVote", "Take one's vote back",
+        "delete", f"{_ONE}/vote", "withdrawVote", "Withdraw your vote",
         response_shapes.CastVote, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
-        "post", "/sites/{site}/session", "enterSite", "Sign in whom the site's own token names",
+        "post", "/sites/{site}/session", "enterSite",
+        "Sign in the reader whom a token signed by the site names",
         response_shapes.Session, (*_WRITE, 401), body=request_shapes.Assertion,
     ),
     Operation(
@@ -183,24 +184,27 @@ OPERATIONS = (
         response_shapes.EntryOffer, (400, 404, 503),
     ),
     Operation(
-        "post", "/sites/{site}/sign-in", "askToEnter", "Mail an address a link that shows a code",
+        "post", "/sites/{site}/sign-in", "askToEnter", "Mail a link that shows a sign-in code",
         response_shapes.Pending, (*_WRITE, 409, 429), body=request_shapes.AskedEntry, status=202,
     ),
     Operation(
-        "post", "/sites/{site}/sign-in/code", "enterByCode", "Sign in with a mailed link's code",
+        "post", "/sites/{site}/sign-in/code", "enterByCode",
+        "Sign in with the code that a mailed link showed",
         response_shapes.Session, (*_WRITE, 401), body=request_shapes.Code,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/provider", "enterByProvider",
-        "Sign in with the code that a provider's window showed",
+        "Sign in with the code that a provider's pop-up showed",
         response_shapes.Session, (*_WRITE, 401), body=request_shapes.Voucher,
     ),
     Operation(
-        "get", "/sites/{site}/author", "exportAuthor", "All that is held of the caller on a site",
+        "get", "/sites/{site}/author", "exportAuthor",
+        "Export everything stored about the caller on a site",
         personal_data.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
-        "delete", "/sites/{site}/author", "eraseAuthor", "Erase what is held of the caller",
+        "delete", "/sites/{site}/author", "eraseAuthor",
+        "Erase a part of what is stored about the caller; repeat until done",
         response_shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
@@ -210,30 +214,31 @@ OPERATIONS = (
     ),
     Operation(
         "post", "/sites/{site}/opinions", "giveOpinion",
-        "Say what should become of a comment, as the service that a site asks",
+        "Give a verdict on a comment, as the site's classifier",
         response_shapes.TakenOpinion, (*_WRITE, 401, 409), body=request_shapes.GivenOpinion,
         extra=_SIGNED,
     ),
     Operation(
-        "get", "/sites/{site}/votes", "listOwnVotes", "One's own votes on comments of a thread",
+        "get", "/sites/{site}/votes", "listOwnVotes", "Your own votes on comments of a thread",
         response_shapes.OwnVotes, (400, 401, 403, 404, 503), query=request_shapes.OwnVotesQuery,
         extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
-        "get", "/sites/{site}/held", "listOwnHeld", "One's own comments of a thread",
+        "get", "/sites/{site}/held", "listOwnHeld",
+        "Your own comments of a thread, including held ones",
         response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
-        "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, best first",
+        "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, highest score first",
         response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
         extra=(_KNOWN,), headers=_TAG,
     ),
     Operation(
-        "post", "/sites/{site}/preview", "previewComment", "A text as it would be stored",
+        "post", "/sites/{site}/preview", "previewComment", "Render a text as it would be stored",
         response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
     ),
     Operation(
-        "post", "/sites/{site}/counts", "countComments", "Listed comments of many threads",
+        "post", "/sites/{site}/counts", "countComments", "Count the comments of many threads",
         response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
     ),
     Operation(
@@ -245,7 +250,7 @@ OPERATIONS = (
 
 @functools.cache
 def document() -> bytes:
-    """The document as JSON."""
+    """Return the document as JSON."""
     schemas = _schemas()
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
@@ -265,7 +270,7 @@ def document() -> bytes:
 
 
 def _schemas() -> Json:
-    """The schemas of every shape that is a body or an answer."""
+    """Return the schemas of all bodies and answers."""
     bodies = (operation.body for operation in OPERATIONS)
     answers = (operation.answer for operation in OPERATIONS)
     kinds = [response_shapes.Problem, *(kind for kind in (*bodies, *answers) if kind is not None)]
@@ -299,7 +304,7 @@ def _path_parameters(operation: Operation) -> list[Json]:
 
 
 def _query_parameters(operation: Operation) -> list[Json]:
-    """One parameter per field of the query's shape, with the schema that field is checked by."""
+    """Return a parameter for each field of a query's shape, with the schema that checks it."""
     (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
     properties: Json = found[operation.query.__name__]["properties"]
     return [
@@ -309,7 +314,7 @@ def _query_parameters(operation: Operation) -> list[Json]:
 
 
 def _inlined(schema: Json, found: Json) -> Json:
-    """A parameter's schema without references: what they name is not among the components."""
+    """Return a parameter's schema without references, because query shapes are not components."""
     reference = schema.get("$ref") or next(
         (part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None
     )
@@ -324,7 +329,7 @@ def _responses(operation: Operation) -> Json:
     content = {"application/json": {"schema": {}}} if answer is None else _content(answer)
     problem = {"application/problem+json": {"schema": {"$ref": _REF.format(name="Problem")}}}
     refused = {
-        str(status): _response("Refused", _REFUSED_WITH.get(status, ()), problem)
+        str(status): _response("Error", _REFUSED_WITH.get(status, ()), problem)
         for status in sorted(operation.refusals)
     }
     given = {
@@ -332,7 +337,7 @@ def _responses(operation: Operation) -> Json:
         for status in (operation.status, *operation.also)
     }
     if _KNOWN in operation.extra:
-        given["304"] = _response("The client has it", _TAG, {})
+        given["304"] = _response("Not modified: the client has this content", _TAG, {})
     return {**given, **refused}
 
 

@@ -1,6 +1,7 @@
-"""The calls of `/api/v1` about the caller himself: who he is, what is his, and its end.
+"""The calls of `/api/v1` for callers themselves: sign-in, own votes, export and erasure.
 
-What they answer is for one person: kept by no cache, and given to whoever holds his token.
+Their answers are for one person, so no cache stores them, and reading personal data requires the
+caller's token.
 """
 
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ blueprint.before_request(comment_calls.admit)
 
 @blueprint.post("/sites/<site:site_id>/session")
 def enter(site_id: str) -> flask.Response:
-    """Sign somebody in whom the site's own token names."""
+    """Sign in the reader whom a token signed by the site names."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Assertion)
@@ -41,11 +42,11 @@ def enter(site_id: str) -> flask.Response:
 
 @blueprint.get("/sites/<site:site_id>/sign-in")
 def offer_entry(site_id: str) -> flask.Response:
-    """How readers may sign in here."""
+    """List the ways in which readers may sign in here."""
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     settings = context.settings()
-    # Without an address of ours nobody could come back from one.
+    # Without PUBLIC_URL a provider could not send readers back.
     found = providers.of_site(site.id) if settings.public_url else ()
     shown = [providers.OfferedProvider(each.name, each.title) for each in found]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
@@ -54,7 +55,7 @@ def offer_entry(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in")
 def ask_to_enter(site_id: str) -> flask.Response:
-    """Have an address mailed a link that shows a code."""
+    """Mail a link that shows a code."""
     query_strings.read(request_shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     network = context.network()
@@ -69,7 +70,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
 def enter_by_code(site_id: str) -> flask.Response:
-    """Sign in whoever read the code that the link of the mail showed."""
+    """Sign in with the code that a mailed link showed."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Code)
@@ -79,7 +80,7 @@ def enter_by_code(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
 def enter_by_provider(site_id: str) -> flask.Response:
-    """Sign in whoever holds the verifier and the code that the window showed for it."""
+    """Sign in with the page's verifier and the code that the pop-up showed for it."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Voucher)
@@ -92,7 +93,7 @@ def enter_by_provider(site_id: str) -> flask.Response:
 @blueprint.get("/sites/<site:site_id>/author")
 @cors.personal
 def export_author(site_id: str) -> flask.Response:
-    """All that is held of the caller on a site: his alone, and kept by nobody."""
+    """Return everything stored about the caller on a site."""
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
@@ -102,7 +103,7 @@ def export_author(site_id: str) -> flask.Response:
 
 @blueprint.delete("/sites/<site:site_id>/author")
 def erase_author(site_id: str) -> flask.Response:
-    """Erase what is held of the caller on a site, a step at a time."""
+    """Erase a bounded part of what is stored about the caller on a site."""
     query_strings.read(request_shapes.NoQuery)
     author = api_callers.of(site_settings.get(site_id)).id
     erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
@@ -112,7 +113,7 @@ def erase_author(site_id: str) -> flask.Response:
 @blueprint.get("/sites/<site:site_id>/votes")
 @cors.personal
 def list_own_votes(site_id: str) -> flask.Response:
-    """How the caller votes on comments of a thread: his alone, and kept by nobody."""
+    """List the caller's votes on comments of a thread."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.OwnVotesQuery, site)
     found = cast_vote.own(
@@ -126,7 +127,10 @@ def list_own_votes(site_id: str) -> flask.Response:
 
 
 def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
-    """The token of somebody who has just shown who he is, and what tells him from others."""
+    """Return a token for a reader who just signed in.
+
+    The keyed hash of the account lets the widget tell several readers of one browser apart.
+    """
     settings = context.settings()
     token = api_callers.member(account, site_id).token(settings, now)
     known = keyed_hashes.text(keyed_hashes.keyed(settings.secret, "reader", site_id, account.id))

@@ -1,5 +1,5 @@
-"""What every call shares: decoding, errors, headers, codings, caches of answers.
+"""What all views share: decoding, errors, headers, content codings and response caches.
 
-Doors: `decode` (bytes to typed values), `request_shapes` and `response_shapes` (the types),
-`problems` (errors as RFC 9457 documents), `responses` (tags, codings, 304).
+Start with `decode` (bytes to typed values), `request_shapes` and `response_shapes` (the types),
+`problems` (errors as RFC 9457 documents) and `responses` (ETags, codings, 304).
 """

@@ -58,15 +58,12 @@ def check(site: records.Site) -> None:
     origin = flask.request.headers.get("Origin")
     if origin is None:
         if flask.request.headers.get("Sec-Fetch-Site") in _ELSEWHERE:
-            raise errors.Forbidden("a page has to say its origin", code="origin-not-allowed")
+            raise errors.Forbidden("origin-missing")
         return
     if _is_own(origin):
         return
     if not _is_registered(origin, site):
-        raise errors.Forbidden(
-            f"this is not for pages of this origin, but of site {site.id}",
-            code="origin-not-allowed",
-        )
+        raise errors.Forbidden("origin-not-allowed", site=site.id)
     flask.g.cors_origin = origin
 
 

@@ -28,20 +28,9 @@ if TYPE_CHECKING:
 _HOST = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _SCHEMES = {"http", "https"}
 _FREE, _FREE_BELOW = "/healthz", "/tasks/"
-_BAD_HOST = response_shapes.Problem(
-    "Bad Request", 400, "bad-host", "The Host header is not a host name.", "Host"
-)
-_BAD_SCHEME = response_shapes.Problem(
-    "Bad Request", 400, "bad-scheme",
-    "X-Forwarded-Proto is neither http nor https. The proxy in front of this service sets it.",
-    "X-Forwarded-Proto",
-)  # fmt: skip
-_OTHER_HOST = response_shapes.Problem(
-    "Misdirected Request", 421, "other-host",
-    "This service has another host name, which its setting PUBLIC_URL says. If it is meant to "
-    "answer here as well, its operator adds this name to the setting HOSTS.",
-    "Host",
-)  # fmt: skip
+_BAD_HOST = problems.document(400, "bad-host", "Host")
+_BAD_SCHEME = problems.document(400, "bad-scheme", "X-Forwarded-Proto")
+_OTHER_HOST = problems.document(421, "other-host", "Host")
 
 
 class Gate:

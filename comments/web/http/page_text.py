@@ -1,4 +1,4 @@
-"""The catalogue's texts as HTML, for templates: `t("admin.save")`."""
+"""Texts of the catalogue as HTML, for templates: `t("admin.save")`."""
 
 import markupsafe
 

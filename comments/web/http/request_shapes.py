@@ -27,7 +27,7 @@ CommentId = Annotated[
         pattern="^[a-z2-7]{26}$",
         min_length=26,
         max_length=26,
-        extra={field_errors.FORM: "is not the id of a comment"},
+        extra={field_errors.CODE: "not-a-comment-id"},
     ),
 ]
 Parent = Annotated[
@@ -35,7 +35,7 @@ Parent = Annotated[
     msgspec.Meta(
         pattern="^([a-z2-7]{26}|root)$",
         max_length=26,
-        extra={field_errors.FORM: "is neither the id of a comment nor root"},
+        extra={field_errors.CODE: "not-a-parent"},
     ),
 ]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]

@@ -171,10 +171,16 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An error (RFC 9457). `code` is stable; `field` names the value that was refused."""
+    """An error (RFC 9457).
+
+    `code` is stable and says what is wrong; docs/errors.md lists all codes. `detail` is a sentence
+    in English. `field` names the value that was refused. `params` are the values of the sentence,
+    for clients that translate it by `code`.
+    """
 
     title: str
     status: int
     code: str
     detail: str
     field: str = ""
+    params: dict[str, str | int] = {}

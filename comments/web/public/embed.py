@@ -178,7 +178,7 @@ def _refuse_together(query: request_shapes.EmbedQuery) -> None:
         if getattr(query, with_):
             for name, given in beside.items():
                 if given:
-                    raise errors.BadInput(name, f"does not go with {with_}")
+                    raise errors.BadInput(name, "conflicting-fields", other=with_)
 
 
 def _answer(asked: _Asked, template: str) -> flask.Response:

@@ -111,6 +111,4 @@ def _site(site_id: str, asked: _Asked) -> records.Site:
 
 def _check_origin(site: records.Site, origin: str) -> None:
     if origin == "null" or origin not in site.origins:
-        raise errors.Forbidden(
-            f"pages of this origin are not of site {site.id}", code="origin-not-allowed"
-        )
+        raise errors.Forbidden("origin-not-allowed", site=site.id)

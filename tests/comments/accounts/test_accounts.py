@@ -37,7 +37,7 @@ def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store
 @pytest.mark.parametrize("taken", [{"login": "ann"}, {"login": "bob", "mail": MAIL.upper()}])
 def test_a_name_and_an_address_have_one_account(store: connection.Store, taken: dict) -> None:
     account_holders.account("ann", mail=MAIL)
-    with pytest.raises(errors.Conflict, match=r"taken|has an account"):
+    with pytest.raises(errors.Conflict, match=r"login-taken|address-taken"):
         account_holders.account(**taken)
     assert accounts.by_identity(identities.of_login("bob"), SECRET) is None
 
@@ -147,11 +147,11 @@ def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connecti
     one, two = (account_holders.invite(OWNER, first=True) for _ in range(2))
     first = account_holders.accept(one, "ann").account
     assert accounts.is_owned()
-    with pytest.raises(errors.Conflict, match="has an owner"):
+    with pytest.raises(errors.Conflict, match="owner-exists"):
         account_holders.accept(two, "bob")
     accounts.remove(first.id)
     assert accounts.is_owned()
-    with pytest.raises(errors.Conflict, match="has an owner"):
+    with pytest.raises(errors.Conflict, match="owner-exists"):
         account_holders.accept(two, "bob")
 
 

@@ -106,7 +106,7 @@ def test_who_has_the_mailbox_and_the_page_is_signed_in_there(
     )
     assert api_requests.answer(posted)["comment"]["author"]["name"] == "Ann"
     # Once: the code is used, and so is the link.
-    assert api_requests.refused(client.post(f"{ASK}/code", json=sent), 401) == "bad-assertion"
+    assert api_requests.refused(client.post(f"{ASK}/code", json=sent), 401) == "code-expired"
     assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
 
 
@@ -203,7 +203,7 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
     codes = _at_once(open_store, 20, guess)
     assert codes.count("wrong-code") == email_login.TRIES
     # Now the right one is too late.
-    with open_store.context(), pytest.raises(reader_accounts.Refused, match="too often"):
+    with open_store.context(), pytest.raises(reader_accounts.Refused, match="too-many-guesses"):
         mail.enter(key, code)
 
 

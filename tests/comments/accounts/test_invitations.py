@@ -108,10 +108,10 @@ class TestBoundToAnAddress:
         bob = account_holders.account("bob", mail="bob@example.org")
         ann = account_holders.account("ann", mail=MAIL.upper())
         token = account_holders.invite(moderator(), address=MAIL)
-        with pytest.raises(errors.Forbidden, match="another address"):
+        with pytest.raises(errors.Forbidden, match="wrong-invitation"):
             invitations.accept_as(bob.id, token, secret=SECRET, now=NOW)
         assert accounts.by_text("bob", SECRET) == bob
-        with pytest.raises(errors.Conflict, match="sign in"):
+        with pytest.raises(errors.Conflict, match="address-taken"):
             account_holders.accept(token, "eve")
         given = invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
         assert given.grants == (moderator(),)
@@ -205,7 +205,7 @@ def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store
     session = sessions.begin(ann.id, SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW)
     for wrong in ("", "000000"):
-        with pytest.raises(errors.BadInput, match="authenticator") as refused:
+        with pytest.raises(errors.BadInput, match="wrong-totp-code") as refused:
             _renew(token, code=wrong)
         assert refused.value.field == "code"
     assert sessions.find(session.token, SECRET, now=NOW), "nothing has changed so far"

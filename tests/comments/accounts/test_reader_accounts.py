@@ -275,7 +275,7 @@ def test_a_token_ends_with_its_accounts_epoch_its_term_and_its_site(
     )
     found = api_tokens.read(f"Bearer {ann['token']}", secret=SECRET, term=60)
     assert isinstance(found, api_tokens.Member)
-    with pytest.raises(problems.Unauthenticated, match="expired"):
+    with pytest.raises(problems.Unauthenticated, match="token-expired"):
         api_tokens.read(f"Bearer {ann['token']}", secret=SECRET, term=-1)
     accounts.end_sessions(found.account)
     refused = client.post(api_requests.THREAD, json=comment, headers=api_requests.bearer(ann))

@@ -123,7 +123,7 @@ def test_what_is_wrong_is_wrong_alike(
         )
         with pytest.raises(password_login.Wrong) as wrong:
             account_holders.sign_in(login, password)
-    assert wrong.value.message == "name, password or code are wrong"
+    assert wrong.value.code == "wrong-credentials"
     # Two limits read and written, an identity and an account read, one hash of the same strength.
     assert (cost.reads + cost.small, cost.writes) == (4, 2)
     assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]

@@ -122,30 +122,39 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["stats", "site", "nobody"], "no such site: nobody"),
-        (["stats", "days", "demo", "--category", "a/b"], "categories: a name holds"),
+        (["stats", "site", "nobody"], "There is no site nobody."),
+        (["stats", "days", "demo", "--category", "a/b"], "The name of a category must"),
         (["stats", "days", "demo", "--category", "a", "--all"], "cannot be combined"),
-        (["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"], "since:"),
-        (["thread", "set", "demo", "page", "--category", "a/b"], "categories: a name holds"),
-        (["thread", "set", "demo", "page", "--category", "a"], "no such thread: page"),
-        (["thread", "set", "nobody", "page", "--category", "a"], "no such site: nobody"),
+        (
+            ["stats", "days", "demo", "--since", "2026-02-01", "--until", "2026-01-01"],
+            "since must not be after until.",
+        ),
+        (["thread", "set", "demo", "page", "--category", "a/b"], "The name of a category must"),
+        (["thread", "set", "demo", "page", "--category", "a"], "There is no thread page."),
+        (["thread", "set", "nobody", "page", "--category", "a"], "There is no site nobody."),
         (["thread", "set", "demo", "page"], "nothing to change; use --title"),
         (
             ["thread", "set", "demo", "page", "--category", "a", "--no-category"],
             "--category and --no-category",
         ),
-        (["site", "set", "demo", "--query-key", "a b"], 'query_keys: "a b" is no key of a query'),
-        (["site", "add", "Blog", "--origin", "https://x.example"], "site: 1 to 63"),
-        (["site", "add", "blog", "--origin", "x.example"], "origin: not like"),
-        (["site", "add", "demo", "--origin", "https://x.example"], "site demo exists"),
-        (["site", "set", "nobody", "--keep-trailing-slash"], "no such site: nobody"),
-        (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds: is 0 to 60"),
-        (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds: is 0 to 60"),
-        (["site", "set", "demo", "--freshness", "61"], "freshness: must be between 0 and 60"),
-        (["site", "set", "demo", "--freshness", "-1"], "freshness: must be between 0 and 60"),
-        (["site", "set", "demo", "--category", "a/b"], "categories: a name holds"),
+        (
+            ["site", "set", "demo", "--query-key", "a b"],
+            '"a b" is not the name of a query parameter.',
+        ),
+        (
+            ["site", "add", "Blog", "--origin", "https://x.example"],
+            "site must have between 1 and 63 characters",
+        ),
+        (["site", "add", "blog", "--origin", "x.example"], "x.example is not an origin"),
+        (["site", "add", "demo", "--origin", "https://x.example"], "The site demo already exists."),
+        (["site", "set", "nobody", "--keep-trailing-slash"], "There is no site nobody."),
+        (["site", "set", "demo", "--cdn-seconds", "61"], "cdn_seconds must be between 0 and 60."),
+        (["site", "set", "demo", "--cdn-seconds", "-1"], "cdn_seconds must be between 0 and 60."),
+        (["site", "set", "demo", "--freshness", "61"], "freshness must be between 0 and 60."),
+        (["site", "set", "demo", "--freshness", "-1"], "freshness must be between 0 and 60."),
+        (["site", "set", "demo", "--category", "a/b"], "The name of a category must"),
         (["site", "set", "demo"], "nothing to change for demo"),
-        (["repair", "--site", "nobody"], "no such site: nobody"),
+        (["repair", "--site", "nobody"], "There is no site nobody."),
     ],
 )
 def test_what_is_refused_is_one_clear_line_and_exit_code_1(
@@ -207,11 +216,8 @@ def test_a_dry_run_stores_nothing(
 
 def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Site) -> None:
     for arguments, said in (
-        (("site", "set", "demo", "--moderator", "nobody"), "moderators: is not one plain address"),
-        (
-            ("budget", "set", "demo", "writes", "9" * 30),
-            "writes: must be a whole number between 0 and ",
-        ),
+        (("site", "set", "demo", "--moderator", "nobody"), "moderators must be one e-mail address"),
+        (("budget", "set", "demo", "writes", "9" * 30), "writes must be between 0 and "),
         (
             ("post-limits", "set", "demo", "same_texts", "9" * 30),
             "a whole number of up to 9 digits",
@@ -231,8 +237,8 @@ def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
     for options in (("--dry-run",), ()):
         refused = run("import", "disqus", moved, "--site", "demo", *options)
         assert refused.exit_code == 1
-        assert "is already stored in thread" in refused.output
-        assert "into different sites" in refused.output
+        assert "is already stored in" in refused.output
+        assert "into different sites." in refused.output
     with open_store.context():
         assert [each.file for each in import_progress.of("demo")] == ["export.xml"]
 
@@ -331,7 +337,11 @@ def test_a_store_that_does_not_answer_is_one_clear_line(
 
     monkeypatch.setattr(site_settings, "every", fail)
     refused = run("site", "list")
-    assert (refused.exit_code, refused.output) == (1, "Error: the store did not answer in time\n")
+    assert refused.exit_code == 1
+    assert refused.output == (
+        "Error: The service is busy. Try again in 2 seconds. "
+        "Reason: the store did not answer in time.\n"
+    )
 
 
 def test_the_settings_of_the_application_are_the_commands(

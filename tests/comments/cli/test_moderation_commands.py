@@ -61,19 +61,19 @@ def test_what_cannot_be_is_one_line_and_exit_code_1(run: Run) -> None:
     for arguments, word in (
         (("rule", "add", "demo"), "condition"),
         (("rule", "add", "demo", "--word", "a*b"), "words"),
-        (("rule", "add", "demo", "--website", "https://x.example/"), "websites: is a host"),
-        (("rule", "add", "demo", "--host", "x y"), "hosts: is a host"),
-        (("rule", "test", "demo", "--host", "x.example:80"), "hosts: is a host"),
-        (("rule", "remove", "demo", "none"), "no such rule"),
-        (("rule", "test", "demo"), "no such rule"),
-        (("rule", "list", "nowhere"), "no such site"),
-        (("moderate", "queue", "nowhere"), "no such site"),
-        (("moderate", "unban", "demo", "g:ann"), "no such ban"),
-        (("moderate", "ban", "demo", "a" * 26), "no such comment"),
-        (("moderate", "ban", "demo", "a" * 25), "author: is not the id of an author"),
-        (("moderate", "undo", "demo", "a" * 26), "no such entry"),
-        (("moderate", "thread", "demo", "nowhere", "--lock"), "no such thread"),
-        (("moderate", "approve", "demo", "a" * 26), "no such comment"),
+        (("rule", "add", "demo", "--website", "https://x.example/"), "websites must be host names"),
+        (("rule", "add", "demo", "--host", "x y"), "hosts must be host names"),
+        (("rule", "test", "demo", "--host", "x.example:80"), "hosts must be host names"),
+        (("rule", "remove", "demo", "none"), "There is no rule"),
+        (("rule", "test", "demo"), "There is no rule"),
+        (("rule", "list", "nowhere"), "There is no site nowhere."),
+        (("moderate", "queue", "nowhere"), "There is no site nowhere."),
+        (("moderate", "unban", "demo", "g:ann"), "g:ann is not banned."),
+        (("moderate", "ban", "demo", "a" * 26), "This comment does not exist"),
+        (("moderate", "ban", "demo", "a" * 25), "author must be the id of an author."),
+        (("moderate", "undo", "demo", "a" * 26), "There is no audit log entry"),
+        (("moderate", "thread", "demo", "nowhere", "--lock"), "There is no thread nowhere."),
+        (("moderate", "approve", "demo", "a" * 26), "This comment does not exist"),
     ):
         told = run(*arguments)
         assert told.exit_code == 1, arguments
@@ -167,7 +167,7 @@ def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
         assert run("recount", "demo", given).exit_code == 0
         assert run("compact", "demo", given, "--no-wait").output.startswith("Compacted 1 threads;")
     told = run("moderate", "thread", "demo", "https://example.com/b", "--lock")
-    assert (told.exit_code, told.output) == (1, "Error: no such thread: example.com/b\n")
+    assert (told.exit_code, told.output) == (1, "Error: There is no thread example.com/b.\n")
 
 
 def test_a_policy_is_shown_and_changed_part_by_part(

@@ -73,17 +73,17 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"name": "Acme"}, "name: "),
-        ({"name": ""}, "name: "),
-        ({"issuer": "accounts.example.com"}, "issuer: "),
-        ({"issuer": "https://a.example?x=y"}, "issuer: "),
-        ({"issuer": "https://a.example#x"}, "issuer: "),
-        ({"issuer": "https://ann@a.example"}, "issuer: "),
-        ({"issuer": f"https://{'a' * 200}.example"}, "issuer: "),
-        ({"issuer": "http://a.example"}, "is not https"),
-        ({"issuer": "https://127.0.0.1"}, "no host name"),
-        ({"secret": "é"}, "secret: "),
-        ({"secret": "a" * 501}, "secret: "),
+        ({"name": "Acme"}, "name must have"),
+        ({"name": ""}, "name must have"),
+        ({"issuer": "accounts.example.com"}, "The issuer must be"),
+        ({"issuer": "https://a.example?x=y"}, "The issuer must be"),
+        ({"issuer": "https://a.example#x"}, "The issuer must be"),
+        ({"issuer": "https://ann@a.example"}, "The issuer must be"),
+        ({"issuer": f"https://{'a' * 200}.example"}, "The issuer must be"),
+        ({"issuer": "http://a.example"}, "must start with https://"),
+        ({"issuer": "https://127.0.0.1"}, "url has no valid host name."),
+        ({"secret": "é"}, "secret must have"),
+        ({"secret": "a" * 501}, "secret must have"),
     ],
     ids=str,
 )
@@ -111,15 +111,15 @@ def test_a_provider_is_there_once_and_there_are_not_too_many(
     run: Any, add: Any, provider: Impostor, open_store: connection.Store
 ) -> None:
     assert add().exit_code == 0
-    assert "there is a provider acme" in add().output
-    assert "is there already" in add(name="other").output
+    assert "The provider acme already exists." in add().output
+    assert "already exists." in add(name="other").output
     with open_store.context():
         for number in range(providers.MOST - 1):
             issuer = f"https://p{number}.example"
             given = providers.Registration(f"p{number}", "P", issuer, CLIENT, CLIENT_SECRET)
             providers.add(providers.checked(given, SECRET, now=here()))
         one_more = providers.Registration("more", "P", "https://more.example", CLIENT, "x")
-        with pytest.raises(errors.Conflict, match="most there may be"):
+        with pytest.raises(errors.Conflict, match="too-many-providers"):
             providers.add(providers.checked(one_more, SECRET, now=here()))
 
 
@@ -127,7 +127,7 @@ def test_a_provider_is_there_once_and_there_are_not_too_many(
 def test_what_is_not_there_is_said(run: Any, add: Any, command: str) -> None:
     refused = run(command, "nothing")
     assert refused.exit_code == 1
-    assert "no such provider" in refused.output
+    assert "There is no sign-in provider" in refused.output
     add()
     assert run("offer", "acme", "--site", "nothing").exit_code == 1
 

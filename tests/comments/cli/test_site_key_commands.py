@@ -47,14 +47,14 @@ def test_a_public_key_is_taken_and_nothing_else_is(run: Any, tmp_path: Path) -> 
         pem.write_text(text)
         refused = run("add", "demo", "--public", pem)
         assert refused.exit_code == 1
-        assert "no PEM of a public Ed25519 key" in refused.output
+        assert "public must be a public Ed25519 key in PEM." in refused.output
 
 
 def test_what_cannot_be_is_refused(run: Any) -> None:
     for arguments in (("add", "nothing"), ("list", "nothing"), ("remove", "demo", "nothing")):
         refused = run(*arguments)
         assert refused.exit_code == 1
-        assert "no such" in refused.output
+        assert "There is no site" in refused.output
     for _ in range(site_keys.MOST):
         assert run("add", "demo").exit_code == 0
-    assert "the most there may be" in run("add", "demo").output
+    assert "A site can have at most" in run("add", "demo").output

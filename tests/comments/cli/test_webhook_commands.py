@@ -123,19 +123,19 @@ def test_why_a_hook_is_off_or_failing_is_shown(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["webhook", "add", "demo", "http://hooks.example/"], "url: is not https"),
-        (["webhook", "add", "demo", "https://127.0.0.1/"], "url: has no host name of the Internet"),
-        (["webhook", "add", "demo", "https://hooks.example/"], "url: hooks.example is not on the"),
-        (["webhook", "add", "nobody", "https://hooks.example/"], "no such site: nobody"),
-        (["webhook", "list", "nobody"], "no such site: nobody"),
-        (["webhook", "remove", "demo", "x"], "no such hook: x"),
-        (["webhook", "rotate", "demo", "x"], "no such hook: x"),
-        (["webhook", "test", "demo", "x"], "no such hook: x"),
-        (["webhook", "on", "demo", "x"], "no such hook: x"),
-        (["webhook", "on", "nobody", "x"], "no such site: nobody"),
-        (["delivery", "show", "x.1"], "no such letter: x.1"),
-        (["delivery", "revive", "x.1/hook/y"], "no such letter: x.1/hook/y"),
-        (["delivery", "drop", "x.1"], "no such letter: x.1"),
+        (["webhook", "add", "demo", "http://hooks.example/"], "url must start with https://"),
+        (["webhook", "add", "demo", "https://127.0.0.1/"], "url has no valid host name."),
+        (["webhook", "add", "demo", "https://hooks.example/"], "hooks.example is not on the"),
+        (["webhook", "add", "nobody", "https://hooks.example/"], "There is no site nobody."),
+        (["webhook", "list", "nobody"], "There is no site nobody."),
+        (["webhook", "remove", "demo", "x"], "There is no webhook x."),
+        (["webhook", "rotate", "demo", "x"], "There is no webhook x."),
+        (["webhook", "test", "demo", "x"], "There is no webhook x."),
+        (["webhook", "on", "demo", "x"], "There is no webhook x."),
+        (["webhook", "on", "nobody", "x"], "There is no site nobody."),
+        (["delivery", "show", "x.1"], "There is no dead letter x.1."),
+        (["delivery", "revive", "x.1/hook/y"], "There is no dead letter x.1/hook/y."),
+        (["delivery", "drop", "x.1"], "There is no dead letter x.1."),
     ],
 )
 def test_what_is_refused_is_one_clear_line_that_names_it(
@@ -217,7 +217,7 @@ def test_dead_letters_are_revived_one_or_all(
 ) -> None:
     told = "Revived 1; they are retried within a minute.\n"
     assert run("delivery", "revive", dead[0]).output == told
-    assert "was not given up" in run("delivery", "revive", dead[0]).output
+    assert "is not a dead letter." in run("delivery", "revive", dead[0]).output
     assert run("delivery", "revive", "--all").output == told.replace("1", "2")
     assert dead_letters.waiting(sample_threads.START).dead == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)

@@ -58,7 +58,7 @@ MIXED = [
 
 @pytest.mark.parametrize("name", MIXED)
 def test_a_word_of_several_scripts_is_refused(name: str) -> None:
-    with pytest.raises(errors.BadInput, match="mixes scripts"):
+    with pytest.raises(errors.BadInput, match="mixed-scripts"):
         host_names.check_scripts(name, "website")
 
 

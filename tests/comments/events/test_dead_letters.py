@@ -114,7 +114,7 @@ def test_a_revived_letter_is_delivered_and_counted(
 def test_a_discarded_letter_is_deleted(store: connection.Store, site: records.Site) -> None:
     for letter in (_dead_event(site), *_messages(1, dead=True)):
         dead_letters.drop(letter)
-        with pytest.raises(errors.NotFound, match=f"no such letter: {letter}"):
+        with pytest.raises(errors.NotFound, match="letter-not-found"):
             dead_letters.show(letter)
 
 

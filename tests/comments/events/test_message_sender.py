@@ -281,7 +281,7 @@ def test_a_host_that_comes_to_resolve_to_an_internal_address_gets_no_request(
         webhook_site.post(site)
         found[:] = ["169.254.169.254"]
         assert message_sender.serve(at) == message_sender.Done(0, 1)
-        assert "is not on the Internet" in webhook_endpoints.get("demo", "0").off
+        assert "is not on the public Internet" in webhook_endpoints.get("demo", "0").off
 
 
 def test_an_uncommitted_event_is_not_sent(

@@ -112,7 +112,7 @@ def test_a_url_that_is_not_plainly_on_the_internet_is_refused(url: str) -> None:
     for verb in (client.check, client.vet, lambda url: client.send("POST", url)):
         with pytest.raises(errors.UnsafeAddress) as caught:
             verb(url)
-        assert (caught.value.field, caught.value.code) == ("url", "unsafe-address")
+        assert caught.value.field == "url"
     assert asked == []
 
 
@@ -198,7 +198,7 @@ def test_a_name_that_resolves_to_an_internal_address_is_refused(address: str) ->
     # The last name is known in internal networks only.
     for url in ("https://hooks.example/", "https://metadata.google.internal/computeMetadata/v1/"):
         for verb in (to(address).vet, functools.partial(to(address).send, "POST")):
-            with pytest.raises(errors.UnsafeAddress, match="not on the Internet"):
+            with pytest.raises(errors.UnsafeAddress, match="unsafe-address"):
                 verb(url)
 
 

@@ -261,10 +261,10 @@ class TestCommands:
         assert run("erase", named, "--yes").output == "Erased 1 comments and 0 votes.\n"
         gone = run("export", named)
         assert gone.exit_code == 1
-        assert "no such author" in gone.output
+        assert "There is no author" in gone.output
         with open_store.context():
             account_holders.account("bob", password="")
         assert json.loads(run("export", "bob").output)["account"]["login"] == "bob"
         assert run("erase", "bob").exit_code == 1  # nobody said yes
         assert run("erase", "bob", "--yes").exit_code == 0
-        assert "no such account" in run("export", "bob").output
+        assert "There is no account" in run("export", "bob").output

@@ -208,7 +208,7 @@ def test_a_bulk_decision_reports_the_outcome_of_each_comment(
         (tree_rows["2.1"].id, "comment-retracted"), (tree_rows["3"].id, ""),
     ]  # fmt: skip
     assert len(stored_state.audit()) == 2
-    with pytest.raises(errors.BadInput, match="more than 100"):
+    with pytest.raises(errors.BadInput, match=r"too-many-items \(limit=100\)"):
         decisions.bulk(
             "demo", [f"{n}" for n in range(101)], Verb.SPAM, ADA, now=sample_threads.START
         )

@@ -165,7 +165,7 @@ def test_commands_enable_akismet_and_never_show_its_key(service: Service, run: R
     )
     run("classifier", "remove", "demo", "akismet")
     refused = run("classifier", "akismet", "demo", input="\n")
-    assert (refused.exit_code, "key: is needed" in refused.output) == (1, True)
+    assert (refused.exit_code, "key is required." in refused.output) == (1, True)
 
 
 def test_an_owner_enables_akismet_in_the_console_and_no_page_shows_the_key(

@@ -200,7 +200,7 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
     for limit in (0, 101):
         with pytest.raises(errors.BadInput):
             review_queue.page(review_queue.Wanted("demo"), limit=limit, secret=SECRET)
-    with pytest.raises(errors.BadInput, match="q: longer"):
+    with pytest.raises(errors.BadInput, match="q: too-long"):
         review_queue.Wanted("demo", text="x" * 101)
 
 

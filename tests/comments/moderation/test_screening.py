@@ -141,7 +141,7 @@ def test_an_edit_never_makes_a_comment_more_visible(site: records.Site) -> None:
     decisions.decide("demo", hidden.id, Verb.HIDE, moderated_site.ADA, now=moderated_site.NOW)
     with pytest.raises(errors.Conflict) as refused:
         moderated_site.edit(hidden, "better")
-    assert refused.value.code == "comment-refused"
+    assert refused.value.code == "comment-removed"
 
 
 def test_a_new_author_is_held_until_the_author_is_old_enough(site: records.Site) -> None:

@@ -32,7 +32,7 @@ def test_a_network_at_its_limit_must_wait(door: Any, moment: Moment) -> None:
     refused = post(client)
     assert codes(refused, post(client, peer="192.0.2.2")) == ["too-many-posts", 201]
     assert refused.headers["Retry-After"] == str(9 * 60)
-    assert "try again in 9 min" in refused.get_json()["detail"]
+    assert refused.get_json()["detail"] == "You're posting too fast. Try again in 9 minutes."
     moment.pass_by(minutes=9)
     assert codes(post(client), post(client), post(client)) == [201, 201, "too-many-posts"]
 
@@ -75,7 +75,7 @@ def test_an_author_is_limited_across_networks(door: Any, moment: Moment) -> None
     peers = itertools.count(1)
     answers = [post(client, token=token, peer=f"198.51.100.{next(peers)}") for _ in range(3)]
     assert codes(*answers) == [201, 201, "too-many-posts"]
-    assert "from you" in answers[2].get_json()["detail"]
+
     assert codes(post(client)) == [201]
     moment.pass_by(minutes=10)
     assert codes(post(client, token=token)) == [201]

@@ -126,7 +126,7 @@ def test_nobody_else_edits_or_retracts_it(site: records.Site, author: str) -> No
 def test_a_comment_cannot_be_edited_after_the_edit_window(site: records.Site) -> None:
     row = sample_threads.post(site, "old")
     late = sample_threads.START + timedelta(seconds=sample_threads.SETTINGS.edit_window + 1)
-    with pytest.raises(errors.Forbidden, match="time to edit"):
+    with pytest.raises(errors.Forbidden, match="edit-window-over"):
         _edit(row, "new", now=late)
 
 

@@ -82,7 +82,7 @@ def test_a_spent_preview_budget_refuses_only_previews(
         site_settings.change("demo", budget={"previews": 2, "then": "read-only"})
     client = door()
     assert [ask(client).status_code for _ in range(3)] == [200, 200, 429]
-    assert api_requests.refused(ask(client), 429) == "budget-spent"
+    assert api_requests.refused(ask(client), 429) == "preview-budget-spent"
     assert api_requests.post(client)["comment"]["html"] == "<p>Hello</p>\n"
 
 

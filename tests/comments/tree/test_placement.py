@@ -79,7 +79,7 @@ def test_a_full_parent_refuses_replies(site: records.Site) -> None:
     last = sorthash.last_number(settings.scheme)
     for number in range(last + 1):
         sample_threads.post(site, str(number), settings=settings)
-    with pytest.raises(errors.Conflict, match="no more"):
+    with pytest.raises(errors.Conflict, match="parent-full"):
         sample_threads.post(site, "one too many", settings=settings)
     assert sample_threads.listed(site) == [str(number) for number in range(last + 1)]
 
@@ -89,7 +89,7 @@ def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str
     parent = "a" * 26
     if kind != "unknown":
         parent = sample_threads.post(site, "elsewhere", thread="other").id
-    with pytest.raises(errors.NotFound, match="no such parent"):
+    with pytest.raises(errors.NotFound, match="parent-not-found"):
         sample_threads.post(site, "reply", parent)
     assert sample_threads.listed(site) == []
 
@@ -97,7 +97,7 @@ def test_an_unknown_or_foreign_parent_is_not_found(site: records.Site, kind: str
 def test_a_retracted_parent_refuses_replies(site: records.Site) -> None:
     grown = sample_threads.grow(site, {"1": {"1.1": {}}})
     sample_threads.retract(grown["1"])
-    with pytest.raises(errors.Conflict, match="was retracted"):
+    with pytest.raises(errors.Conflict, match="parent-retracted"):
         sample_threads.post(site, "1.2", grown["1"].id)
 
 
@@ -105,7 +105,7 @@ def test_a_retracted_parent_refuses_replies(site: records.Site) -> None:
 def test_a_parent_hidden_from_readers_is_not_found(site: records.Site, status: Status) -> None:
     row = sample_threads.post(site, "1")
     _set(row, status=status.value, listed=False)
-    with pytest.raises(errors.NotFound, match="no such parent"):
+    with pytest.raises(errors.NotFound, match="parent-not-found"):
         sample_threads.post(site, "1.1", row.id)
 
 
@@ -118,7 +118,7 @@ def test_a_closed_thread_refuses_comments(site: records.Site) -> None:
         transactions.apply(ownership.Writes("test", put=(thread,)))
 
     transactions.transaction(close)
-    with pytest.raises(errors.Conflict, match="takes no more comments"):
+    with pytest.raises(errors.Conflict, match="thread-closed"):
         sample_threads.post(site, "2")
 
 
@@ -199,7 +199,7 @@ def test_a_reply_beside_a_comment_with_a_missing_parent_asks_for_repair(
     settings = config.Settings(secret="x" * 20, scheme=sorthash.Scheme(levels=2))
     grown = sample_threads.grow(site, {"1": {"1.1": {}}}, settings=settings)
     _set(grown["1.1"], parent="a" * 26)
-    with pytest.raises(errors.Conflict, match="repair") as refused:
+    with pytest.raises(errors.Conflict, match="thread-damaged") as refused:
         sample_threads.post(site, "1.2", grown["1.1"].id, settings=settings)
     assert refused.value.code == "thread-damaged"
 

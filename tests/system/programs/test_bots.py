@@ -101,7 +101,7 @@ def test_a_bots_post_is_never_published_and_a_widget_like_post_is(server: Server
     ) == ("proof-spent")
     assert (
         server.post("the other field", altcha=proof_solver.solved(server.challenge()))
-        == "bad-input"
+        == "unknown-field"
     )
     assert server.shown == ["<p>as the widget does</p>\n"]
     for page in ("/feeds/demo", "/embed/demo?thread=t"):

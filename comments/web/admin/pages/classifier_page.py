@@ -40,7 +40,7 @@ def change(site_id: str) -> flask.Response:
     made = ""
     if sent.act == "rotate":
         if sent.name != classifier_verdicts.WEBHOOK:
-            raise errors.BadInput("act", "can rotate the secret of a custom classifier only")
+            raise errors.BadInput("act", "bad-form")
         made = registration.rotate(site, by, keeps_old=True)
     elif sent.name == classifier_verdicts.AKISMET:
         registration.set_akismet(site, sent.key.strip(), terms, by, _client())

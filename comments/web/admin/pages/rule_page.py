@@ -36,7 +36,7 @@ def put(site_id: str) -> flask.Response:
     if sent.act == "try":
         last = admin_queries.number("last", sent.last)
         if last > _MOST_TRIED:
-            raise errors.BadInput("last", f"must be between 1 and {_MOST_TRIED}")
+            raise errors.BadInput("last", "out-of-range", minimum=1, maximum=_MOST_TRIED)
         report = dry_run.run(visit.site.id, [rule], last=last)
         return _page(visit, rulebook.read(visit.site.id), rule, sent, report)
     rules.check(rule)

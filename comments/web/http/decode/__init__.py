@@ -1,1 +1,1 @@
-"""From the bytes of a request to one of our shapes, or an error that names the field."""
+"""Decoding: from the bytes of a request to a typed value, or an error that names the field."""

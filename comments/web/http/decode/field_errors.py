@@ -1,8 +1,6 @@
-"""Why a value does not fit a shape, in words that need no knowledge of parsers.
+"""Errors about values that do not fit a request shape: from msgspec's words to our codes.
 
-The parser speaks of types and patterns, to whoever wrote the shape. Whoever sent the value is told
-what is wrong with it. A field whose form no number of characters describes says so itself:
-`msgspec.Meta(extra={FORM: "is not ..."})`.
+A field with a form of its own names its code: `msgspec.Meta(extra={CODE: "not-a-comment-id"})`.
 """
 
 import re
@@ -12,93 +10,100 @@ import msgspec
 
 from comments import errors
 
-FORM = "form"
-BODY = "body"  # the field at fault where the value itself is no object
+CODE = "code"
+BODY = "body"  # the field to name where the whole body is wrong
 _LONGEST_NAME = 64
 
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
-_BEYOND = {
-    ("int", "<="): "is above {}",
-    ("int", ">="): "is below {}",
-    ("str", "<="): "is longer than {} characters",
-    ("str", ">="): "is shorter than {} characters",
-    ("array", "<="): "has more than {} items",
-    ("array", ">="): "has fewer than {} items",
-}
 _KIND = re.compile("Expected `([a-z| ]+)`, got ")
+# The names of JSON Schema.
 _KINDS = {
-    "array": "a list",
-    "bool": "true or false",
-    "float": "a number",
-    "int": "a whole number",
-    "object": "an object",
-    "str": "text",
+    "array": "array",
+    "bool": "boolean",
+    "float": "number",
+    "int": "integer",
+    "object": "object",
+    "str": "string",
 }
-_STARTS = {
-    "Object contains unknown field": "is not known here",
-    "Object missing required field": "is missing",
-}
-_OTHERWISE = "is not what this field takes"
 
 
 def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
-    """What a caller is told of a value that does not fit a shape."""
-    said = reason(error, shape)
-    return errors.BadInput((field(error) or BODY)[:_LONGEST_NAME], said[: 3 * _LONGEST_NAME])
+    """Return the error that tells a caller why a value does not fit a shape."""
+    name = field(error)
+    shown = name[:_LONGEST_NAME] or BODY
+    said, _, place = str(error).partition(" - at ")
+    if said.startswith("Object contains unknown field"):
+        return errors.BadInput(shown, "unknown-field")
+    if said.startswith("Object missing required field"):
+        return errors.BadInput(shown, "required")
+    if "[" in place:
+        return _of_item(said, shown)
+    return _declared(shape, name, said, shown) or _of_value(said, shown)
 
 
 def field(error: msgspec.ValidationError) -> str:
-    """The field at fault; empty where the value itself is no object."""
+    """Return the field that is wrong; empty where the value itself is not an object."""
     match = _FIELD.search(str(error))
     return (match[1] or match[2]) if match else ""
 
 
-def reason(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> str:
-    """What is wrong with the value of `field`: words that go behind its name."""
-    said, _, place = str(error).partition(" - at ")
-    for start, words in _STARTS.items():
-        if said.startswith(start):
-            return words
-    if "[" in place:
-        return f"has an item that {_of_value(said)}"
-    return _declared(shape, field(error)) or _of_value(said)
+def _of_item(said: str, shown: str) -> errors.BadInput:
+    bound = _BOUND.fullmatch(said)
+    if bound and bound[1] == "str" and bound[2] == "<=":
+        return errors.BadInput(shown, "item-too-long", limit=int(bound[3]))
+    return errors.BadInput(shown, "bad-item")
 
 
-def _of_value(said: str) -> str:
+def _of_value(said: str, shown: str) -> errors.BadInput:
     if bound := _BOUND.fullmatch(said):
-        kind, relation, number = bound.groups()
-        if (kind, relation, number) == ("str", ">=", "1"):
-            return "is empty"
-        return _BEYOND[kind, relation].format(number)
+        return _beyond(bound[1], bound[2], int(bound[3]), shown)
     if found := _KIND.match(said):
         kinds = [_KINDS[kind] for kind in found[1].split(" | ") if kind in _KINDS]
-        return f"is not {' or '.join(kinds)}" if kinds else _OTHERWISE
-    return _OTHERWISE
+        if kinds:
+            return errors.BadInput(shown, "wrong-type", expected=" or ".join(kinds))
+    return errors.BadInput(shown, "bad-input")
 
 
-def _declared(shape: type[msgspec.Struct], name: str) -> str:
-    """What a field says of its form, or the words it takes where it takes no others."""
-    # A process that is never asked in vain does not load it.
+def _beyond(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput:
+    if relation == "<=":
+        return errors.BadInput(
+            shown, "too-long" if kind == "str" else "too-many-items", limit=bound
+        )
+    if bound == 1:
+        return errors.BadInput(shown, "required")
+    return errors.BadInput(shown, "too-short" if kind == "str" else "too-few-items", minimum=bound)
+
+
+def _declared(
+    shape: type[msgspec.Struct], name: str, said: str, shown: str
+) -> errors.BadInput | None:
+    """Return the error of a field that names its code or values, or has bounds on both sides."""
+    # Only a process that refuses something loads it.
     from msgspec import inspect  # noqa: PLC0415
 
     types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == name]
     parts = [part for each in types for part in _parts(inspect.type_info(each))]
     for part in parts:
-        if isinstance(part, inspect.Metadata) and part.extra and FORM in part.extra:
-            return str(part.extra[FORM])
+        if isinstance(part, inspect.Metadata) and part.extra and CODE in part.extra:
+            return errors.BadInput(shown, part.extra[CODE])
         if isinstance(part, inspect.EnumType):
-            return _one_of([member.value for member in part.cls])
+            return _one_of(shown, [member.value for member in part.cls])
         if isinstance(part, inspect.LiteralType) and len(parts) == 1:
-            return _one_of(part.values)
-    return ""
+            return _one_of(shown, part.values)
+        if isinstance(part, inspect.IntType) and _BOUND.fullmatch(said):
+            # Every number of a shape has both bounds.
+            least, most = part.ge or 0, part.le or 0
+            return errors.BadInput(shown, "out-of-range", minimum=least, maximum=most)
+    return None
 
 
-def _one_of(values: Iterable[object]) -> str:
-    return f"is one of {', '.join(str(value) or 'nothing' for value in values)}"
+def _one_of(shown: str, values: Iterable[object]) -> errors.BadInput:
+    allowed = ", ".join(str(value) or '""' for value in values)
+    return errors.BadInput(shown, "unknown-value", allowed=allowed)
 
 
 def _parts(found: object) -> tuple[object, ...]:
-    """The types that a union is made of."""
+    """Return the types that a union is made of."""
     parts: tuple[object, ...] = getattr(found, "types", (found,))
     return parts

@@ -1,7 +1,7 @@
-"""Forms of our own pages: from bytes off the wire to one of our shapes, as strict as queries.
+"""Forms of the service's own pages: from raw bytes to a typed value, as strictly as queries.
 
-What a browser sends of a form is small and plain: each field once, UTF-8, nothing that cannot be
-seen. Anything else was made by something else, and is refused by its field.
+A browser sends each field of these forms once, in UTF-8, without control characters. Any other form
+was not sent by such a page, so it is refused with the name of the field.
 """
 
 from typing import TypeVar
@@ -16,40 +16,40 @@ from comments.web.http.decode import json_bodies, query_strings
 T = TypeVar("T", bound=msgspec.Struct)
 
 _TYPE = "application/x-www-form-urlencoded"
-# The field that every form of somebody signed in has beside its own (`signed_in.guard` checks it).
+# The CSRF token of every form for signed-in users, which `signed_in` checks.
 TOKEN = "form"  # noqa: S105 - the name of a field
 
 
 def read(shape: type[T]) -> T:
-    """The current request's form as a `shape`, without the token of forms.
+    """Return the current request's form as a `shape`, without the CSRF token.
 
     Raises:
-        errors.BadInput: names the field that is missing, unknown, repeated or malformed.
-        web.errors.UnsupportedMedia: it is no form.
+        errors.BadInput: a field is missing, unknown, repeated or malformed.
+        problems.UnsupportedMedia: the body is not a form.
         errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes.
     """
     return json_bodies.convert(fields(), shape)
 
 
 def fields() -> dict[str, str]:
-    """The current request's form, each field once, without the token of forms.
+    """Return the current request's form by field, without the CSRF token.
 
     Raises:
-        errors.BadInput, web.errors.UnsupportedMedia, errors.TooLarge: see `read`.
+        errors.BadInput, problems.UnsupportedMedia, errors.TooLarge: see `read`.
     """
     return {name: value for name, value in _fields().items() if name != TOKEN}
 
 
 def token() -> str:
-    """The token of the current request's form; empty without one."""
+    """Return the CSRF token of the current request's form; empty without one."""
     return _fields().get(TOKEN, "")
 
 
 def _fields() -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
-        raise problems.UnsupportedMedia(f"Content-Type must be {_TYPE}")
+        raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
-    # Kept, because the token is read before the view reads the rest.
+    # Cached, because the token is read before the view reads the rest.
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)

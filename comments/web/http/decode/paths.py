@@ -1,4 +1,4 @@
-"""The variable segments of paths: what cannot name a site or a comment is no path of ours."""
+"""Converters for path segments: a path matches no route if its ids cannot exist."""
 
 from werkzeug.routing import BaseConverter
 
@@ -10,6 +10,6 @@ class SiteId(BaseConverter):
 
 
 class CommentId(BaseConverter):
-    """A comment's id, see `comment_rows.is_comment_id`."""
+    """A comment's id (see `comment_rows.is_comment_id`)."""
 
     regex = "[a-z2-7]{26}"

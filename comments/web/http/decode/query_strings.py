@@ -1,8 +1,7 @@
-"""Query strings: from the raw bytes to one of our shapes, or a refusal that names the parameter.
+"""Query strings: from the raw bytes to a typed value, or an error that names the parameter.
 
-Read from the bytes off the wire, because the framework decodes leniently: broken UTF-8 becomes
-U+FFFD, and of a repeated parameter the first silently wins. `thread` and `page` pass through to
-`thread_ids`, which owns their form.
+This module reads the raw bytes, because Flask decodes leniently: it turns broken UTF-8 into U+FFFD
+and silently takes the first of repeated parameters. `thread_ids` decodes `thread` and `page`.
 """
 
 import re
@@ -21,7 +20,7 @@ from comments.web.http.decode import field_errors
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit"}
-_WORDS = {request_shapes.ALL}  # that may stand for a number
+_WORDS = {request_shapes.ALL}  # allowed in place of a number
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
@@ -30,19 +29,19 @@ _LONGEST_NAME = 64
 
 
 def read(shape: type[T]) -> T:
-    """The current request's query as a `shape`, for a call that takes no thread.
+    """Return the current request's query as a `shape`, for a call that takes no thread.
 
     Raises:
-        errors.BadInput: names the parameter that is unknown, repeated or malformed.
+        errors.BadInput: a parameter is unknown, repeated or malformed.
     """
     return _shaped(pairs(flask.request.query_string, _THREAD_NAMES), shape)
 
 
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
-    """The canonical thread id that the current request's query names, and the rest of the query.
+    """Return the canonical thread id of the current request's query, and the rest of the query.
 
     Raises:
-        errors.BadInput: names the parameter that is missing, unknown, repeated or malformed.
+        errors.BadInput: a parameter is missing, unknown, repeated or malformed.
     """
     raw = flask.request.query_string
     found = pairs(raw, _THREAD_NAMES)
@@ -51,10 +50,10 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
 
 
 def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
-    """Names and values of a query or a form, each name once; those `as_sent` are not decoded.
+    """Return the values of a query or form by name. Values of names in `as_sent` are not decoded.
 
     Raises:
-        errors.BadInput: names the parameter that is repeated or malformed.
+        errors.BadInput: a parameter is repeated or malformed.
     """
     found: dict[str, str] = {}
     for piece in raw.split(b"&"):
@@ -63,20 +62,20 @@ def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]
         key, _, value = piece.partition(b"=")
         name = _decoded("query", key)[:_LONGEST_NAME]
         if name in found:
-            raise errors.BadInput(name, "is given twice")
+            raise errors.BadInput(name, "duplicate-field")
         found[name] = value.decode("latin-1") if name in as_sent else _decoded(name, value)
     return found
 
 
 def _decoded(field: str, raw: bytes) -> str:
     if _STRAY_PERCENT.search(raw):
-        raise errors.BadInput(field, "has a percent sign without two hex digits")
+        raise errors.BadInput(field, "bad-percent-encoding")
     try:
         text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     except UnicodeDecodeError as error:
-        raise errors.BadInput(field, "is not UTF-8") from error
+        raise errors.BadInput(field, "not-utf8") from error
     if _CONTROL.search(text):
-        raise errors.BadInput(field, "has control characters")
+        raise errors.BadInput(field, "bad-characters")
     return text
 
 
@@ -93,5 +92,5 @@ def _shaped(found: dict[str, str], shape: type[T]) -> T:
 
 def _number(name: str, value: str) -> int:
     if not _NUMBER.fullmatch(value):
-        raise errors.BadInput(name, "is not a whole number above 0")
+        raise errors.BadInput(name, "not-a-number")
     return int(value)

@@ -28,9 +28,7 @@ export function explain({ status, headers }, content) {
     const said = Object.hasOwn(entries, name) ? parts(name, values) : [undefined];
     if (!said.includes(undefined)) return said.join("");
   }
-  // "name: is empty" reads better as a sentence: "Name is empty".
-  const said = detail.startsWith(`${field}: `) ? detail.replace(":", "") : detail;
-  return said.charAt(0).toUpperCase() + said.slice(1);
+  return detail.charAt(0).toUpperCase() + detail.slice(1);
 }
 
 /** Write a number of seconds in the largest unit that it fills: "2 minutes". */

@@ -24,7 +24,7 @@ def test_an_invitation_makes_an_account_that_is_signed_in(
     assert client.get("/admin/welcome").status_code == 200
     wrong = send(client, "/admin/welcome", token=token, name="Ann", login="ann", password="short")
     assert wrong.status_code == 400
-    assert "10 to 200" in wrong.text
+    assert "between 10 and 200 characters" in wrong.text
     assert f'value="{token}"' in wrong.text
     response = send(
         client, "/admin/welcome", token=token, name="Ann", login="ann", password=PASSWORD
@@ -73,7 +73,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
     token = reset_of(ann)
     refused = send(client, "/admin/reset", token=token, password="another one")
     assert refused.status_code == 400
-    assert "is not the one that your authenticator shows" in refused.text
+    assert "This is not the code that your authenticator shows." in refused.text
     assert token in refused.text, "so that the form can be sent again"
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"token": token, "password": "another one", "code": code}
@@ -98,13 +98,13 @@ def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
     changed = send(client, "/admin/account/password", **change)
     for refused in (reset, changed):
         assert refused.status_code == 400
-        assert "choose another one" in refused.text
+        assert "Choose another one." in refused.text
     if "@" not in guessed:
         form = {"name": "Ann", "login": guessed.lower(), "password": guessed}
         token = account_holders.invite(OWNER, now=now())
         joined = send(browser(app), "/admin/welcome", token=token, **form)
         assert joined.status_code == 400
-        assert "choose another one" in joined.text
+        assert "Choose another one." in joined.text
 
 
 def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: connection.Store) -> None:

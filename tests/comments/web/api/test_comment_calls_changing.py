@@ -49,7 +49,7 @@ def test_nobody_else_changes_it(client: FlaskClient, method: str) -> None:
     bad = client.open(path, method=method, json=sent, headers={"Authorization": "Bearer x.y.z"})
     assert refused(bad, 401) == "bad-token"
     foreign = client.open(path, method=method, json=sent, headers=bearer(other))
-    assert refused(foreign, 403) == "forbidden"
+    assert refused(foreign, 403) == "not-own-comment"
     assert client.get(path).data == before
 
 
@@ -84,7 +84,7 @@ def test_a_token_of_another_site_is_refused(
     path = "/api/v1/sites/other/comments?thread=t"
     posted = post(client)
     response = client.post(path, json={"name": "a", "body": "b"}, headers=bearer(posted))
-    assert refused(response, 401) == "bad-token"
+    assert refused(response, 401) == "token-of-other-site"
     assert answer(client.get(path))["total"] == 0
 
 

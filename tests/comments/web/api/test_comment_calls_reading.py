@@ -101,9 +101,9 @@ def test_a_cursor_of_another_listing_is_refused(client: FlaskClient) -> None:
 
 def test_an_unknown_order_is_told_which_there_are(client: FlaskClient) -> None:
     response = client.get(f"{THREAD}&order=hot")
-    assert refused(response, 400, "order") == "bad-input"
+    assert refused(response, 400, "order") == "unknown-value"
     detail = answer(response)["detail"]
-    assert detail == "order: is one of thread, recent, best, oldest, newest"
+    assert detail == "order must be one of: thread, recent, best, oldest, newest."
 
 
 def test_threads_read_by_time_and_by_level(client: FlaskClient) -> None:

@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments import errors
+from comments.domain.languages import error_texts
 from comments.web.admin import admin_queries
 from comments.web.http import problems, request_shapes, response_shapes
 from comments.web.http.decode import json_bodies
 
-NO_PARENT = "parent: is neither the id of a comment nor root"
-VERDICTS = "verdict: is one of approve, hold, spam, reject"
+NO_PARENT = "parent must be the id of a comment, or root."
+VERDICTS = "verdict must be one of: approve, hold, spam, reject."
 # Every shape that a request is read as, and those of answers: their fields are of the same types.
 SHAPES = [
     found
@@ -81,34 +82,42 @@ def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
 @pytest.mark.parametrize(
     ("value", "shape", "said"),
     [
-        ({"limit": 201}, request_shapes.ListQuery, "limit: is above 200"),
-        ({"limit": 0}, request_shapes.OwnVotesQuery, "limit: is below 1"),
-        ({"cursor": ""}, request_shapes.ListQuery, "cursor: is empty"),
-        ({"cursor": 1}, request_shapes.ListQuery, "cursor: is not text"),
-        ({"limit": "5"}, request_shapes.OwnVotesQuery, "limit: is not a whole number"),
-        ({"around": "a"}, request_shapes.ListQuery, "around: is not the id of a comment"),
-        ({"around": "A" * 26}, request_shapes.ListQuery, "around: is not the id of a comment"),
+        ({"limit": 201}, request_shapes.ListQuery, "limit must be between 1 and 200."),
+        ({"limit": 0}, request_shapes.OwnVotesQuery, "limit must be between 1 and 1,000."),
+        ({"cursor": ""}, request_shapes.ListQuery, "cursor is required."),
+        ({"cursor": 1}, request_shapes.ListQuery, "cursor must be of type string."),
+        ({"limit": "5"}, request_shapes.OwnVotesQuery, "limit must be of type integer."),
+        ({"around": "a"}, request_shapes.ListQuery, "around must be the id of a comment."),
+        ({"around": "A" * 26}, request_shapes.ListQuery, "around must be the id of a comment."),
         ({"parent": "a" * 27}, request_shapes.ListQuery, NO_PARENT),
         ({"parent": "nix"}, request_shapes.ListQuery, NO_PARENT),
         (
             {"name": "Ann", "body": "Hi", "parent": "root"},
             request_shapes.NewComment,
-            "parent: is not the id of a comment",
+            "parent must be the id of a comment.",
         ),
-        ({"value": 2}, request_shapes.NewVote, "value: is one of -1, 1"),
+        ({"value": 2}, request_shapes.NewVote, "value must be one of: -1, 1."),
         ({"verdict": "no", "question": "q"}, request_shapes.GivenOpinion, VERDICTS),
-        ({"question": "q"}, request_shapes.GivenOpinion, "verdict: is missing"),
-        ({"threads": ["a", 1]}, request_shapes.ThreadList, "threads: has an item that is not text"),
+        ({"question": "q"}, request_shapes.GivenOpinion, "verdict is required."),
+        (
+            {"threads": ["a", 1]},
+            request_shapes.ThreadList,
+            "threads has an item that is not valid.",
+        ),
         (
             {"thread": "yes", "email": "a@b"},
             request_shapes.NewSubscription,
-            "thread: is not true or false",
+            "thread must be of type boolean.",
         ),
-        ([], request_shapes.NewBody, "body: is not an object"),
-        ({"sort": "new"}, request_shapes.ListQuery, "sort: is not known here"),
-        ({"n\new": "new"}, request_shapes.ListQuery, "n\new: is not known here"),
-        ({"threads": ["a"] * 101}, request_shapes.ThreadList, "threads: has more than 100 items"),
-        ({"name": "Ann"}, request_shapes.NewComment, "body: is missing"),
+        ([], request_shapes.NewBody, "body must be of type object."),
+        ({"sort": "new"}, request_shapes.ListQuery, "sort is not a known field."),
+        ({"n\new": "new"}, request_shapes.ListQuery, "n\new is not a known field."),
+        (
+            {"threads": ["a"] * 101},
+            request_shapes.ThreadList,
+            "threads must have at most 100 items.",
+        ),
+        ({"name": "Ann"}, request_shapes.NewComment, "Write a comment first."),
     ],
 )
 def test_a_refusal_is_in_words_of_whoever_sent_it(
@@ -116,7 +125,7 @@ def test_a_refusal_is_in_words_of_whoever_sent_it(
 ) -> None:
     with pytest.raises(errors.BadInput) as refusal:
         json_bodies.convert(value, shape)
-    assert refusal.value.message == said
+    assert error_texts.sentence(refusal.value) == said
 
 
 def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() -> None:
@@ -129,7 +138,7 @@ def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() ->
                     continue
                 with pytest.raises(errors.BadInput) as refusal:
                     json_bodies.convert({field.encode_name: value}, shape)
-                refused.add(refusal.value.message)
+                refused.add(error_texts.sentence(refusal.value))
     assert len(refused) > 200
     assert [said for said in refused if PARSER.search(said)] == []
 
@@ -165,7 +174,7 @@ def test_an_edit_cannot_change_the_parent() -> None:
 @pytest.mark.parametrize("bracket", [b"[", b'{"a":'])
 @pytest.mark.parametrize("depth", [9, 3_000, 60_000])
 def test_deep_nesting_is_refused_before_it_is_parsed(bracket: bytes, depth: int) -> None:
-    with pytest.raises(errors.BadInput, match="nested"):
+    with pytest.raises(errors.BadInput, match="nested-too-deeply"):
         json_bodies.decode(bracket * depth, request_shapes.NewComment)
 
 

@@ -14,17 +14,17 @@ from comments.web.http import problems
 SECRET_PLACE = "/srv/secret/place"
 
 STATUSES = [
-    (errors.BadInput("name", "is empty"), 400, "bad-input"),
-    (errors.BadInput("name", "is reserved", code="reserved-name"), 400, "reserved-name"),
+    (errors.BadInput("name", "required"), 400, "required"),
     (errors.BadCursor(), 400, "bad-cursor"),
-    (problems.Unauthenticated("no"), 401, "bad-token"),
-    (errors.Forbidden("no"), 403, "forbidden"),
+    (errors.CursorExpired(), 410, "cursor-expired"),
+    (problems.Unauthenticated(), 401, "bad-token"),
+    (errors.Forbidden("own-comment"), 403, "own-comment"),
     (errors.NotFound("comment", "x"), 404, "comment-not-found"),
-    (errors.Conflict("no"), 409, "conflict"),
-    (errors.KeyReused("no"), 409, "idempotency-key-reused"),
+    (errors.Conflict("thread-closed"), 409, "thread-closed"),
+    (errors.KeyReused(), 409, "idempotency-key-reused"),
     (errors.RevisionMismatch(1, 2), 412, "revision-mismatch"),
     (errors.TooLarge("body", 5), 413, "too-large"),
-    (problems.UnsupportedMedia("no"), 415, "unsupported-media-type"),
+    (problems.UnsupportedMedia(expected="a/b"), 415, "unsupported-media-type"),
     (errors.UnownedWrite(SECRET_PLACE), 500, "internal"),
     (errors.Misconfigured(SECRET_PLACE), 500, "internal"),
     (errors.FlatthreadError(SECRET_PLACE), 500, "internal"),
@@ -67,12 +67,32 @@ def test_an_error_is_a_problem_document(error: Exception, status: int, code: str
 
 
 def test_bad_input_names_its_field() -> None:
-    answer = failing(errors.BadInput("name", "is empty")).get("/").json
+    answer = failing(errors.BadInput("name", "required")).get("/").json
     assert answer is not None
-    assert answer["field"] == "name"
-    other = failing(errors.Forbidden("no")).get("/").json
+    assert (answer["field"], answer["detail"]) == ("name", "Enter your name.")
+    other = failing(errors.Forbidden("own-comment")).get("/").json
     assert other is not None
-    assert "field" not in other
+    assert not {"field", "params"} & other.keys()
+
+
+def test_a_problem_gives_the_values_that_a_translation_needs() -> None:
+    answer = failing(errors.BadInput("limit", "out-of-range", minimum=1, maximum=200)).get("/").json
+    assert answer == {
+        "title": "Bad Request",
+        "status": 400,
+        "code": "out-of-range",
+        "detail": "limit must be between 1 and 200.",
+        "field": "limit",
+        "params": {"minimum": 1, "maximum": 200},
+    }
+
+
+def test_what_is_wrong_with_the_store_is_for_the_log() -> None:
+    answer = failing(errors.Overloaded(SECRET_PLACE, retry_after=90)).get("/")
+    assert SECRET_PLACE not in answer.text
+    assert answer.json is not None
+    assert answer.json["params"] == {"seconds": 90}
+    assert answer.json["detail"] == "The service is busy. Try again in 2 minutes."
 
 
 def test_overload_says_when_to_come_back() -> None:
@@ -82,12 +102,12 @@ def test_overload_says_when_to_come_back() -> None:
 
 
 def test_a_missing_token_says_which_scheme() -> None:
-    response = failing(problems.Unauthenticated("no")).get("/")
+    response = failing(problems.Unauthenticated()).get("/")
     assert response.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
 def test_a_wrong_method_says_which_are_right() -> None:
-    response = failing(errors.Forbidden("no")).delete("/")
+    response = failing(errors.Forbidden("own-comment")).delete("/")
     assert response.status_code == 405
     assert "GET" in response.headers["Allow"]
 
@@ -100,15 +120,12 @@ def test_our_faults_are_logged_with_their_cause(caplog: pytest.LogCaptureFixture
 
 def test_a_callers_faults_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        failing(errors.BadInput("email", "ann@example.com")).get("/")
+        failing(errors.BadInput("email", "not-an-email")).get("/")
     assert not caplog.text
 
 
 def test_every_error_of_the_tree_has_a_status() -> None:
-    ours = {
-        errors.UnownedWrite, errors.Misconfigured, errors.NoStore, errors.BadImport,
-        errors.FlatthreadError,
-    }  # fmt: skip
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
-    for kind in kinds - ours:
+    coded = {kind for kind in kinds if issubclass(kind, errors.CodedError)}
+    for kind in coded - {errors.CodedError}:
         assert any(base in problems.STATUSES for base in kind.__mro__), kind

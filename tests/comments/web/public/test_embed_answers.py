@@ -67,7 +67,7 @@ def test_a_bad_query_is_a_page_that_names_it(
 def test_an_unknown_site_is_a_page_that_says_so(client: Any, site_id: str) -> None:
     response = client.get(f"/embed/{site_id}?thread=page")
     assert (response.status_code, response.mimetype) == (404, "text/html")
-    assert "no such site" in response.text
+    assert "There is no site" in response.text
     assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
 
 

@@ -1,0 +1,46 @@
+"""The English sentence of an error, made from its code, field and parameters."""
+
+from collections.abc import Mapping
+
+from comments import errors
+from comments.domain.languages import catalogue
+
+_MINUTE, _HOUR = 60, 3_600
+
+
+def sentence(error: errors.FlatthreadError, texts: catalogue.Catalogue = catalogue.ENGLISH) -> str:
+    """Return what an error says; the plain message of one that is not for clients."""
+    if not isinstance(error, errors.CodedError):
+        return error.message
+    return of_code(error.code, error.field, error.params, texts)
+
+
+def of_code(
+    code: str,
+    field: str = "",
+    params: Mapping[str, errors.Param] | None = None,
+    texts: catalogue.Catalogue = catalogue.ENGLISH,
+) -> str:
+    """Return the sentence of a code.
+
+    A code may have a sentence for one field: `required.name` goes before `required`. A sentence can
+    name the field (`{field}`), each parameter, and the duration that `seconds` holds (`{wait}`).
+
+    Raises:
+        KeyError: the code has no sentence, or a placeholder has no parameter.
+    """
+    values: dict[str, object] = {"field": field, **(params or {})}
+    seconds = values.get("seconds")
+    if isinstance(seconds, int):
+        values["wait"] = duration(seconds, texts)
+    key = f"{code}.{field}" if f"{code}.{field}" in texts.entries["errors"] else code
+    return texts.text(f"errors.{key}", **values)
+
+
+def duration(seconds: int, texts: catalogue.Catalogue = catalogue.ENGLISH) -> str:
+    """Return a duration in its largest unit, rounded up: 59 seconds, 2 minutes, 24 hours."""
+    if seconds < _MINUTE:
+        return texts.text("durations.seconds", count=seconds)
+    if seconds < _HOUR:
+        return texts.text("durations.minutes", count=-(-seconds // _MINUTE))
+    return texts.text("durations.hours", count=-(-seconds // _HOUR))
