@@ -7,8 +7,6 @@ other store does not survive a fork, so then each worker loads the application i
 """
 
 import contextlib
-import ctypes
-import gc
 import http.client
 import logging
 import multiprocessing
@@ -62,13 +60,6 @@ graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
 
-# The parameters of mallopt, from glibc's malloc.h.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-_KEPT_MEMORY = 256 * 1024 * 1024  # bytes at the end of the heap that are not returned
-_MAPPED = 1024 * 1024  # bytes; larger allocations are returned one by one
-_FIRST_MEMORY = 4 * 1024 * 1024  # bytes per worker, about what its first hundred pages need
-_PIECE = 64 * 1024
-
 # Connections from one address to one process. A browser opens at most six, but an office or a
 # mobile network can share an address. Behind a proxy all readers share one, so then this limit is
 # off.
@@ -104,29 +95,6 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
     return headers, msgspec.json.encode(problem)
 
 
-def on_starting(_server: "Arbiter") -> None:
-    """Configure malloc to keep freed memory, in a single arena for all threads.
-
-    Otherwise the memory of a request is returned, and the next request asks for it again page by
-    page: each page is a fault, and these faults take a tenth of the time of a first page. C
-    libraries other than glibc have no mallopt and are left as they are.
-    """
-    with contextlib.suppress(AttributeError, OSError, TypeError):
-        tell = ctypes.CDLL(None).mallopt
-        tell(_ARENA_MAX, 1)
-        tell(_TRIM_THRESHOLD, _KEPT_MEMORY)
-        tell(_MMAP_THRESHOLD, _MAPPED)
-
-
-def pre_fork(_server: "Arbiter", _worker: "server.worker.Worker") -> None:
-    """Exclude everything loaded so far from garbage collection.
-
-    A collection would touch all of it. The workers would then no longer share that memory, and the
-    collection would take as long as a hundred requests, perhaps during the first one.
-    """
-    gc.freeze()
-
-
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
     """Make sure that a stop signal ends this process from its first moment.
 
@@ -151,8 +119,6 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
     At this point the worker's socket is open, but its loop is not running yet.
     """
     comments.app.warm_up(worker.wsgi)
-    _touch_memory()
-    gc.freeze()  # the warm-up's objects, and the application if this worker loaded it
     address = worker.sockets[0].getsockname()[:2]
     announcing = (worker.wsgi, *address)
     threading.Thread(target=_announce, args=announcing, daemon=True).start()
@@ -163,12 +129,6 @@ def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
     """Let the background worker finish its step. The next process does what is left."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
-
-
-def _touch_memory() -> None:
-    """Use some memory once, so that the first requests find it mapped."""
-    pieces = [bytearray(_PIECE) for _ in range(_FIRST_MEMORY // _PIECE)]
-    pieces.clear()
 
 
 def _leave(_number: int = 0, _frame: "FrameType | None" = None) -> None:

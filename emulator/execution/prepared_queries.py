@@ -1,8 +1,7 @@
 """Prepared queries: a cache of checked and planned queries.
 
-Owns what is cached and for how long: for one generation of indexes. Clients send the same query, or
-one that differs only in its values (`query_shapes`), again and again, and preparing it takes longer
-than answering it.
+Owns what is cached and for how long: for one generation of indexes. Clients send the same query
+again and again, and preparing it takes longer than answering it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 from emulator import errors, protobufs
 from emulator.encoding import keys
 from emulator.execution import index_scan, metadata_kinds
-from emulator.queries import parser, planner, query_cursors, query_plan, query_shapes
+from emulator.queries import parser, planner, query_cursors, query_plan
 from emulator.storage import read_sets, row_reader
 
 _MOST_KEPT = 256  # queries of one generation of indexes
@@ -54,39 +53,15 @@ def prepare(
     found: Prepared | None = known.get(asked)
     if found is not None:
         return snapshot, reads, found
-    variant = query_shapes.read(message, partition)
-    if variant is not None:
-        found = _like_another(snapshot, message, partition, variant)
-    if found is None:
-        parsed = parser.parse(message, partition)
-        source, query, reads = metadata_kinds.source_of(snapshot, parsed, reads)
-        plan = _plan(source, query)
-        header = query_cursors.header(message, partition.encoded)
-        found = Prepared(plan.query, plan, header, paging(message, header))
-        if source is not snapshot:
-            return source, reads, found
-        if variant is not None:
-            _keep(snapshot.definitions.shapes, (partition, variant.shape), found)
+    parsed = parser.parse(message, partition)
+    source, query, reads = metadata_kinds.source_of(snapshot, parsed, reads)
+    plan = _plan(source, query)
+    header = query_cursors.header(message, partition.encoded)
+    found = Prepared(plan.query, plan, header, paging(message, header))
+    if source is not snapshot:
+        return source, reads, found
     _keep(known, asked, found)
     return snapshot, reads, found
-
-
-def _like_another(
-    snapshot: row_reader.Reader,
-    message: protobufs.Query,
-    partition: keys.Partition,
-    variant: query_shapes.Variant,
-) -> Prepared | None:
-    """Return a query prepared from the cached plan of one that differs only in values."""
-    other: Prepared | None = snapshot.definitions.shapes.get((partition, variant.shape))
-    if other is None:
-        return None
-    plan = query_shapes.like(other.plan, variant.equals)
-    header = query_cursors.header(message, partition.encoded)
-    # Cursors contain a digest of the query and its values; the other paging is part of the shape.
-    has_cursors = message.start_cursor or message.end_cursor
-    page = paging(message, header) if has_cursors else other.paging
-    return Prepared(plan.query, plan, header, page)
 
 
 def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:

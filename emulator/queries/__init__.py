@@ -1,8 +1,7 @@
 """What a query asks for, and which index scans answer it. No I/O, no data.
 
 `parser` checks a query message, `filters` its filter, and `planner` chooses the index scans that
-form a `query_plan`. `query_shapes` plans queries that differ only in their values once;
-`query_cursors` encodes and decodes cursors.
+form a `query_plan`. `query_cursors` encodes and decodes cursors.
 
 Invariants:
 

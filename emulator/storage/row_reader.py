@@ -53,8 +53,7 @@ class Definitions:
     """The composite indexes of one generation, and caches that depend on them.
 
     `ids` has the ids of all indexes used so far. `plans` has the plans of queries seen so far, by
-    partition and message; `shapes` has one plan for each shape of query (`query_shapes`). The query
-    planner fills both.
+    partition and message; the query planner fills it.
     """
 
     def __init__(self, generation: int, composites: tuple[indexes.Index, ...]) -> None:
@@ -65,7 +64,6 @@ class Definitions:
             self.by_kind.setdefault(index.kind, []).append(index)
         self.ids: dict[read_sets.IndexName, int] = {}
         self.plans: dict[tuple[keys.Partition, bytes], Any] = {}
-        self.shapes: dict[tuple[keys.Partition, bytes], Any] = {}
 
 
 class PointRead(NamedTuple):

@@ -6,7 +6,6 @@ exports may be missing in CI too: they are not ours to publish and are kept besi
 """
 
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -33,11 +32,6 @@ def mounts() -> None:
 def root() -> None:
     """Require that the tests run as root."""
     require(os.geteuid() == 0, "only root can act as another user")
-
-
-def glibc() -> None:
-    """Require glibc, whose allocator can be configured."""
-    require(platform.libc_ver()[0] == "glibc", "needs glibc")
 
 
 def real_export(name: str) -> Path:

@@ -154,7 +154,7 @@ class Holdings:
         is_usable = recent is not None and recent.kept is kept and recent.written == written
         if recent is not None and is_usable and since - recent.since < age:
             return recent.probed
-        results = list(reads.ask(reads.varied(_PROBE.get(), thread)))
+        results = list(reads.fetch(_probe(thread)))
         # The query's limit applies to results, so count results and not distinct rows.
         if len(results) > MOST_UNFOLDED:
             raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")
@@ -272,20 +272,13 @@ class Holdings:
 HOLDINGS = per_process.PerProcess(Holdings)
 
 
-def _probe() -> Any:
-    """Prepare the query for the flagged rows of a thread and their revisions.
-
-    The thread is filled in for each use.
-    """
-    # One row more than a view takes, to notice that there are too many.
-    query = reads.Query(
+def _probe(thread: str) -> reads.Query:
+    """Return the query for the flagged rows of a thread and their revisions."""
+    return reads.Query(
         "Comment",
-        where=(("thread", "=", ""), ("unfolded", "=", True)),
+        where=(("thread", "=", thread), ("unfolded", "=", True)),
         order=("revision",),
         projection=("revision",),
+        # One row more than a view takes, to notice that there are too many.
         limit=MOST_UNFOLDED + 1,
     )
-    return reads.prepared(query)
-
-
-_PROBE = per_process.PerProcess(_probe)

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import optional_tools, programs
+from tests.support import programs
 
 SETTINGS = programs.ROOT / "scripts" / "serving.py"
 
@@ -51,32 +51,6 @@ def post_worker_init(worker):
         return put(connection)
 
     worker._loop._hand_over = slow
-"""
-
-# A worker that reports how many pages of memory were new to a thread that used 3 MB, twice.
-REMEMBERING = """
-import resource
-
-kept = post_worker_init
-
-def faults():
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
-
-def use(found):
-    before = faults()
-    pieces = [bytearray(50_000) for _ in range(60)]
-    pieces.clear()
-    found.append(faults() - before)
-
-def post_worker_init(worker):
-    kept(worker)
-    found = []
-    for _ in range(2):
-        thread = threading.Thread(target=use, args=(found,))
-        thread.start()
-        thread.join()
-    sys.stdout.write(f"{max(found)} pages were new\\n")
-    sys.stdout.flush()
 """
 
 # A worker that reports how many requests it answered before it accepts readers.
@@ -189,14 +163,6 @@ def test_no_header_of_a_local_peer_moves_the_application_or_causes_a_500(
             answer = connection.getresponse()
             assert (answer.status, answer.read()) == plain, (name, value)
             connection.close()
-
-
-def test_a_worker_reuses_the_memory_it_has_freed(tmp_path: Path) -> None:
-    optional_tools.glibc()
-    with serving(tmp_path, REMEMBERING) as program:
-        # One line for each of the two runs.
-        found = [int(program.wait_for(r"(\d+) pages were new")[1]) for _ in range(2)]
-    assert max(found) < 100  # of the 732 pages in 3 MB
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
