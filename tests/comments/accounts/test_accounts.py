@@ -1,4 +1,4 @@
-"""Claims about accounts: one identity leads to one of them, and the store holds no secret."""
+"""Accounts: an identity belongs to one account, and the store contains no readable secret."""
 
 import threading
 from datetime import timedelta
@@ -20,11 +20,11 @@ MAIL = "ann@example.org"
 
 
 def _rows(*kinds: str) -> str:
-    """Everything the store holds of some kinds, as text."""
+    """Return all stored rows of some kinds as text."""
     return "".join(str(row) for kind in kinds for row in reads.fetch(reads.Query(kind)))
 
 
-def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store) -> None:
+def test_an_account_is_found_by_login_and_address(store: connection.Store) -> None:
     ann = account_holders.account("ann", moderator(), mail=MAIL)
     assert accounts.by_text("ANN ", SECRET) == accounts.by_text("Ann@Example.org", SECRET) == ann
     assert accounts.by_text(ann.id, SECRET) == accounts.by_text(ann.author, SECRET) == ann
@@ -35,14 +35,14 @@ def test_an_account_is_found_by_its_name_and_its_address(store: connection.Store
 
 
 @pytest.mark.parametrize("taken", [{"login": "ann"}, {"login": "bob", "mail": MAIL.upper()}])
-def test_a_name_and_an_address_have_one_account(store: connection.Store, taken: dict) -> None:
+def test_a_login_and_an_address_belong_to_one_account(store: connection.Store, taken: dict) -> None:
     account_holders.account("ann", mail=MAIL)
     with pytest.raises(errors.Conflict, match=r"login-taken|address-taken"):
         account_holders.account(**taken)
     assert accounts.by_identity(identities.of_login("bob"), SECRET) is None
 
 
-def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection.Store) -> None:
+def test_one_of_many_concurrent_requests_for_a_login_gets_it(open_store: connection.Store) -> None:
     start, got, refused = threading.Barrier(8), [], []
 
     def ask() -> None:
@@ -66,19 +66,19 @@ def test_of_many_who_ask_for_one_name_at_once_one_gets_it(open_store: connection
 @pytest.mark.parametrize(
     "login", ["", " ", ".ann", "an n", "ann/bob", "ännchen", "a" * 64, "an\nn", "ann:x", "ann\0"]
 )
-def test_what_can_be_no_sign_in_name_is_refused(login: str) -> None:
+def test_an_invalid_sign_in_name_is_refused(login: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         identities.of_login(login)
     assert refused.value.field == "login"
 
 
 @pytest.mark.parametrize("subject", ["", " ", "\ud800", "x" * 1_001])
-def test_a_provider_that_does_not_say_who_leads_nowhere(subject: str) -> None:
+def test_a_provider_without_a_subject_is_refused(subject: str) -> None:
     with pytest.raises(errors.BadInput):
         identities.of_provider("oidc/somebody", subject)
 
 
-def test_subjects_and_providers_are_told_apart() -> None:
+def test_identities_of_different_subjects_and_providers_are_distinct() -> None:
     subjects = ["1", "2", "1 ", "site/a", "a"]
     providers = ["oidc/a", "oidc/b", "site/a", identities.MAIL]
     names = {
@@ -89,8 +89,8 @@ def test_subjects_and_providers_are_told_apart() -> None:
     assert len(names) == len(subjects) * len(providers)
 
 
-def test_keys_of_identities_are_as_they_always_were() -> None:
-    """Golden: a change locks everybody out of his account."""
+def test_the_keys_of_identities_are_stable() -> None:
+    """A change of these golden values would lock everybody out of their account."""
     assert identities.of_login("Ann").name(SECRET) == "login:ann"
     assert identities.FIRST_OWNER.name(SECRET) == "first:owner"
     assert identities.of_address(MAIL).name(SECRET) == "mail:ev4fuytywv5s5itjnsburefrgy"
@@ -100,7 +100,7 @@ def test_keys_of_identities_are_as_they_always_were() -> None:
     )
 
 
-def test_the_store_holds_no_password_no_token_and_no_address(store: connection.Store) -> None:
+def test_the_store_contains_no_password_token_or_address(store: connection.Store) -> None:
     account_holders.account("ann", OWNER, mail=MAIL)
     session = account_holders.sign_in("ann")
     token = account_holders.invite(moderator(), address="bob@example.org")
@@ -110,7 +110,7 @@ def test_the_store_holds_no_password_no_token_and_no_address(store: connection.S
         assert secret not in held
 
 
-def test_a_role_is_held_until_it_is_taken_and_a_change_ends_sessions(
+def test_a_role_is_held_until_it_is_revoked_and_a_change_ends_sessions(
     store: connection.Store,
 ) -> None:
     ann = account_holders.account("ann", moderator("demo"), moderator("blog"))
@@ -142,7 +142,9 @@ def test_a_removed_account_leaves_nothing_behind(store: connection.Store) -> Non
     account_holders.account("ann", mail=MAIL)
 
 
-def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connection.Store) -> None:
+def test_a_service_that_had_an_owner_never_gets_a_first_owner_again(
+    store: connection.Store,
+) -> None:
     assert not accounts.is_owned()
     one, two = (account_holders.invite(OWNER, first=True) for _ in range(2))
     first = account_holders.accept(one, "ann").account
@@ -155,7 +157,7 @@ def test_a_service_that_had_an_owner_never_has_a_first_one_again(store: connecti
         account_holders.accept(two, "bob")
 
 
-def test_if_the_store_does_not_answer_nobody_is_told_that_there_is_no_owner(
+def test_a_failing_store_never_reports_that_there_is_no_owner(
     short_deadline: connection.Store, engine: inprocess.Engine
 ) -> None:
     engine.close()
@@ -167,7 +169,7 @@ def test_if_the_store_does_not_answer_nobody_is_told_that_there_is_no_owner(
 
 class TestPasswords:
     @pytest.mark.parametrize("password", ["", "short one", "x" * 201])
-    def test_a_length_out_of_bounds_is_refused(self, password: str) -> None:
+    def test_a_password_that_is_too_short_or_too_long_is_refused(self, password: str) -> None:
         with pytest.raises(errors.BadInput):
             hashing.check(password)
 
@@ -182,7 +184,7 @@ class TestPasswords:
         assert not hashing.matches("damaged", PASSWORD)
 
     @pytest.mark.usefixtures("store")
-    def test_another_strength_is_noticed_and_mended_at_the_next_sign_in(self) -> None:
+    def test_a_weaker_hash_is_replaced_at_the_next_sign_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
         weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(PASSWORD)
         credentials.set_password(ann.id, weak)

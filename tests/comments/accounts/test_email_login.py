@@ -1,4 +1,4 @@
-"""Claims about signing in by mail: it takes the mailbox and the page that asked, within a while."""
+"""E-mail login: it needs the mailbox and the page that requested it, within a time limit."""
 
 import dataclasses
 import re
@@ -36,7 +36,7 @@ OWN = {"Sec-Fetch-Site": "same-origin"}
 
 
 class Mail:
-    """Asks, and reads the mail that comes of it."""
+    """Requests logins and reads the resulting mail."""
 
     def __init__(self, box: mail_server.Box, settings: config.Settings, site: records.Site) -> None:
         self.box = box
@@ -83,7 +83,7 @@ def mail(
     return Mail(box, settings, site)
 
 
-def test_who_has_the_mailbox_and_the_page_is_signed_in_there(
+def test_the_page_that_requested_the_link_is_signed_in_with_the_code(
     client: FlaskClient, mail: Mail, box: mail_server.Box
 ) -> None:
     asked = client.post(ASK, json={"email": ADDRESS})
@@ -93,7 +93,7 @@ def test_who_has_the_mailbox_and_the_page_is_signed_in_there(
     assert box.recipients == [ADDRESS]
     assert "demo" in box.text()
 
-    # A mail scanner opens it, and does nothing by that.
+    # A mail scanner opens the link, which changes nothing.
     assert client.get("/sign-in").status_code == 200
     shown = client.post("/sign-in", data={"token": link}, headers=OWN)
     found = re.search(r"<strong[^>]*>([a-z2-7]{4} [a-z2-7]{4})</strong>", shown.text)
@@ -110,7 +110,7 @@ def test_who_has_the_mailbox_and_the_page_is_signed_in_there(
     assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
 
 
-def test_the_same_address_is_the_same_account_and_its_name_may_change(mail: Mail) -> None:
+def test_the_same_address_is_the_same_account_whose_name_may_change(mail: Mail) -> None:
     found = []
     for address, name in ((ADDRESS, "Ann"), (ADDRESS.upper(), "Ann B"), ("b@example.org", "Bob")):
         key = mail.ask(address)
@@ -119,7 +119,7 @@ def test_the_same_address_is_the_same_account_and_its_name_may_change(mail: Mail
     assert [each.name for each in found] == ["Ann", "Ann B", "Bob"]
 
 
-def test_who_has_a_role_keeps_his_name_and_gets_nothing_but_his_comments(mail: Mail) -> None:
+def test_an_account_with_a_role_keeps_its_name_and_gets_only_a_readers_token(mail: Mail) -> None:
     owner = account_holders.account("ann", account_holders.OWNER, mail=ADDRESS)
     key = mail.ask()
     entered = mail.enter(key, mail.code(), "Somebody else")
@@ -127,7 +127,7 @@ def test_who_has_a_role_keeps_his_name_and_gets_nothing_but_his_comments(mail: M
     assert account_holders.sign_in("ann", PASSWORD).account == owner
 
 
-def test_a_code_is_of_its_key_its_site_and_its_half_hour(mail: Mail) -> None:
+def test_a_code_is_valid_for_its_key_site_and_half_hour(mail: Mail) -> None:
     site_settings.add(
         "blog", ["https://blog.example"], scheme=sample_threads.SETTINGS.scheme, now=mail.now
     )
@@ -154,15 +154,15 @@ def test_a_code_is_of_its_key_its_site_and_its_half_hour(mail: Mail) -> None:
     assert mail.enter(key, f" {code[:4]}-{code[5:]} ").name == "Ann"
 
 
-def test_without_the_code_the_page_that_asked_has_nothing(mail: Mail) -> None:
-    """Somebody has an address mailed that is not his: the key alone is worth nothing."""
+def test_a_key_without_its_code_is_worthless(mail: Mail) -> None:
+    """Somebody requests a login for another person's address: the key alone must not sign in."""
     key = mail.ask()
     for guess in ("", "        ", "aaaa aaaa"):
         with pytest.raises(reader_accounts.Refused):
             mail.enter(key, guess)
 
 
-def test_the_newest_code_counts(mail: Mail) -> None:
+def test_only_the_newest_code_is_valid(mail: Mail) -> None:
     key = mail.ask()
     first, second = mail.code(), mail.code()
     assert first != second
@@ -172,7 +172,7 @@ def test_the_newest_code_counts(mail: Mail) -> None:
 
 
 def _at_once(store: connection.Store, count: int, act: Callable[[], T]) -> list[T]:
-    """What so many get who do the same at once."""
+    """Run `act` in `count` concurrent threads; return the results."""
     start = threading.Barrier(count)
 
     def run(_: int) -> T:
@@ -184,7 +184,7 @@ def _at_once(store: connection.Store, count: int, act: Callable[[], T]) -> list[
         return list(pool.map(run, range(count)))
 
 
-def test_guesses_are_counted_one_by_one_however_many_come_at_once(
+def test_concurrent_guesses_are_counted_one_by_one(
     open_store: connection.Store,
     box: mail_server.Box,
     settings: config.Settings,
@@ -207,7 +207,7 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
         mail.enter(key, code)
 
 
-def test_of_many_who_use_one_code_at_once_one_is_let_in(
+def test_one_of_many_concurrent_uses_of_a_code_succeeds(
     open_store: connection.Store,
     box: mail_server.Box,
     settings: config.Settings,
@@ -227,7 +227,7 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
     assert len([each for each in _at_once(open_store, 8, use) if each]) == 1
 
 
-def test_the_answer_and_the_cost_are_the_same_for_every_address(
+def test_the_response_and_the_cost_are_the_same_for_every_address(
     mail: Mail, engine: inprocess.Engine, box: mail_server.Box
 ) -> None:
     account_holders.account("ann", mail=ADDRESS)
@@ -241,7 +241,7 @@ def test_the_answer_and_the_cost_are_the_same_for_every_address(
     assert sorted(box.recipients) == [ADDRESS, "nobody@example.org"]
 
 
-def test_an_address_is_mailed_a_few_times_and_a_network_asks_a_few(
+def test_mails_per_address_and_requests_per_network_are_limited(
     mail: Mail, box: mail_server.Box
 ) -> None:
     for _ in range(email_login.PER_ADDRESS.most + 3):
@@ -262,13 +262,13 @@ ONE_MAILBOX = [
 ]  # fmt: skip
 
 
-def test_one_mailbox_has_one_limit_however_its_address_is_written(
+def test_all_spellings_of_a_mailbox_share_one_limit(
     client: FlaskClient, mail: Mail, box: mail_server.Box
 ) -> None:
     for number, address in enumerate(ONE_MAILBOX):
         peer = {"REMOTE_ADDR": f"192.0.2.{number}"}
         answer = client.post(ASK, json={"email": address}, environ_overrides=peer)
-        # Neutral: the last ones are refused, and nobody who asks can tell.
+        # The response is neutral: callers cannot tell that the last requests sent no mail.
         assert answer.status_code == 202
         assert set(api_requests.answer(answer)) == {"key", "expires"}
     mail.deliver()
@@ -277,7 +277,7 @@ def test_one_mailbox_has_one_limit_however_its_address_is_written(
 
 @pytest.fixture
 def rush(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three mails in an hour to a domain, and five in all, are very many; proofs are quick."""
+    """Lower the thresholds to three mails per hour and domain, and five in total."""
     monkeypatch.setattr(login_mail_rush, "SHARES", 1)
     monkeypatch.setattr(login_mail_rush, "PER_DOMAIN", login_mail_rush.PER_DOMAIN._replace(most=3))
     monkeypatch.setattr(
@@ -298,7 +298,7 @@ def _proof(client: FlaskClient, purpose: str = "sign-in") -> str:
 
 
 @pytest.mark.usefixtures("rush")
-def test_in_a_rush_on_a_domain_a_mail_takes_a_proof_and_nobody_is_refused(
+def test_a_rush_on_a_domain_requires_a_proof_and_refuses_nobody(
     client: FlaskClient, mail: Mail, box: mail_server.Box, caplog: pytest.LogCaptureFixture
 ) -> None:
     for length in range(1, 4):
@@ -322,7 +322,7 @@ def test_in_a_rush_on_a_domain_a_mail_takes_a_proof_and_nobody_is_refused(
 
 
 @pytest.mark.usefixtures("rush")
-def test_in_a_rush_on_the_service_every_mail_takes_a_proof(
+def test_a_rush_on_the_service_requires_a_proof_for_every_mail(
     client: FlaskClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     for length in range(1, 6):
@@ -333,7 +333,7 @@ def test_in_a_rush_on_the_service_every_mail_takes_a_proof(
 
 
 @pytest.mark.usefixtures("rush")
-def test_a_rush_ends_with_its_hour(mail: Mail) -> None:
+def test_a_rush_ends_after_an_hour(mail: Mail) -> None:
     for number in range(3):
         mail.ask(f"a{number}@example.org")
     with pytest.raises(errors.Forbidden):
@@ -353,7 +353,7 @@ def test_a_mail_in_a_rush_takes_more_work_than_a_post(settings: config.Settings)
         assert works[0] < works[1] or works[1] == post_limits.HARDEST
 
 
-def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:
+def test_nothing_readable_of_a_login_is_stored(mail: Mail) -> None:
     key = mail.ask()
     rows = [
         str(row)
@@ -381,11 +381,11 @@ def test_nothing_readable_of_it_is_stored(mail: Mail) -> None:
         ({}, "email"),
     ],
 )
-def test_what_is_no_address_is_refused(client: FlaskClient, sent: dict, field: str) -> None:
+def test_an_invalid_address_is_refused(client: FlaskClient, sent: dict, field: str) -> None:
     api_requests.refused(client.post(ASK, json=sent), 400, field)
 
 
-def test_a_name_that_cannot_be_one_uses_no_code_up(mail: Mail) -> None:
+def test_an_invalid_name_does_not_use_up_the_code(mail: Mail) -> None:
     key = mail.ask()
     code = mail.code()
     for name in ("", "Moderator", "x" * 200):
@@ -394,7 +394,7 @@ def test_a_name_that_cannot_be_one_uses_no_code_up(mail: Mail) -> None:
     assert mail.enter(key, code)
 
 
-def test_a_host_that_a_caller_names_is_in_no_mail(client: FlaskClient, mail: Mail) -> None:
+def test_a_forged_host_is_in_no_mail(client: FlaskClient, mail: Mail) -> None:
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     assert client.post(ASK, json={"email": ADDRESS}, headers=evil).status_code == 202
     assert mail.link()
@@ -402,7 +402,9 @@ def test_a_host_that_a_caller_names_is_in_no_mail(client: FlaskClient, mail: Mai
     assert "evil" not in mail.box.text()
 
 
-def test_a_page_elsewhere_can_neither_ask_nor_show_a_code(client: FlaskClient, mail: Mail) -> None:
+def test_a_foreign_page_can_neither_request_nor_show_a_code(
+    client: FlaskClient, mail: Mail
+) -> None:
     evil = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
     api_requests.refused(client.post(ASK, json={"email": ADDRESS}, headers=evil), 403)
     mail.ask()

@@ -1,4 +1,4 @@
-"""Claims about the file that holds the first owner's link."""
+"""The file that contains the first owner's link."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The data folder is an empty one."""
+    """Make an empty folder the data folder."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -62,7 +62,7 @@ def _added(app: flask.Flask, _token: str) -> None:
     assert app.test_cli_runner().invoke(args=arguments, input=typed).exit_code == 0
 
 
-def test_only_its_owner_may_read_it_whatever_was_there(
+def test_only_the_services_user_may_read_it_even_if_a_link_was_there(
     app: flask.Flask, settings: config.Settings, tmp_path: Path
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -85,7 +85,7 @@ def test_the_next_start_replaces_it(app: flask.Flask, offer: apps.Offer) -> None
 
 
 @pytest.mark.parametrize("come", [_joined, _accepted, _added])
-def test_it_is_gone_once_there_is_an_owner(
+def test_it_is_deleted_once_there_is_an_owner(
     app: flask.Flask, offer: apps.Offer, come: Callable[[flask.Flask, str], None]
 ) -> None:
     come(app, _token(offer))
@@ -94,7 +94,7 @@ def test_it_is_gone_once_there_is_an_owner(
     assert apps.offer_ownership(app, HERE) is None
 
 
-def test_the_link_has_the_name_that_the_service_answers_to(
+def test_the_link_has_the_services_public_name(
     store: connection.Store, settings: config.Settings
 ) -> None:
     public = "https://comments.example"
@@ -107,12 +107,12 @@ def test_the_link_has_the_name_that_the_service_answers_to(
     assert token
 
 
-def test_another_invitation_leaves_it_as_it_is(app: flask.Flask, offer: apps.Offer) -> None:
+def test_another_invitation_does_not_change_it(app: flask.Flask, offer: apps.Offer) -> None:
     _joined(app, account_holders.invite(moderator(), now=now()))
     assert _token(offer)
 
 
-def test_what_is_left_over_goes_with_the_next_start(
+def test_a_leftover_file_is_deleted_at_the_next_start(
     app: flask.Flask, settings: config.Settings, offer: apps.Offer
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -124,7 +124,7 @@ def test_what_is_left_over_goes_with_the_next_start(
     assert not offer.file.exists()
 
 
-def test_a_store_that_is_away_costs_nobody_the_session(
+def test_an_unavailable_store_does_not_break_the_first_owners_session(
     settings: config.Settings, offer: apps.Offer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away() -> bool:

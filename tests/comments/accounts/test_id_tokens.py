@@ -1,4 +1,4 @@
-"""Claims about ID tokens: signed by the provider's key, for us, for this sign-in, and in time."""
+"""ID tokens: accepted only if the provider's key signed them for us, this login and this time."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,12 +16,12 @@ ISSUER, NONCE = "https://acme.example", "n" * 43
 EXPECTED = id_tokens.Expected(ISSUER, provider_login.CLIENT, NONCE, "an-access-token")
 KEYS = {"keys": [provider_login.jwk(RSA, "one")]}
 MINUTE = 60
-MOMENT = here()  # of this module: its tests may run long after it was read
+MOMENT = here()  # when this module was imported; its tests may run much later
 NOW = int(MOMENT.timestamp())
 
 
 def said(**changed: Any) -> dict[str, Any]:
-    """The claims of a good token but for what is changed; None leaves one out."""
+    """Return valid claims; `changed` replaces some, and None leaves a claim out."""
     claims = {
         "iss": ISSUER, "aud": provider_login.CLIENT, "sub": "ann", "nonce": NONCE,
         "iat": NOW, "exp": NOW + 5 * MINUTE, **changed,
@@ -57,7 +57,7 @@ WRONG_CLAIMS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS.values(), ids=WRONG_CLAIMS)
-def test_a_token_that_is_not_for_us_or_not_for_now_is_not_believed(claims: dict[str, Any]) -> None:
+def test_a_token_for_another_audience_or_time_is_refused(claims: dict[str, Any]) -> None:
     with pytest.raises(id_tokens.NotBelieved):
         believed(_signed(said(**claims)))
 
@@ -95,7 +95,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 @pytest.mark.parametrize("sign", FORGED.values(), ids=FORGED)
-def test_what_no_key_of_the_provider_signed_is_not_believed(
+def test_a_token_not_signed_by_a_key_of_the_provider_is_refused(
     sign: Callable[[dict[str, Any]], str],
 ) -> None:
     with pytest.raises(id_tokens.NotBelieved):
@@ -103,12 +103,12 @@ def test_what_no_key_of_the_provider_signed_is_not_believed(
 
 
 @pytest.mark.parametrize("keys", [{}, {"keys": None}, {"keys": ["x", 7]}, {"keys": {"kty": "RSA"}}])
-def test_without_keys_nothing_is_believed(keys: dict[str, object]) -> None:
+def test_without_keys_every_token_is_refused(keys: dict[str, object]) -> None:
     with pytest.raises(id_tokens.NotBelieved):
         believed(_signed(said()), keys)
 
 
-def test_a_secret_in_the_providers_keys_signs_nothing() -> None:
+def test_a_shared_secret_among_the_providers_keys_verifies_nothing() -> None:
     secret = b"thirty-two bytes that are shared"
     shared = {"kty": "oct", "kid": "one", "k": provider_login._b64(secret), "alg": "HS256"}
     for keys in ([shared], [shared, provider_login.jwk(RSA, "two")]):
@@ -117,9 +117,7 @@ def test_a_secret_in_the_providers_keys_signs_nothing() -> None:
 
 
 @pytest.mark.parametrize(("key", "algorithm"), [(RSA, "RS256"), (RSA, "PS256"), (EC, "ES256")])
-def test_what_is_signed_by_an_algorithm_that_is_allowed_is_believed(
-    key: Any, algorithm: str
-) -> None:
+def test_a_token_signed_with_an_allowed_algorithm_is_accepted(key: Any, algorithm: str) -> None:
     keys = [{"kty": "AKP", "kid": "later"}, provider_login.jwk(key, "one")]
     token = _by(key, algorithm, kid="one")(said())
     assert believed(token, {"keys": keys})["sub"] == "ann"

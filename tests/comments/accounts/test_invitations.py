@@ -1,4 +1,4 @@
-"""Claims about invitations and resets: used once, by whom they are for, whoever else tries."""
+"""Invitations and password resets: each is used once, and only by the person it is for."""
 
 import threading
 from datetime import timedelta
@@ -18,7 +18,7 @@ from tests.support.prepared_stores import NOW
 MAIL = "ann@example.org"
 
 
-def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: connection.Store) -> None:
+def test_an_invitation_creates_a_signed_in_account_with_its_roles(store: connection.Store) -> None:
     session = account_holders.accept(account_holders.invite(moderator("blog"), moderator("shop")))
     assert session.account.grants == (moderator("blog"), moderator("shop"))
     assert sessions.find(session.token, SECRET, now=NOW) == session
@@ -26,7 +26,7 @@ def test_an_invitation_makes_an_account_with_its_roles_signed_in(store: connecti
     assert accounts.staff() == [session.account]
 
 
-def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
+def test_one_of_twenty_concurrent_acceptances_of_an_invitation_succeeds(
     open_store: connection.Store,
 ) -> None:
     with open_store.context():
@@ -51,7 +51,7 @@ def test_an_invitation_is_accepted_once_also_by_twenty_at_once(
         assert accounts.staff() == [got[0].account]
 
 
-def test_what_is_refused_leaves_an_invitation_as_it_is(store: connection.Store) -> None:
+def test_a_refused_form_does_not_use_up_the_invitation(store: connection.Store) -> None:
     account_holders.account("bob")
     token = account_holders.invite(OWNER)
     for login, password in (("bob", PASSWORD), ("", PASSWORD), ("a b", PASSWORD), ("ann", "short")):
@@ -61,14 +61,14 @@ def test_what_is_refused_leaves_an_invitation_as_it_is(store: connection.Store) 
 
 
 @pytest.mark.parametrize("token", ["", "x" * 43, "a.b", "\ud800" * 43, "x" * 10_000])
-def test_what_is_no_ticket_is_refused(store: connection.Store, token: str) -> None:
+def test_an_invalid_token_is_refused(store: connection.Store, token: str) -> None:
     with pytest.raises(errors.BadLink):
         account_holders.accept(token)
     with pytest.raises(errors.BadLink):
         invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
 
 
-def test_a_ticket_is_good_for_its_purpose_and_its_term(store: connection.Store) -> None:
+def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     invitation, reset = (
         account_holders.invite(OWNER),
@@ -89,7 +89,7 @@ def test_a_ticket_is_good_for_its_purpose_and_its_term(store: connection.Store) 
     )
 
 
-def test_tickets_that_nobody_used_do_not_pile_up(store: connection.Store) -> None:
+def test_unused_links_are_deleted_after_their_term(store: connection.Store) -> None:
     for day in range(30):
         account_holders.invite(OWNER, now=NOW + timedelta(days=day))
     kept = list(reads.fetch(reads.Query("Ticket")))
@@ -98,13 +98,13 @@ def test_tickets_that_nobody_used_do_not_pile_up(store: connection.Store) -> Non
 
 @pytest.mark.usefixtures("store")
 class TestBoundToAnAddress:
-    def test_a_new_account_has_the_address(self) -> None:
+    def test_a_new_account_gets_the_invited_address(self) -> None:
         made = account_holders.accept(account_holders.invite(moderator(), address=MAIL), "").account
         assert accounts.by_text(MAIL, SECRET) == made
         assert accounts.address_of(made, SECRET, now=NOW) == MAIL
         assert account_holders.sign_in(MAIL).account == made
 
-    def test_an_account_with_another_address_is_refused_and_one_with_it_is_not(self) -> None:
+    def test_only_an_account_with_the_invited_address_may_accept(self) -> None:
         bob = account_holders.account("bob", mail="bob@example.org")
         ann = account_holders.account("ann", mail=MAIL.upper())
         token = account_holders.invite(moderator(), address=MAIL)
@@ -119,7 +119,7 @@ class TestBoundToAnAddress:
             invitations.accept_as(ann.id, token, secret=SECRET, now=NOW)
 
 
-def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: connection.Store) -> None:
+def test_an_existing_account_accepts_and_gets_a_new_session(store: connection.Store) -> None:
     ann = account_holders.account("ann", moderator("blog"))
     session = account_holders.sign_in("ann")
     for invited, held in (
@@ -134,7 +134,7 @@ def test_who_has_an_account_accepts_with_it_and_signs_in_anew(store: connection.
     assert sessions.find(session.token, SECRET, now=NOW) is None
 
 
-def test_a_first_owner_may_have_had_an_account(store: connection.Store) -> None:
+def test_the_first_owner_may_have_had_an_account(store: connection.Store) -> None:
     ann, bob = account_holders.account("ann"), account_holders.account("bob")
     tokens = [account_holders.invite(OWNER, first=True) for _ in range(3)]
     invitations.accept_as(ann.id, tokens[0], secret=SECRET, now=NOW)
@@ -158,7 +158,7 @@ def _code(key: str) -> str:
     return totp.code(key, int(NOW.timestamp()) // totp.STEP)
 
 
-def test_a_reset_gives_a_password_and_ends_sessions(store: connection.Store) -> None:
+def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     session = account_holders.sign_in("ann")
     token = invitations.reset(ann, secret=SECRET, now=NOW)
@@ -173,7 +173,7 @@ def test_a_reset_gives_a_password_and_ends_sessions(store: connection.Store) -> 
         _renew(token, PASSWORD)
 
 
-def test_a_used_or_superseded_reset_link_is_dead(store: connection.Store) -> None:
+def test_a_used_or_superseded_reset_link_is_invalid(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     first, second = (invitations.reset(ann, secret=SECRET, now=NOW) for _ in range(2))
     with pytest.raises(errors.BadLink):
@@ -186,7 +186,7 @@ def test_a_used_or_superseded_reset_link_is_dead(store: connection.Store) -> Non
 
 
 @pytest.mark.parametrize("meanwhile", ["password", "signed out"])
-def test_a_reset_link_dies_when_its_owner_does_without(
+def test_a_reset_link_becomes_invalid_once_its_owner_changes_password_or_signs_out(
     store: connection.Store, meanwhile: str
 ) -> None:
     ann = account_holders.account("ann", OWNER)
@@ -199,7 +199,7 @@ def test_a_reset_link_dies_when_its_owner_does_without(
         _renew(token)
 
 
-def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store) -> None:
+def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
     credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     session = sessions.begin(ann.id, SECRET, now=NOW)
@@ -214,10 +214,10 @@ def test_a_reset_keeps_the_second_factor_and_asks_for_it(store: connection.Store
     with pytest.raises(password_login.Wrong):
         account_holders.sign_in("ann", RENEWED)
     with pytest.raises(password_login.Wrong):
-        account_holders.sign_in("ann", RENEWED, _code(key))  # it was used for the reset
+        account_holders.sign_in("ann", RENEWED, _code(key))  # the code was used for the reset
 
 
-def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> None:
+def test_guesses_of_the_code_for_a_reset_are_limited(store: connection.Store) -> None:
     ann, key = account_holders.account("ann", OWNER), totp.secret()
     credentials.set_totp(ann.id, key, 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW)
@@ -228,7 +228,7 @@ def test_codes_for_a_reset_are_not_to_be_guessed(store: connection.Store) -> Non
         _renew(token, code=_code(key))
 
 
-def test_who_lost_both_gets_a_link_that_says_so(store: connection.Store) -> None:
+def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
     credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
@@ -246,7 +246,7 @@ def test_a_reset_link_of_an_older_release_is_refused(store: connection.Store) ->
 
 
 @pytest.mark.parametrize("lost", ["accept", "accept_as", "renew", "sign_in"])
-def test_a_commit_whose_answer_is_lost_is_found_again(
+def test_a_commit_whose_answer_is_lost_is_applied_once(
     store: connection.Store, monkeypatch: pytest.MonkeyPatch, lost: str
 ) -> None:
     ann = account_holders.account("ann", OWNER)

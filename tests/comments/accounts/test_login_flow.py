@@ -1,4 +1,4 @@
-"""Claims about journeys to providers: an answer counts once, soon, in the browser that set out."""
+"""Login flows with providers: an answer is valid once, for a short time, in the same browser."""
 
 import flask
 import pytest
@@ -22,9 +22,9 @@ DESK = "/admin/sign-in/provider"
 
 
 class TestState:
-    """B13: an answer counts once, in the browser that set out."""
+    """B13: the state parameter is valid once, in the browser that started the login."""
 
-    def test_it_is_good_once(self, traveller: Traveller) -> None:
+    def test_it_is_valid_once(self, traveller: Traveller) -> None:
         account_holders.account("ann", OWNER)
         traveller.sign_in()
         traveller.link()
@@ -35,14 +35,14 @@ class TestState:
         assert "bad-state" in again.text
 
     @pytest.mark.parametrize("state", ["", "s" * 43, "short", "\u00e9" * 43, "a.b"])
-    def test_a_missing_or_made_up_one_is_refused(self, traveller: Traveller, state: str) -> None:
+    def test_a_missing_or_invented_state_is_refused(self, traveller: Traveller, state: str) -> None:
         way = traveller.way(DESK, provider="acme")
         refused = traveller.back(way, state=state)
         assert refused.status_code == 403
         assert "bad-state" in refused.text
         assert traveller.client.get("/sign-in/return").status_code == 403
 
-    def test_another_browsers_is_refused_and_not_used_up(
+    def test_another_browsers_state_is_refused_and_not_used_up(
         self, app: flask.Flask, traveller: Traveller, provider: Impostor
     ) -> None:
         account_holders.account("ann", OWNER)
@@ -61,18 +61,18 @@ class TestState:
             assert each.client.get("/admin").status_code == 303
         assert mine.back(way).status_code == 303
 
-    def test_it_ends(self, traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_expires(self, traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(login_flow, "TERM", -login_flow.TERM)
         way = traveller.way(DESK, provider="acme")
         refused = traveller.back(way)
         assert (refused.status_code, "bad-state" in refused.text) == (403, True)
 
-    def test_another_purposes_ticket_is_none(self, traveller: Traveller) -> None:
+    def test_a_token_for_another_purpose_is_not_a_state(self, traveller: Traveller) -> None:
         token = account_holders.invite(OWNER, now=now())
         refused = traveller.back(traveller.way(DESK, provider="acme"), state=token)
         assert (refused.status_code, "bad-state" in refused.text) == (403, True)
 
-    def test_its_cookie_is_first_party_short_and_no_session(
+    def test_its_cookie_is_first_party_short_lived_and_not_a_session(
         self, traveller: Traveller, app: flask.Flask
     ) -> None:
         response = traveller.send(DESK, provider="acme")
@@ -85,7 +85,7 @@ class TestState:
         browser.set_cookie(signed_in.COOKIE, name.partition("=")[2])
         assert browser.get("/admin").status_code == 303
 
-    def test_what_it_was_begun_with_is_stored_sealed(self, traveller: Traveller) -> None:
+    def test_the_started_action_is_stored_encrypted(self, traveller: Traveller) -> None:
         token = account_holders.invite(moderator(), now=now())
         traveller.way("/admin/welcome/provider", token=token, name="Ann", provider="acme")
         stored = "".join(
@@ -98,7 +98,7 @@ class TestState:
         assert provider_login.CLIENT in stored
 
 
-def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Traveller) -> None:
+def test_a_network_with_too_many_logins_gets_a_retry_time(traveller: Traveller) -> None:
     for _ in range(login_flow.PER_NETWORK.most):
         traveller.way(DESK, provider="acme")
     refused = traveller.send(DESK, provider="acme")
@@ -106,7 +106,7 @@ def test_too_many_from_one_network_are_told_when_to_come_back(traveller: Travell
     assert 0 < int(refused.headers["Retry-After"]) <= 900
 
 
-def test_without_an_address_of_ours_nobody_sets_out(
+def test_without_a_public_url_no_login_starts(
     provider: Impostor, open_store: connection.Store
 ) -> None:
     from comments import app as apps  # noqa: PLC0415 - as conftest does
@@ -119,8 +119,8 @@ def test_without_an_address_of_ours_nobody_sets_out(
     assert offered.json == {"mail": False, "providers": [], "url": ""}
 
 
-def test_where_people_come_back_to_is_no_host_that_a_caller_names(traveller: Traveller) -> None:
-    """C13: it is made of the settings."""
+def test_the_return_url_does_not_depend_on_the_host_header(traveller: Traveller) -> None:
+    """C13: it comes from the settings."""
     sent = traveller.client.post(
         DESK, data={"provider": "acme"},
         headers={**OWN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"},

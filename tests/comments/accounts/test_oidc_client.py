@@ -1,4 +1,4 @@
-"""Claims about providers' answers: only its own word, for us, for this sign-in, names anybody."""
+"""Providers' answers: only a valid ID token of the right provider identifies a user."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def _is_refused(traveller: Traveller) -> bool:
     return 'id="code"' not in response.text
 
 
-def test_a_provider_names_somebody_by_its_own_word(traveller: Traveller) -> None:
+def test_a_valid_id_token_identifies_a_user(traveller: Traveller) -> None:
     response = traveller.window(CHALLENGE)
     assert response.status_code == 200
     assert provider_login.code_of(response)
@@ -47,15 +47,15 @@ NOBODY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("sub", NOBODY.values(), ids=NOBODY)
-def test_a_provider_that_does_not_say_who_names_nobody(
+def test_a_token_without_a_valid_subject_is_refused(
     traveller: Traveller, provider: Impostor, sub: object
 ) -> None:
-    """B9: else all whom a provider leaves out were one."""
+    """B9: otherwise all users without a subject would be one account."""
     provider.sub = sub
     assert _is_refused(traveller)
 
 
-def test_other_algorithms_that_are_allowed_are_believed_and_new_keys_found(
+def test_other_allowed_algorithms_are_accepted_and_new_keys_fetched(
     traveller: Traveller, provider: Impostor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert traveller.window(CHALLENGE).status_code == 200
@@ -69,7 +69,7 @@ def test_other_algorithms_that_are_allowed_are_believed_and_new_keys_found(
     assert traveller.window(provider_login.challenge_of("w" * 43)).status_code == 200
 
 
-def test_keys_are_not_asked_for_again_with_every_forgery(
+def test_a_forged_token_does_not_fetch_the_keys_each_time(
     traveller: Traveller, provider: Impostor
 ) -> None:
     provider.sign = lambda said: jwt.encode(said, OTHER_RSA, "RS256", headers={"kid": "two"})
@@ -78,10 +78,10 @@ def test_keys_are_not_asked_for_again_with_every_forgery(
     assert provider.asked.count("/keys") == 1
 
 
-def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
+def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B8, B9: who says at a provider that he has somebody's address gets nothing of it."""
+    """B8, B9: claiming an address at a provider gives no access to its owner's account."""
     owner = account_holders.account("owner", account_holders.OWNER, mail="ann@example.org")
     made = set()
     for number, said in enumerate(({}, {"email_verified": False}, {"email_verified": True})):
@@ -100,16 +100,16 @@ def test_a_mail_address_is_neither_asked_for_nor_taken_verified_or_not(
         assert found is not None
         assert (found.address, found.grants) == ("", ())
         made.add(found.id)
-    # Two who are told apart there are two here, and neither is who has the address.
+    # Two subjects are two accounts, and neither is the account with that address.
     assert len(made) == 3
     assert owner.id not in made
     assert accounts.by_identity(identities.of_address("ann@example.org"), SECRET) == owner
 
 
-def test_the_answer_of_another_provider_or_none_is_refused(
+def test_an_answer_without_a_valid_code_of_this_provider_is_refused(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B13: a code of somebody else's, a mixed-up provider (RFC 9207), and somebody who says no."""
+    """B13: a foreign code, a mixed-up provider (RFC 9207), and a user who declined."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
     for changed, code in (
         ({"iss": "https://elsewhere.example"}, "provider-not-believed"),
@@ -129,11 +129,11 @@ def test_the_answer_of_another_provider_or_none_is_refused(
     assert response.status_code == 200, response.text
 
 
-def test_a_code_of_another_sign_in_is_refused(traveller: Traveller, provider: Impostor) -> None:
-    """Whoever puts his own code into somebody's answer fails by the verifier; by nonce, else."""
+def test_a_code_of_another_login_is_refused(traveller: Traveller, provider: Impostor) -> None:
+    """A code that an attacker injects into a victim's answer fails by its verifier or its nonce."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
-    his = provider.authorize(traveller.way("/sign-in/sites/demo", **way))
-    response = traveller.back(traveller.way("/sign-in/sites/demo", **way), code=his)
+    attackers = provider.authorize(traveller.way("/sign-in/sites/demo", **way))
+    response = traveller.back(traveller.way("/sign-in/sites/demo", **way), code=attackers)
     assert response.status_code == 403
     assert "provider-not-believed" in response.text
 
@@ -149,7 +149,7 @@ WRONG_DOCUMENTS: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_DOCUMENTS.values(), ids=WRONG_DOCUMENTS)
-def test_a_provider_whose_document_is_not_good_is_not_gone_to(
+def test_a_provider_with_an_invalid_document_is_not_used(
     traveller: Traveller, provider: Impostor, case: tuple[dict[str, Any], int]
 ) -> None:
     provider.document, status = case
@@ -168,7 +168,7 @@ def test_a_provider_whose_document_is_not_good_is_not_gone_to(
     ],
     ids=["fault", "words", "deep", "long", "redirect", "list"],
 )  # fmt: skip
-def test_a_token_endpoint_that_answers_anything_else_is_an_error_of_the_providers(
+def test_an_invalid_answer_of_the_token_endpoint_is_the_providers_error(
     traveller: Traveller, provider: Impostor, answer: tuple[int, bytes]
 ) -> None:
     provider.token_answer = answer
@@ -176,7 +176,7 @@ def test_a_token_endpoint_that_answers_anything_else_is_an_error_of_the_provider
     assert response.status_code == 502, response.text
 
 
-def test_a_name_comes_from_the_token_or_is_asked_for_and_only_one_that_may_be_shown(
+def test_a_name_comes_from_the_token_if_it_is_acceptable(
     provider: Impostor, store: connection.Store
 ) -> None:
     peer = oidc_client.OidcClient(
@@ -206,10 +206,10 @@ def _registered() -> providers.Provider:
     return providers.every()[0]
 
 
-def test_requests_to_a_provider_go_out_by_the_one_way_there_is(
+def test_requests_to_a_provider_use_the_safe_http_client(
     store: connection.Store, site: records.Site, provider: Impostor
 ) -> None:
-    """C14: the service as it runs does not reach what is on its own machine."""
+    """C14: the service in production does not reach its own machine."""
     peer = oidc_client.OidcClient(
         _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.Client()
     )

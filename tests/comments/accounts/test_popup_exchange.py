@@ -1,4 +1,4 @@
-"""Claims about readers whom a provider names: one code, for one page, of one site."""
+"""The pop-up code exchange: one code, for one page of one site."""
 
 import concurrent.futures
 import re
@@ -44,11 +44,11 @@ def issue(verifier: str = VERIFIER, person: oidc_client.Person = PERSON) -> str:
     return popup_exchange.issue(person, "demo", challenge, secret=SECRET, now=here())
 
 
-def test_a_reader_signs_in_writes_and_comes_back_as_himself(
+def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
     traveller: Traveller, provider: Impostor, app: flask.Flask, store: connection.Store
 ) -> None:
     code = provider_login.code_of(traveller.window(CHALLENGE))
-    # The page is another site's: it sends no cookie and has the verifier only.
+    # The page belongs to another site: it sends no cookie and has only the verifier.
     page = app.test_client()
     entered = redeem(page, code.upper().replace(" ", "-"), name="Ann")
     assert entered.status_code == 200, entered.text
@@ -58,7 +58,7 @@ def test_a_reader_signs_in_writes_and_comes_back_as_himself(
     posted = api_requests.answer(page.post(api_requests.THREAD, json={"name": "x", "body": "Hi"},
                                     headers=api_requests.bearer(ann)))  # fmt: skip
     assert posted["comment"]["author"]["name"] == "Ann"
-    # On another device, without a name: the one he has.
+    # On another device, without a name: the account's name stays.
     other = provider_login.code_of(
         Traveller(app, provider).window(provider_login.challenge_of("w" * 43))
     )
@@ -68,10 +68,10 @@ def test_a_reader_signs_in_writes_and_comes_back_as_himself(
     assert page.delete(one, headers=api_requests.bearer(again)).status_code == 200
 
 
-def test_no_token_is_in_an_address_a_page_or_a_log(
+def test_no_token_is_in_a_url_a_page_or_a_log(
     traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B11: pages hold a code, which is worth nothing without the verifier; that is sent once."""
+    """B11: pages contain a code, which is useless without the verifier; that is sent once."""
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     back = traveller.back(way)
     code = provider_login.code_of(back)
@@ -90,10 +90,10 @@ def test_no_token_is_in_an_address_a_page_or_a_log(
         assert secret not in stored
 
 
-def test_a_window_is_opened_for_exact_registered_origins_only(
+def test_a_window_opens_only_for_exact_registered_origins(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B12: whatever looks like the site's origin is not it."""
+    """B12: origins that only look like the site's."""
     for origin in (
         "https://evil.example", "//evil.example", "/\\evil.example", "https:evil.example", "null",
         "http://localhost:8080@evil.example", "http://localhost:8080.evil.example", "*", "",
@@ -107,7 +107,7 @@ def test_a_window_is_opened_for_exact_registered_origins_only(
             assert refused.status_code == 403, origin
             assert "origin-not-allowed" in refused.text
             assert "http-equiv" not in refused.text
-    # One that is withdrawn while he is away is told nothing either.
+    # An origin that is withdrawn during the login gets no code either.
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     site_settings.change("demo", origins=["https://new.example"])
     back = traveller.back(way)
@@ -116,9 +116,7 @@ def test_a_window_is_opened_for_exact_registered_origins_only(
 
 
 @pytest.mark.parametrize("challenge", ["", "c" * 42, "c" * 44, "c" * 42 + "=", "c" * 42 + "é"])
-def test_a_challenge_that_is_no_digest_is_refused_by_its_field(
-    traveller: Traveller, challenge: str
-) -> None:
+def test_an_invalid_challenge_is_refused_by_its_field(traveller: Traveller, challenge: str) -> None:
     query = {"origin": ORIGIN, "challenge": challenge}
     assert traveller.client.get("/sign-in/sites/demo", query_string=query).status_code == 400
     sent = traveller.send("/sign-in/sites/demo", provider="acme", **query)
@@ -126,17 +124,17 @@ def test_a_challenge_that_is_no_digest_is_refused_by_its_field(
     assert "challenge" in sent.text
 
 
-def test_the_code_is_told_to_the_page_that_asked_and_nowhere_else(traveller: Traveller) -> None:
+def test_the_code_is_sent_only_to_the_page_that_opened_the_window(traveller: Traveller) -> None:
     back = traveller.window(CHALLENGE)
     assert f'data-origin="{ORIGIN}"' in back.text
-    # The window that opened it is kept here, and on no page that it does not need to be.
+    # The opener is kept on this page, and on no page that does not need it.
     assert back.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
     assert traveller.client.get("/sign-in").headers["Cross-Origin-Opener-Policy"] == "same-origin"
     desk = traveller.client.get("/admin/sign-in")
     assert desk.headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
-def test_code_and_verifier_are_good_together_once_and_on_their_site(
+def test_code_and_verifier_are_valid_together_once_and_on_their_site(
     client: FlaskClient, store: connection.Store
 ) -> None:
     site_settings.add(
@@ -149,19 +147,19 @@ def test_code_and_verifier_are_good_together_once_and_on_their_site(
         api_requests.refused(redeem(client, code, **wrong), 401)
     assert redeem(client, code).status_code == 200
     api_requests.refused(redeem(client, code), 401)
-    # A challenge that had its voucher has no other one.
+    # A challenge gets only one code.
     with pytest.raises(errors.Conflict):
         issue()
 
 
-def test_a_voucher_ends(store: connection.Store, site: records.Site) -> None:
+def test_a_code_expires(store: connection.Store, site: records.Site) -> None:
     code = issue()
     with pytest.raises(reader_accounts.Refused):
         enter(code, now=here() + popup_exchange.TERM + timedelta(seconds=1))
     assert enter(code).name == "Ann"
 
 
-def test_guesses_are_counted_one_by_one_however_many_come_at_once(
+def test_concurrent_guesses_are_counted_one_by_one(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -183,7 +181,7 @@ def test_guesses_are_counted_one_by_one_however_many_come_at_once(
         enter(code)
 
 
-def test_of_many_who_use_one_code_at_once_one_is_let_in(
+def test_one_of_many_concurrent_uses_of_a_code_succeeds(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -200,7 +198,7 @@ def test_of_many_who_use_one_code_at_once_one_is_let_in(
         assert sum(pool.map(use, range(16))) == 1
 
 
-def test_a_name_is_asked_for_before_the_code_is_used(
+def test_a_missing_name_is_requested_before_the_code_is_used(
     client: FlaskClient, store: connection.Store
 ) -> None:
     nameless = oidc_client.Person(PERSON.identity, "")
@@ -211,12 +209,12 @@ def test_a_name_is_asked_for_before_the_code_is_used(
         assert refused.json is not None
         assert refused.json["field"] == "name"
     assert api_requests.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
-    # Without one of his own it is the provider's.
+    # Without a name of the reader's choice, the provider's is used.
     code = issue("w" * 43, oidc_client.Person(identities.of_provider("oidc/x", "c"), "Cat"))
     assert api_requests.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
 
 
-def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
+def test_an_account_with_a_role_keeps_its_name_and_gets_only_a_readers_token(
     client: FlaskClient, store: connection.Store
 ) -> None:
     newcomer = accounts.NewAccount(
@@ -229,10 +227,10 @@ def test_who_has_a_role_keeps_his_name_and_gets_a_readers_token_only(
     assert answer.status_code == 303
 
 
-def test_two_subs_and_two_issuers_are_two_accounts(
+def test_different_subjects_and_issuers_are_different_accounts(
     store: connection.Store, site: records.Site
 ) -> None:
-    """B9: what one provider says of a sub means nothing at another one."""
+    """B9: a subject is meaningful for its own provider only."""
     made = set()
     for number, (issuer, sub) in enumerate(
         [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),
@@ -246,7 +244,7 @@ def test_two_subs_and_two_issuers_are_two_accounts(
     assert len(made) == 5
 
 
-def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
+def test_a_site_offers_only_its_own_providers(
     client: FlaskClient, traveller: Traveller, store: connection.Store
 ) -> None:
     offered = api_requests.answer(client.get("/api/v1/sites/demo/sign-in"))
@@ -268,7 +266,7 @@ def test_a_site_offers_its_own_providers_and_those_of_others_are_not_there(
     assert api_requests.refused(client.get("/api/v1/sites/nothing/sign-in"), 404)
 
 
-def test_what_is_wrong_of_a_window_is_a_page(traveller: Traveller) -> None:
+def test_errors_of_a_window_are_html_pages(traveller: Traveller) -> None:
     for query in ({}, {"origin": ORIGIN}, {"origin": ORIGIN, "challenge": CHALLENGE, "next": "x"}):
         refused = traveller.client.get("/sign-in/sites/demo", query_string=query)
         assert refused.status_code == 400

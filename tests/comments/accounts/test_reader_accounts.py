@@ -1,4 +1,4 @@
-"""Claims about a site's own accounts: only what its key signed for us and for now names anybody."""
+"""A site's own accounts: a token needs the site's key, our audience and a valid time."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ def author_of(store: connection.Store, posted: dict) -> str:
     return str(row.author_id)
 
 
-def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
+def test_a_reader_posts_edits_votes_and_retracts_as_one_author(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     ann, bob = entered(client, shared), entered(client, shared, sub="43", name="Bob")
@@ -62,7 +62,7 @@ def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
             headers=api_requests.bearer(ann),
         )
     )
-    # Whatever the call says, the name is the account's.
+    # The name is the account's, not the request's.
     assert posted["comment"]["author"]["name"] == "Ann"
     assert author_of(store, posted).startswith("a:")
     one = api_requests.ONE + posted["comment"]["id"]
@@ -79,12 +79,12 @@ def test_a_reader_writes_edits_votes_and_takes_back_as_himself(
     mine = client.get("/api/v1/sites/demo/votes?thread=t", headers=api_requests.bearer(vote)).json
     assert mine is not None
     assert list(mine["votes"].values()) == [1]
-    # Another visit, another name, the same author.
+    # A later visit with another name is the same author.
     again = entered(client, shared, name="Ann B")
     assert client.delete(one, headers=api_requests.bearer(again)).status_code == 200
 
 
-def test_both_kinds_of_keys_sign_and_a_removed_one_does_not(
+def test_keys_of_both_kinds_sign_and_a_removed_one_does_not(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     private = site_tokens.pair()
@@ -102,7 +102,7 @@ def _unsigned(header: dict, claims: dict) -> str:
 
 
 HOUR = 3600
-# Times are from now on: what stands in a test's name is the same in every process.
+# Times are offsets, because the test ids must be the same in every process.
 WRONG_CLAIMS: list[dict[str, Any]] = [
     {"exp": None},
     {"exp": timedelta(minutes=-2)},
@@ -126,7 +126,7 @@ WRONG_CLAIMS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("claims", WRONG_CLAIMS, ids=str)
-def test_a_token_for_somebody_else_or_another_time_names_nobody(
+def test_a_token_for_another_audience_or_time_is_refused(
     client: FlaskClient, store: connection.Store, shared: str, claims: dict
 ) -> None:
     claims = {
@@ -148,7 +148,7 @@ def test_a_token_for_somebody_else_or_another_time_names_nobody(
     [({"sub": " "}, "sub"), ({"sub": "x" * 1_001}, "sub"), ({"name": ""}, "name"),
      ({"name": "Moderator"}, "name"), ({"name": "x" * 200}, "name"), ({"name": "\u202e"}, "name")],
 )  # fmt: skip
-def test_a_name_that_cannot_be_one_is_refused_by_its_field(
+def test_an_invalid_name_is_refused_by_its_field(
     client: FlaskClient, store: connection.Store, shared: str, claims: dict, field: str
 ) -> None:
     api_requests.refused(enter(client, site_tokens.token(shared, **claims)), 400, field)
@@ -156,7 +156,7 @@ def test_a_name_that_cannot_be_one_is_refused_by_its_field(
 
 
 @pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
-def test_what_no_key_of_the_site_signed_names_nobody(
+def test_a_token_not_signed_by_a_key_of_the_site_is_refused(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     private, claims = site_tokens.pair(), site_tokens.claims()
@@ -167,7 +167,7 @@ def test_what_no_key_of_the_site_signed_names_nobody(
     blogs = site_tokens.share("blog")
     good = site_tokens.token(shared)
     header, body, signature = good.split(".")
-    # PyJWT itself will not sign with a public key; a forger signs by hand.
+    # PyJWT refuses to sign with a public key, so this forgery is signed by hand.
     swapped = jwt.utils.base64url_encode(b'{"alg":"HS256"}').decode() + "." + body
     mac = hmac.digest(pem.encode(), swapped.encode(), hashlib.sha256)
     forged = [
@@ -185,26 +185,26 @@ def test_what_no_key_of_the_site_signed_names_nobody(
         good + "x",
         jwt.encode(claims, shared, algorithm="HS256", headers={"crit": ["x"], "x": 1}),
         "a.b.c", "...", "x" * 4_000, "\u00e9.b.c",
-        # Ours, made for another purpose.
+        # Our own tokens for other purposes.
         api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET),
         str(itsdangerous.URLSafeSerializer(SECRET, salt="flatthread unsubscribe 1").dumps(["a"])),
     ]  # fmt: skip
     for token in forged:
         api_requests.refused(enter(client, token), 401)
-    # A token of this site is none of another one.
+    # A token of this site is refused by another one.
     assert enter(client, good, site="blog").status_code == 401
     assert enter(client, "x" * 4_001).status_code == 400
     assert api_requests.stored(store, "Account") == 0
     assert enter(client, good).status_code == 200
 
 
-def test_what_a_site_signed_is_no_token_of_the_api(client: FlaskClient, shared: str) -> None:
+def test_a_sites_token_is_not_an_api_token(client: FlaskClient, shared: str) -> None:
     header = {"Authorization": f"Bearer {site_tokens.token(shared)}"}
     refused = client.post(api_requests.THREAD, json={"name": "Ann", "body": "b"}, headers=header)
     api_requests.refused(refused, 401)
 
 
-def test_an_account_is_its_sites_and_its_subs_alone(
+def test_an_account_belongs_to_one_site_and_one_subject(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     site_settings.add(
@@ -219,7 +219,7 @@ def test_an_account_is_its_sites_and_its_subs_alone(
     assert accounts.staff() == []
 
 
-def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
+def test_a_guest_or_reader_with_somebodys_address_takes_nothing_over(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     owner = account_holders.account("ann", account_holders.OWNER, mail="ann@example.org")
@@ -239,7 +239,7 @@ def test_a_guest_or_a_reader_with_somebodys_mail_takes_nothing_over(
     assert accounts.by_text("ann@example.org", SECRET) == owner
 
 
-def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
+def test_an_unchanged_visit_writes_nothing_and_concurrent_first_visits_create_one_account(
     open_store: connection.Store, client: FlaskClient
 ) -> None:
     with open_store.context():
@@ -261,7 +261,7 @@ def test_a_visit_that_changes_nothing_writes_nothing_and_many_at_once_are_one(
     assert api_requests.stored(open_store, "Account") == 1
 
 
-def test_a_token_ends_with_its_accounts_epoch_its_term_and_its_site(
+def test_a_token_is_invalid_after_its_epoch_or_term_and_on_other_sites(
     client: FlaskClient, store: connection.Store, settings: config.Settings, shared: str
 ) -> None:
     ann = entered(client, shared)
@@ -292,8 +292,8 @@ def test_pages_of_other_sites_sign_nobody_in(client: FlaskClient, shared: str) -
     assert api_requests.refused(refused, 403) == "origin-not-allowed"
 
 
-def test_a_token_as_it_was_first_made_is_read() -> None:
-    """Golden: a change signs everybody out."""
+def test_a_token_of_the_first_release_is_readable() -> None:
+    """A change of this golden value would sign everybody out."""
     token = (
         "a..eJyrVipWslJKSc3NV9JRSgQyE3ECoIJUoAIDg7Q0pVoA8_wRew.awHVLw.GLX-5cB1os1buogsWD8a05CndhQ"
     )

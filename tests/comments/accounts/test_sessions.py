@@ -1,4 +1,4 @@
-"""Claims about signing in: when a session is good, and that guesses are counted and alike."""
+"""Sign-in with a password: the life of a session, and limits on guessing."""
 
 import base64
 import threading
@@ -22,7 +22,7 @@ def _find(token: str, now: datetime = NOW) -> sessions.Session | None:
     return sessions.find(token, SECRET, now=now)
 
 
-def test_a_session_is_its_tokens_and_nobody_elses(store: connection.Store) -> None:
+def test_a_session_is_found_only_by_its_token(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     bob = account_holders.account("bob")
     session = account_holders.sign_in("ann")
@@ -39,14 +39,14 @@ def test_a_session_is_its_tokens_and_nobody_elses(store: connection.Store) -> No
         f"{'z' * 26}.{random}",
     ):
         assert _find(token) is None
-    assert sessions.find(session.token, "another secret of ours", now=NOW) is None
+    assert sessions.find(session.token, "another secret", now=NOW) is None
 
 
 def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     token = account_holders.sign_in("ann").token
     assert _find(token, NOW + sessions.IDLE - MINUTE)
-    # It was used a minute before the end, so it goes on from there.
+    # It was used a minute before the end, which extended it.
     assert _find(token, NOW + sessions.IDLE + MINUTE)
     assert _find(token, NOW + 2 * sessions.IDLE + MINUTE) is None
 
@@ -62,7 +62,7 @@ def test_a_session_ends_by_disuse_by_age_and_by_signing_out(store: connection.St
     assert _find(token) is None
 
 
-def test_use_is_noted_every_few_minutes_only(
+def test_a_sessions_use_is_stored_every_few_minutes_only(
     store: connection.Store, engine: inprocess.Engine
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -77,7 +77,7 @@ def test_use_is_noted_every_few_minutes_only(
     assert cost.writes == 1
 
 
-def test_signing_in_ends_the_session_that_the_browser_had(store: connection.Store) -> None:
+def test_signing_in_ends_the_browsers_earlier_session(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     account_holders.account("eve", OWNER)
     planted, other = account_holders.sign_in("eve").token, account_holders.sign_in("ann").token
@@ -88,7 +88,7 @@ def test_signing_in_ends_the_session_that_the_browser_had(store: connection.Stor
     assert _find(token)
 
 
-def test_sessions_of_one_account_do_not_pile_up(store: connection.Store) -> None:
+def test_the_number_of_sessions_of_an_account_is_limited(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     tokens = [
         account_holders.sign_in("ann", now=NOW + number * 20 * MINUTE).token
@@ -108,7 +108,7 @@ def test_sessions_of_one_account_do_not_pile_up(store: connection.Store) -> None
     [("ann", "another password"), ("nobody", PASSWORD), ("a b", PASSWORD), ("x@y", PASSWORD),
      ("", ""), ("guest", ""), ("ann", "\ud800" * 12), ("ann", "x" * 10_000)],
 )  # fmt: skip
-def test_what_is_wrong_is_wrong_alike(
+def test_a_wrong_name_and_a_wrong_password_are_indistinguishable(
     store: connection.Store, engine: inprocess.Engine, login: str, password: str
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -129,7 +129,7 @@ def test_what_is_wrong_is_wrong_alike(
     assert [each.split("$")[3] for each in hashes] == ["m=19456,t=2,p=1"]
 
 
-def test_tries_are_counted_for_a_name_and_for_a_network(store: connection.Store) -> None:
+def test_attempts_are_limited_per_name_and_per_network(store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     for login in ("ann", "nobody"):
         for _ in range(password_login.PER_NAME.most):
@@ -146,7 +146,7 @@ def test_tries_are_counted_for_a_name_and_for_a_network(store: connection.Store)
     assert account_holders.sign_in("ann", now=NOW + password_login.PER_NAME.window)
 
 
-def test_guesses_at_once_are_counted_one_by_one(
+def test_concurrent_guesses_are_counted_one_by_one(
     open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hashing, "matches", lambda *_: False)
@@ -175,7 +175,7 @@ def test_guesses_at_once_are_counted_one_by_one(
     )
 
 
-def test_a_password_that_is_changed_while_it_is_checked_lets_nobody_in(
+def test_a_password_changed_during_its_check_lets_nobody_in(
     store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann = account_holders.account("ann", OWNER)
@@ -208,7 +208,7 @@ class TestAuthenticators:
         key = base64.b32encode(b"12345678901234567890").decode()
         assert totp.code(key, moment // totp.STEP) == code
 
-    def test_a_code_is_good_for_its_half_minute_and_its_neighbours_once(self) -> None:
+    def test_a_code_is_valid_once_within_its_half_minute_and_the_adjacent_ones(self) -> None:
         key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
         near = {each: totp.code(key, step + each) for each in range(-3, 4)}
         for each, code in near.items():
@@ -220,7 +220,7 @@ class TestAuthenticators:
         for wrong in ("", "000", "1234567", "abcdef", "١٢٣٤٥٦"):
             assert totp.step_of(key, wrong, now=NOW, after=0) is None
 
-    def test_a_code_is_asked_for_and_taken_once(self, open_store: connection.Store) -> None:
+    def test_a_code_is_required_and_accepted_once(self, open_store: connection.Store) -> None:
         key, step = totp.secret(), int(NOW.timestamp()) // totp.STEP
         with open_store.context():
             ann = account_holders.account("ann", OWNER)
@@ -247,7 +247,7 @@ class TestAuthenticators:
         assert len([each for each in got if each]) == 1
 
     @pytest.mark.usefixtures("store")
-    def test_one_that_cannot_be_read_any_more_lets_nobody_in(self) -> None:
+    def test_an_unreadable_second_factor_lets_nobody_in(self) -> None:
         ann = account_holders.account("ann", OWNER)
         credentials.set_totp(ann.id, totp.secret(), 0, secret="a secret that was changed", now=NOW)
         with pytest.raises(password_login.Wrong):

@@ -1,8 +1,8 @@
-"""Claims about signing in while one call to the store fails: the first, the second, and so on.
+"""Sign-in survives the failure of any one of its store calls.
 
-As in tests/system/test_store_failures.py: each thing is done with a fault at its n-th call, before
-or after it is applied, for each n until there is none. It answers well or 503 with a time to come
-back at, and who comes back is where he wanted to be, once.
+As in tests/system/test_store_failures.py, each action runs with a fault at its n-th store call,
+before or after it is applied, for each n until there is no such call. It succeeds or answers 503
+with Retry-After, and a repeat has the intended effect once.
 """
 
 import itertools
@@ -33,7 +33,7 @@ GOOD = {200, 201, 202, 303}
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """Optimistic, or a call that begins a transaction and loses its answer leaves locks for 2 s."""
+    """Optimistic, because a BeginTransaction whose answer is lost would leave locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 
@@ -41,7 +41,7 @@ def engine() -> Iterator[inprocess.Engine]:
 def _each(
     engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]
 ) -> Iterator[tuple[int, Callable[[], TestResponse]]]:
-    """Each way to fail: what was answered, and the same once more."""
+    """Yield, for each failure, the response's status and a function that repeats the request."""
     number = 0
     for status, when in FAULTS:
         for call in itertools.count(1):
@@ -63,7 +63,7 @@ def _each(
 
 
 def _seen(engine: inprocess.Engine, make: Callable[[int], Callable[[], TestResponse]]) -> set[int]:
-    """What is answered while calls fail; who comes back is answered well."""
+    """Return the statuses while calls fail, and check that each repeat succeeds."""
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
@@ -76,7 +76,7 @@ def _network(number: int) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("site")
-def test_who_signs_in_is_in_or_comes_back(
+def test_a_sign_in_succeeds_or_can_be_repeated(
     app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
@@ -92,7 +92,7 @@ def test_who_signs_in_is_in_or_comes_back(
 
 
 @pytest.mark.usefixtures("site")
-def test_an_invitation_makes_one_account_whatever_fails(
+def test_an_invitation_creates_one_account_whichever_call_fails(
     app: flask.Flask, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
@@ -105,7 +105,7 @@ def test_an_invitation_makes_one_account_whatever_fails(
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
-        # Either it was not done and is now, or it was, and the key is used up.
+        # Either the repeat accepts the invitation, or the first attempt has used it up.
         assert act().status_code in {303, 400}
     assert seen == {303, 503}
     with open_store.context():
@@ -115,7 +115,7 @@ def test_an_invitation_makes_one_account_whatever_fails(
             assert account_holders.sign_in(f"n{number}", now=here())
 
 
-def test_a_sites_reader_is_one_account_whatever_fails(
+def test_a_sites_reader_gets_one_account_whichever_call_fails(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -131,7 +131,7 @@ def test_a_sites_reader_is_one_account_whatever_fails(
     assert api_requests.stored(open_store, "Account") == len(leading)
 
 
-def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
+def test_a_popup_code_creates_one_account_whichever_call_fails(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
@@ -151,7 +151,7 @@ def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
-        # Either he is in now, or the code was used, and he begins again.
+        # Either the repeat signs in, or the code was used up and the reader starts again.
         assert act().status_code in {200, 401}
     assert seen == {200, 503}
     with open_store.context():
@@ -159,7 +159,7 @@ def test_a_code_of_a_providers_window_makes_one_account_whatever_fails(
     assert api_requests.stored(open_store, "Account") == len(leading)
 
 
-def test_an_erasure_that_fails_is_taken_up_again(
+def test_a_failed_erasure_is_continued(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store
 ) -> None:
     authors = []

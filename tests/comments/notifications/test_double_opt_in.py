@@ -1,6 +1,6 @@
-"""Claims about asking for mail: one question to an address, nothing stored before it is answered.
+"""Double opt-in: one confirmation mail per address, and nothing is stored before the confirmation.
 
-Through HTTP and a real mail server, as people meet it.
+Through HTTP and a real mail server, as people use it.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,9 @@ ONE_CLICK = {
 }
 
 
-def test_an_address_is_asked_once_and_nothing_of_it_is_stored(asker: mail_subscriber.Asker) -> None:
+def test_an_address_gets_one_confirmation_mail_and_nothing_of_it_is_stored(
+    asker: mail_subscriber.Asker,
+) -> None:
     assert asker.ask(replies=True).json == {"status": "asked"}
     asker.deliver()
     assert asker.box.recipients == [mail_subscriber.ANN]
@@ -40,7 +42,9 @@ def test_an_address_is_asked_once_and_nothing_of_it_is_stored(asker: mail_subscr
     assert not asker.is_following()
 
 
-def test_nothing_that_a_stranger_chose_is_in_the_question(asker: mail_subscriber.Asker) -> None:
+def test_the_confirmation_mail_contains_nothing_that_a_stranger_chose(
+    asker: mail_subscriber.Asker,
+) -> None:
     asker.ask(replies=True)
     asker.deliver()
     made = asker.box.taken[0][1].as_string()
@@ -49,7 +53,7 @@ def test_nothing_that_a_stranger_chose_is_in_the_question(asker: mail_subscriber
     assert "List-Unsubscribe" not in asker.box.taken[0][1]
 
 
-def test_a_host_that_a_caller_names_is_in_no_mail(asker: mail_subscriber.Asker) -> None:
+def test_a_forged_host_is_in_no_mail(asker: mail_subscriber.Asker) -> None:
     evil = {"Host": "evil.example", "X-Forwarded-Host": "evil.example"}
     sent = {"email": mail_subscriber.ANN, "thread": True}
     assert asker.client.put(mail_subscriber.URL, json=sent, headers=evil).status_code == 202
@@ -59,7 +63,7 @@ def test_a_host_that_a_caller_names_is_in_no_mail(asker: mail_subscriber.Asker) 
     assert f"{asker.settings.public_url}/" in asker.box.text()
 
 
-def test_to_open_the_link_changes_nothing_and_its_button_subscribes(
+def test_opening_the_link_changes_nothing_and_its_button_subscribes(
     asker: mail_subscriber.Asker,
 ) -> None:
     asker.ask()
@@ -77,7 +81,7 @@ def test_to_open_the_link_changes_nothing_and_its_button_subscribes(
     assert asker.stored() == {"Subscriber": 1, "Subscription": 1, "FollowerMark": 1}
 
 
-def test_a_link_to_confirm_dies_with_its_use(asker: mail_subscriber.Asker) -> None:
+def test_a_confirmation_link_is_valid_once(asker: mail_subscriber.Asker) -> None:
     asker.ask()
     asker.deliver()
     link = asker.box.link(page="confirm")
@@ -85,7 +89,7 @@ def test_a_link_to_confirm_dies_with_its_use(asker: mail_subscriber.Asker) -> No
     assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
     assert asker.is_following()
     asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
-    # Finding the mail, the page or the request later must not subscribe anybody again.
+    # The mail, the page and the request must not subscribe anybody again later.
     opened = asker.client.get(link)
     pressed = asker.client.post("/subscriptions/confirm", data=fields)
     spelled = asker.client.get(f"{link}!")
@@ -94,12 +98,12 @@ def test_a_link_to_confirm_dies_with_its_use(asker: mail_subscriber.Asker) -> No
         assert "already used" in answer.text or "is not valid" in answer.text
         assert YES not in answer.text
     assert not asker.is_following()
-    # Another link for the same is good.
+    # A new link for the same subscription is valid.
     asker.follow()
     assert asker.is_following()
 
 
-def test_of_many_who_press_at_once_one_subscribes(asker: mail_subscriber.Asker) -> None:
+def test_concurrent_presses_of_the_button_subscribe_once(asker: mail_subscriber.Asker) -> None:
     asker.ask()
     asker.deliver()
     _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
@@ -125,7 +129,7 @@ def test_a_link_of_an_older_release_confirms_once(asker: mail_subscriber.Asker) 
     assert caught.value.code == "link-used"
 
 
-def test_what_acts_is_posted_by_the_page_that_a_link_opens_and_by_no_link(
+def test_only_the_page_of_a_link_can_act_and_the_link_itself_cannot(
     asker: mail_subscriber.Asker,
 ) -> None:
     asker.follow(replies=True)
@@ -151,7 +155,7 @@ def test_what_acts_is_posted_by_the_page_that_a_link_opens_and_by_no_link(
     assert not asker.is_following("bob@example.org")
 
 
-def test_a_page_that_was_open_for_long_acts_no_more(
+def test_a_page_that_was_open_too_long_cannot_act(
     asker: mail_subscriber.Asker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asker.follow()
@@ -162,7 +166,7 @@ def test_a_page_that_was_open_for_long_acts_no_more(
     assert refused.status_code == 400
     assert "Open the link in the e-mail again" in refused.text
     assert asker.is_following()
-    # The link itself is good for ever, by its page and by one click.
+    # The link itself stays valid, by its page and by one click.
     monkeypatch.undo()
     assert asker.press("E-mails like this one", link).status_code == 200
     assert not asker.is_following()
@@ -182,7 +186,7 @@ def _one_click(asker: mail_subscriber.Asker) -> str:
         return double_opt_in.unsubscribe_link(ending, asker.settings.secret)
 
 
-def test_one_click_ends_it_and_to_open_the_link_does_not(asker: mail_subscriber.Asker) -> None:
+def test_one_click_unsubscribes_and_opening_the_link_does_not(asker: mail_subscriber.Asker) -> None:
     asker.follow()
     link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
     for method in ("get", "head"):
@@ -196,7 +200,7 @@ def test_one_click_ends_it_and_to_open_the_link_does_not(asker: mail_subscriber.
     assert set(asker.stored()) <= {"FollowerMark"}
 
 
-def test_one_subscription_ends_alone_and_everything_at_once(asker: mail_subscriber.Asker) -> None:
+def test_one_subscription_can_end_alone_or_all_together(asker: mail_subscriber.Asker) -> None:
     asker.follow(replies=True)
     link = f"/subscriptions/unsubscribe?token={_one_click(asker)}"
     assert asker.press("E-mails like this one", link).status_code == 200
@@ -209,7 +213,7 @@ def test_one_subscription_ends_alone_and_everything_at_once(asker: mail_subscrib
     assert not asker.is_following()
 
 
-def test_a_link_opens_for_one_purpose_and_for_two_days(asker: mail_subscriber.Asker) -> None:
+def test_a_link_is_valid_for_one_purpose_and_two_days(asker: mail_subscriber.Asker) -> None:
     asker.ask()
     asker.deliver()
     confirming = asker.box.link(page="confirm").partition("token=")[2]
@@ -240,7 +244,7 @@ def test_a_link_opens_for_one_purpose_and_for_two_days(asker: mail_subscriber.As
     assert asker.stored() == {}
 
 
-def test_to_confirm_costs_at_most_six_reads_and_five_writes(
+def test_a_confirmation_costs_at_most_six_reads_and_five_writes(
     asker: mail_subscriber.Asker, engine: inprocess.Engine
 ) -> None:
     asker.ask()
@@ -248,11 +252,11 @@ def test_to_confirm_costs_at_most_six_reads_and_five_writes(
     _, fields = page_buttons.buttons(asker.client.get(asker.box.link()).text)[YES]
     with testing.meter(engine) as cost:
         assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
-    assert cost.reads <= 6  # the title on the page, and whether the link was used, among them
+    assert cost.reads <= 6  # includes the title on the page, and whether the link was used
     assert cost.writes <= 5
 
 
-def test_the_pages_run_nothing_and_give_their_address_to_nobody(
+def test_the_pages_run_no_scripts_and_leak_their_url_to_nobody(
     asker: mail_subscriber.Asker,
 ) -> None:
     asker.ask()
@@ -275,7 +279,7 @@ def test_the_pages_run_nothing_and_give_their_address_to_nobody(
 
 
 def _everything(engine: inprocess.Engine, store: connection.Store) -> str:
-    """All that is stored, as text."""
+    """Return all stored rows as text."""
     with store.context():
         kinds = (
             "Subscriber",
@@ -289,7 +293,7 @@ def _everything(engine: inprocess.Engine, store: connection.Store) -> str:
     return "".join(rows)
 
 
-def test_an_address_is_nowhere_in_the_store_as_it_is(
+def test_an_address_is_never_stored_in_plain_text(
     asker: mail_subscriber.Asker, engine: inprocess.Engine
 ) -> None:
     asker.ask()
@@ -299,7 +303,7 @@ def test_an_address_is_nowhere_in_the_store_as_it_is(
     assert "example.org" not in _everything(engine, asker.store).lower()
 
 
-def test_what_is_forgotten_is_gone_from_every_row_and_segment(
+def test_a_forgotten_address_is_deleted_from_every_row_and_segment(
     asker: mail_subscriber.Asker, engine: inprocess.Engine
 ) -> None:
     others = [f"other{number}@example.org" for number in range(3)]
@@ -310,14 +314,14 @@ def test_what_is_forgotten_is_gone_from_every_row_and_segment(
     with asker.store.context():
         assert follower_compaction.compact(mail_subscriber.LIST)
         assert list(follower_lists.naming(who)) == [mail_subscriber.LIST]
-        # He left long ago: only the list still names him.
+        # The subscriber left earlier: only the list still contains the id.
         subscriptions.unfollow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert subscriptions.of_subscriber(who) == []
         assert double_opt_in.forget(mail_subscriber.ANN, secret, now=datetime.now(UTC)) == 0
         assert list(follower_lists.naming(who)) == []
         kept = subscriptions.page(mail_subscriber.THREAD, limit=9).ids
         assert sorted(kept) == sorted(double_opt_in.subscriber_of(each, secret) for each in others)
-        # And while he follows, with marks that nobody has folded.
+        # The subscriber follows again, with uncompacted marks.
         subscriptions.follow(mail_subscriber.THREAD, who, now=datetime.now(UTC))
         assert double_opt_in.forget(mail_subscriber.ANN.upper(), secret, now=datetime.now(UTC)) == 1
         assert list(follower_lists.naming(who)) == []

@@ -1,4 +1,4 @@
-"""Claims about compaction, hazard by hazard: one order of steps each that must lose nobody."""
+"""Hazards of follower list compaction: each is an order of steps that must lose no follower."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ NAME = records.ListName("a list")
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs inside the store, with segments small enough for a short list."""
+    """Run every test here inside the store, with segments small enough for a short list."""
     monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
     monkeypatch.setattr(follower_lists, "AT_ONCE", 3)
 
@@ -43,7 +43,7 @@ def prepared(base: follower_lists.Pointer) -> follower_compaction.Prepared:
 
 
 def assert_settled(expected: Iterable[str]) -> None:
-    """After one more compaction the list is that, and nothing is stored beside it."""
+    """After one more compaction the list has these members, and nothing else is stored."""
     while follower_compaction.is_marked(NAME):
         assert follower_compaction.compact(NAME)
     follower_compaction.clean(NAME)
@@ -59,7 +59,9 @@ def stored(kind: str) -> set[str]:
     return {message.key.path[-1].name for message in reads.fetch(query)}
 
 
-def test_who_marks_while_a_generation_is_closed_is_neither_lost_nor_folded_with_it() -> None:
+def test_marks_written_while_a_generation_is_closed_are_neither_lost_nor_compacted_with_it() -> (
+    None
+):
     join("ann", "bob")
     base = follower_compaction.close(NAME)
     join("cid")
@@ -75,7 +77,7 @@ def test_who_marks_while_a_generation_is_closed_is_neither_lost_nor_folded_with_
     assert_settled(["ann", "cid", "dan"])
 
 
-def test_of_two_who_fold_one_switches_and_the_other_leaves_nothing() -> None:
+def test_of_two_compactions_one_switches_and_the_other_leaves_nothing() -> None:
     join("ann", "bob")
     first, second = follower_compaction.close(NAME), follower_compaction.close(NAME)
     assert first == second
@@ -86,7 +88,7 @@ def test_of_two_who_fold_one_switches_and_the_other_leaves_nothing() -> None:
     assert_settled(["bob"])
 
 
-def test_a_switch_whose_answer_was_lost_is_known_again() -> None:
+def test_a_switch_whose_answer_was_lost_is_recognized() -> None:
     join("ann")
     found = prepared(follower_compaction.close(NAME))
     assert follower_compaction.switch(found)
@@ -94,7 +96,7 @@ def test_a_switch_whose_answer_was_lost_is_known_again() -> None:
     assert_settled(["ann"])
 
 
-def test_a_late_switch_does_not_bring_back_who_left() -> None:
+def test_a_late_switch_does_not_restore_a_member_who_left() -> None:
     join("ann", "bob")
     late = prepared(follower_compaction.close(NAME))
     assert follower_compaction.compact(NAME)
@@ -104,7 +106,7 @@ def test_a_late_switch_does_not_bring_back_who_left() -> None:
     assert_settled(["bob"])
 
 
-def test_a_closed_generation_that_somebody_left_is_folded_first() -> None:
+def test_a_closed_generation_left_by_another_process_is_compacted_first() -> None:
     join("ann")
     follower_compaction.close(NAME)
     leave("ann")
@@ -114,7 +116,7 @@ def test_a_closed_generation_that_somebody_left_is_folded_first() -> None:
     assert_settled(["bob"])
 
 
-def test_who_cleans_spares_the_segments_of_an_attempt_that_may_still_switch() -> None:
+def test_cleaning_spares_the_segments_of_an_attempt_that_may_still_switch() -> None:
     join("ann")
     assert follower_compaction.compact(NAME)
     join("bob")
@@ -124,7 +126,7 @@ def test_who_cleans_spares_the_segments_of_an_attempt_that_may_still_switch() ->
     assert_settled(["ann", "bob"])
 
 
-def test_cleaning_late_deletes_no_mark_since() -> None:
+def test_late_cleaning_deletes_no_newer_mark() -> None:
     join("ann", "bob")
     assert follower_compaction.switch(prepared(follower_compaction.close(NAME)))
     leave("ann")
@@ -133,7 +135,7 @@ def test_cleaning_late_deletes_no_mark_since() -> None:
     assert_settled(["bob"])
 
 
-def test_who_folds_slowly_finds_a_segment_gone_and_gives_up() -> None:
+def test_a_slow_compaction_finds_a_segment_deleted_and_gives_up() -> None:
     follower_compaction.load(NAME, [f"{number:02d}" for number in range(30)])
     base = follower_compaction.close(NAME)
     leave(*(f"{number:02d}" for number in range(30)))
@@ -145,7 +147,7 @@ def test_who_folds_slowly_finds_a_segment_gone_and_gives_up() -> None:
     assert_settled(["00"])
 
 
-def test_segments_without_a_change_are_kept_and_small_ones_join_their_neighbours() -> None:
+def test_unchanged_segments_are_kept_and_small_ones_join_their_neighbors() -> None:
     names = [f"{number:03d}" for number in range(80)]
     follower_compaction.load(NAME, names)
     before = follower_lists.pointer(NAME).directory.lines
@@ -164,7 +166,7 @@ def test_segments_without_a_change_are_kept_and_small_ones_join_their_neighbours
     assert follower_lists.pointer(NAME).directory == id_sets.Directory()
 
 
-def test_loading_adds_each_once_also_who_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_adds_each_id_once_even_if_it_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower_compaction, "LOADED", 7)
     names = [f"{number:02d}" for number in range(30)]
     join("10", "ann")
@@ -177,7 +179,7 @@ def test_loading_adds_each_once_also_who_has_left(monkeypatch: pytest.MonkeyPatc
     assert_settled(expected)
 
 
-def test_who_left_a_list_that_somebody_had_closed_joins_by_a_later_loading() -> None:
+def test_loading_a_list_with_a_closed_generation_readds_members_who_left() -> None:
     join("ann")
     follower_compaction.close(NAME)
     leave("ann")
@@ -187,7 +189,7 @@ def test_who_left_a_list_that_somebody_had_closed_joins_by_a_later_loading() -> 
     assert_settled(["bob"])
 
 
-def test_loading_beside_somebody_who_folds_faster_ends_with_everybody(
+def test_loading_beside_faster_compactions_loses_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     join("ann")
@@ -207,10 +209,10 @@ def test_loading_beside_somebody_who_folds_faster_ends_with_everybody(
     assert members() == ["ann", "bob", "cid"]
 
 
-def test_an_interrupted_cleaning_is_found_by_the_mark_that_asks(
+def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
     engine: inprocess.Engine, store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever commit of a cleaning fails."""
+    """Any commit of the cleaning may fail."""
     monkeypatch.setattr(follower_lists, "MARKS", 4)
     names = [f"{number:02d}" for number in range(20)]
     failing = 0
@@ -229,12 +231,14 @@ def test_an_interrupted_cleaning_is_found_by_the_mark_that_asks(
         else:
             break
     engine.install_faults(None)
-    assert failing > 7  # twenty marks of three each, and the segments
+    assert failing > 7  # twenty marks in batches of three, and the segments
     assert follower_lists.asking() == []
     assert_settled(names)
 
 
-def test_what_a_compaction_costs(engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_compaction(
+    engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.undo()  # segments and queries of their real size
     names = [f"{number:05d}" for number in range(64_000)]
     follower_compaction.load(NAME, names)

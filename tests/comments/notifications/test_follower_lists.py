@@ -1,4 +1,4 @@
-"""Claims about large lists of ids: joining and leaving, reading, positions, and what they cost."""
+"""Large follower lists: joining and leaving, reading, positions, and their cost."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -18,7 +18,7 @@ OTHER = records.ListName("a list of others")
 
 @pytest.fixture(autouse=True)
 def _small(store: connection.Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs inside the store, with segments small enough for a short list."""
+    """Run every test here inside the store, with segments small enough for a short list."""
     monkeypatch.setattr(follower_compaction, "SEGMENT_BYTES", 60)
     monkeypatch.setattr(follower_lists, "AT_ONCE", 3)
 
@@ -39,11 +39,11 @@ def folded(ids: Iterable[str]) -> None:
 
 
 def members(limit: int = 4) -> list[str]:
-    # Ends also where pages would not.
+    # Ends even if the pages would not.
     return list(itertools.islice(follower_lists.every(NAME, limit=limit), 1_000))
 
 
-def test_nobody_belongs_to_a_list_that_nobody_joined() -> None:
+def test_an_unused_list_has_no_members() -> None:
     assert members() == []
     assert follower_lists.count(NAME) == 0
     assert not follower_lists.contains(NAME, "ann")
@@ -52,7 +52,7 @@ def test_nobody_belongs_to_a_list_that_nobody_joined() -> None:
 
 
 @pytest.mark.parametrize("is_folded", [False, True])
-def test_who_joined_belongs_to_the_list_until_leaving(*, is_folded: bool) -> None:
+def test_a_member_belongs_to_the_list_from_joining_to_leaving(*, is_folded: bool) -> None:
     def fold() -> None:
         if is_folded:
             assert follower_compaction.compact(NAME)
@@ -71,7 +71,7 @@ def test_who_joined_belongs_to_the_list_until_leaving(*, is_folded: bool) -> Non
     assert follower_lists.count(NAME) == 2
 
 
-def test_joining_twice_is_joining_once_and_leaving_twice_leaving_once() -> None:
+def test_joining_or_leaving_twice_counts_once() -> None:
     folded(["ann"])
     join(["ann", "ann"])
     assert (members(), follower_lists.count(NAME)) == (["ann"], 1)
@@ -79,7 +79,7 @@ def test_joining_twice_is_joining_once_and_leaving_twice_leaving_once() -> None:
     assert (members(), follower_lists.count(NAME)) == ([], 0)
 
 
-def test_lists_do_not_meet() -> None:
+def test_lists_are_independent() -> None:
     join(["ann"])
     join(["bob"], OTHER)
     assert follower_compaction.compact(NAME)
@@ -87,7 +87,7 @@ def test_lists_do_not_meet() -> None:
     assert list(follower_lists.every(OTHER, limit=9)) == ["bob"]
 
 
-# An id that looks like a part of a key is an id like others.
+# An id that looks like a part of a key is an ordinary id.
 @pytest.mark.parametrize(
     "follower", ["0000000002ann", "+", "a list", "é" * 250, "\U0001f388", "a\0b", "x" * 500, " "]
 )
@@ -102,7 +102,7 @@ def test_any_text_up_to_500_bytes_is_an_id(follower: str) -> None:
 
 
 @pytest.mark.parametrize("follower", ["", "x" * 501, "é" * 251, "\ud800"])
-def test_what_cannot_be_an_id_is_refused(follower: str) -> None:
+def test_an_invalid_id_is_refused(follower: str) -> None:
     for call in (
         lambda: join([follower]),
         lambda: leave([follower]),
@@ -116,7 +116,7 @@ def test_what_cannot_be_an_id_is_refused(follower: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 100])
-def test_pages_hold_every_id_once_in_order(limit: int) -> None:
+def test_pages_contain_every_id_once_in_order(limit: int) -> None:
     names = [f"{number:02d}" for number in range(40)]
     folded(names[::2])
     join(names[1::2])
@@ -128,7 +128,7 @@ def test_pages_hold_every_id_once_in_order(limit: int) -> None:
     assert (first.position is None) == (limit > len(expected))
 
 
-def test_a_pass_over_the_pages_meets_those_who_stay_exactly_once_whatever_is_folded() -> None:
+def test_paging_returns_each_staying_member_once_despite_compactions() -> None:
     names = [f"{number:02d}" for number in range(40)]
     folded(names)
     met: list[str] = []
@@ -146,7 +146,7 @@ def test_a_pass_over_the_pages_meets_those_who_stay_exactly_once_whatever_is_fol
     assert {name for name in names if int(name) % 2} <= set(met)
 
 
-def test_a_directory_too_large_for_its_entity_is_cut_and_reads_the_same(
+def test_a_directory_too_large_for_its_entity_is_split_and_reads_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
@@ -165,7 +165,7 @@ def test_a_directory_too_large_for_its_entity_is_cut_and_reads_the_same(
         assert follower_compaction.compact(NAME)
 
 
-def test_what_a_mark_and_a_look_cost(
+def test_the_cost_of_a_mark_and_a_read(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def bill(call: Callable[[], object]) -> tuple[int, int, int]:
@@ -173,7 +173,7 @@ def test_what_a_mark_and_a_look_cost(
             call()
         return cost.reads, cost.writes, cost.deletes
 
-    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000)  # so that none of these asks
+    monkeypatch.setattr(follower_lists, "MARKS", 1_000_000)  # so that no mark requests a compaction
     assert bill(lambda: join(["ann"])) == (2, 1, 0)
     assert bill(lambda: join(["ann"])) == (2, 0, 0)
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
@@ -181,7 +181,7 @@ def test_what_a_mark_and_a_look_cost(
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
     assert bill(lambda: follower_lists.contains(NAME, "ann")) == (2, 0, 0)
     assert bill(lambda: follower_lists.contains(NAME, "bob")) == (3, 0, 0)
-    # List, segment, and a query of each sign; without a result a query of keys is free.
+    # List, segment, and a query for each sign; a keys-only query without results is free.
     assert bill(lambda: follower_lists.page(NAME, limit=9)) == (3, 0, 0)
     follower_compaction.close(NAME)
     monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
@@ -191,7 +191,7 @@ def test_what_a_mark_and_a_look_cost(
     assert bill(lambda: follower_lists.contains(NAME, "bob")) == (5, 0, 0)
 
 
-def test_one_mark_in_many_asks_for_a_folding_and_fewer_where_there_are_many_ids(
+def test_one_mark_in_many_requests_a_compaction_and_fewer_in_large_lists(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def asking(at: follower_lists.Pointer) -> int:
@@ -203,16 +203,18 @@ def test_one_mark_in_many_asks_for_a_folding_and_fewer_where_there_are_many_ids(
     assert 10_000 / 464 * 0.5 < asking(large) < 10_000 / 464 * 2
 
 
-def test_a_list_asks_until_it_is_folded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_requests_a_compaction_until_it_is_compacted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(follower_lists, "MARKS", 1)
     assert follower_lists.mark(NAME, "ann", follows=True)
-    assert follower_lists.mark(NAME, "ann", follows=True)  # as before: it may be a repeat
+    assert follower_lists.mark(NAME, "ann", follows=True)  # the same mark again, perhaps a retry
     assert follower_lists.asking() == [NAME]
     assert follower_compaction.compact(NAME)
     assert follower_lists.asking() == []
 
 
-def test_the_keys_of_a_list_are_for_ever() -> None:
+def test_the_keys_of_a_list_are_stable() -> None:
     assert follower_rows.follower_list_key(NAME).pairs() == (("FollowerList", "a list"),)
     mark = follower_rows.follower_mark_key(NAME, 12, "ann")
     assert mark.pairs() == (("FollowerList", "a list"), ("FollowerMark", "0000000012ann"))

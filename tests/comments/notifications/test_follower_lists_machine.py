@@ -1,8 +1,8 @@
-"""Claims about large lists under any order of steps: a set of Python's is the oracle.
+"""Large follower lists under any order of steps: a Python set is the oracle.
 
-Ids join and leave, two folders take their steps in any order and crash between any two of them or
-in the middle of writing, commits lose their answers, marks are overtaken by a folder between their
-reading and their commit, and a reader turns pages all along.
+Ids join and leave. Two compactors take their steps in any order and crash between any two of them
+or in the middle of a write. Commits lose their answers, marks are overtaken by a compactor between
+their read and their commit, and a reader pages all the time.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ Step = Callable[[], "Step | None"]
 
 
 def folding() -> Step:
-    """The steps of a compaction: each gives the next one."""
+    """Return the first step of a compaction; each step returns the next."""
 
     def close() -> Step | None:
         base = follower_compaction.close(NAME)
@@ -58,7 +58,7 @@ def folding() -> Step:
 
 
 class Lists(RuleBasedStateMachine):
-    """One list, two folders, one reader."""
+    """One list, two compactors, one reader."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class Lists(RuleBasedStateMachine):
         assert follower_lists.count(NAME) == len(self.oracle)
 
     def _assert_settled(self) -> None:
-        """What is left is finished by whoever comes next, and nothing stays behind."""
+        """Other processes finish the work, and nothing is left over."""
         for _ in range(3):
             assert follower_compaction.compact(NAME)
         self.the_list_is_the_set()
@@ -205,7 +205,7 @@ TestLists = Lists.TestCase
 TestLists.settings = settings(max_examples=30, stateful_step_count=25)
 
 
-def test_who_reads_the_list_before_a_generation_is_closed_marks_the_next_one() -> None:
+def test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one() -> None:
     machine = Lists()
     machine.mark_overtaken_by_a_folder("a1", follows=True, folder="one", steps=4)
     machine.the_list_is_the_set()
@@ -214,7 +214,7 @@ def test_who_reads_the_list_before_a_generation_is_closed_marks_the_next_one() -
     machine.teardown()
 
 
-def test_a_commit_that_arrives_after_its_caller_gave_up_undoes_nothing_decided_since() -> None:
+def test_a_commit_that_arrives_after_its_caller_gave_up_reverts_no_later_change() -> None:
     """Neither a commit nor the end of its transaction reaches the store in time."""
     late: list[Callable[[], Any]] = []
     is_slow = False
@@ -261,10 +261,10 @@ def _members() -> list[str]:
     ],
     ids=["contains", "page", "count"],
 )
-def test_who_reads_while_somebody_folds_reads_one_moment(
+def test_a_read_during_a_compaction_is_from_one_moment(
     read: Callable[[], object], expected: object
 ) -> None:
-    """A folder takes all its steps before any one of the reader's calls."""
+    """A compactor takes all its steps before any one of the reader's calls."""
     calls: list[str] = []
     overtaken = 0
 

@@ -1,4 +1,4 @@
-"""Claims about large lists in real processes: killed, many at once, and 200,000 ids long."""
+"""Large follower lists in real processes: killed, concurrent, and with 200,000 ids."""
 
 import itertools
 import json
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.slow
 
 NAME = records.ListName("a list")
 INDEXES = programs.ROOT / "index.yaml"
-THREADS, CHANGES = 25, 12  # of each process; changes of each thread
+THREADS, CHANGES = 25, 12  # threads of each process; changes of each thread
 LARGE = 200_000
 
-# Folds, dying at a commit; says how many there were if it lives.
+# Compacts, and dies at a given commit; prints the number of commits if it survives.
 FOLDING = """
 import json
 import sys
@@ -50,7 +50,7 @@ with inprocess.open_engine(sys.argv[1], indexes=shared.INDEXES) as engine:
     print(commits.count("Commit"))
 """
 
-# Many threads join and leave, one folds all along; says what each thread wants of its own ids.
+# Many threads join and leave while one compacts; prints what each thread wants for its own ids.
 CHANGING = """
 import json
 import random
@@ -106,7 +106,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """A store in a file that other processes share, with its context entered."""
+    """Open a store in a file that other processes share, with its context entered."""
     with inprocess.open_engine(path, indexes=INDEXES, history=0) as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():
@@ -134,7 +134,7 @@ def _assert_read(expected: set[str]) -> None:
 
 
 def _assert_settled(expected: set[str]) -> None:
-    """Nothing is left over after whoever comes next has folded."""
+    """Another process's compaction leaves nothing over."""
     for _ in range(2):
         assert follower_compaction.compact(NAME)
     _assert_read(expected)
@@ -148,14 +148,14 @@ def _assert_settled(expected: set[str]) -> None:
 
 
 def _change(expected: set[str], turn: int) -> None:
-    """Some join and some leave."""
+    """Let some ids join and some leave."""
     for number in range(8):
         follower = f"{(turn * 5 + number * 3) % 40:02d}"
         follower_lists.mark(NAME, follower, follows=number % 3 > 0)
         (expected.add if number % 3 else expected.discard)(follower)
 
 
-def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
+def test_a_compactor_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
     path: Path, store: connection.Store
 ) -> None:
     expected: set[str] = set()
@@ -164,14 +164,15 @@ def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
     status, commits = _run(path, {"rules": []})
     assert status == 0
     _assert_settled(expected)
-    assert int(commits) > 6  # two queries' marks, three segments, lines, the switch, the closing
+    # the marks of two queries, three segments, lines, the switch, the closing
+    assert int(commits) > 6
     killed = 0
-    # What is stored after a commit is what is stored before the next one.
+    # A kill after one commit equals a kill before the next.
     for call in range(1, int(commits) + 1):
         _change(expected, call)
         rule = {"rpc": "Commit", "call": call, "when": "before", "kill": True}
         status, said = _run(path, {"rules": [rule]})
-        # Another history may need fewer commits than the first.
+        # A later history may need fewer commits than the first.
         assert (status, said) == (-signal.SIGKILL, "") or int(said) < call
         killed += status != 0
         _assert_read(expected)
@@ -181,7 +182,7 @@ def test_a_folder_killed_at_any_commit_loses_nobody_and_the_next_one_finishes(
     assert killed > 5
 
 
-def test_fifty_threads_of_two_processes_change_a_list_that_both_fold(
+def test_fifty_threads_of_two_processes_change_a_list_that_both_compact(
     path: Path, store: connection.Store
 ) -> None:
     with _start(CHANGING, path, "a") as one, _start(CHANGING, path, "b") as other:
@@ -202,7 +203,7 @@ def test_fifty_threads_of_two_processes_change_a_list_that_both_fold(
 
 
 def _mark_many(ids: list[str], *, follows: bool) -> None:
-    """As many who join or leave by themselves, in less time."""
+    """Write as many marks as if these ids joined or left one by one, in less time."""
     at = follower_lists.pointer(NAME)
     entry = follower_rows.follower_mark_entry(NAME, at.generation, follows=follows)
     for first in range(0, len(ids), 500):
@@ -216,7 +217,7 @@ def _mark_many(ids: list[str], *, follows: bool) -> None:
         transactions.transaction(lambda writes=writes: transactions.apply(writes))  # type: ignore[misc]
 
 
-def test_200_000_follow_one_thread_and_no_step_holds_them_all(store: connection.Store) -> None:
+def test_200_000_ids_follow_one_thread_and_no_step_holds_them_all(store: connection.Store) -> None:
     names = [f"{(number * 7919) % LARGE:026d}" for number in range(LARGE)]
     follower_compaction.load(NAME, iter(names))
     left, joined = sorted(names)[::100], [f"new {number}" for number in range(2_000)]

@@ -1,4 +1,4 @@
-"""Claims about sets as sorted runs: marks override, runs are cut evenly, stored forms stay."""
+"""Sets of ids as sorted runs: marks override, runs are split evenly, stored formats are stable."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ MARKS = st.dictionaries(st.text(min_size=1, max_size=3), st.booleans()).map(
 
 
 def applied(ids: set[str], *generations: list[id_sets.Mark]) -> list[str]:
-    """What a set of Python's makes of the marks."""
+    """Apply the marks to a Python set."""
     for marks in generations:
         for each, belongs in marks:
             ids.add(each) if belongs else ids.discard(each)
@@ -23,7 +23,7 @@ def applied(ids: set[str], *generations: list[id_sets.Mark]) -> list[str]:
 
 
 @given(IDS, MARKS, MARKS)
-def test_marks_change_a_set_as_they_would_one_after_the_other(
+def test_overlaid_marks_change_a_set_like_the_marks_in_sequence(
     ids: list[str], older: list[id_sets.Mark], newer: list[id_sets.Mark]
 ) -> None:
     marks = list(id_sets.overlaid(older, newer))
@@ -48,7 +48,7 @@ def test_marks_are_their_two_signs_merged(marks: list[id_sets.Mark]) -> None:
 
 
 @given(IDS, st.integers(1, 60))
-def test_runs_are_the_ids_in_order_none_too_long_and_none_a_crumb(
+def test_runs_contain_the_ids_in_order_and_none_is_too_long_or_too_short(
     ids: list[str], most: int
 ) -> None:
     runs = list(id_sets.runs(iter(ids), most))
@@ -60,7 +60,7 @@ def test_runs_are_the_ids_in_order_none_too_long_and_none_a_crumb(
         assert id_sets.size(run) >= most / 2
 
 
-def test_runs_of_a_long_list_are_cut_while_it_is_read() -> None:
+def test_a_long_list_is_split_into_runs_while_it_is_read() -> None:
     taken = 0
 
     def ids() -> Iterator[str]:
@@ -75,7 +75,9 @@ def test_runs_of_a_long_list_are_cut_while_it_is_read() -> None:
 
 
 @given(IDS.filter(bool), st.integers(1, 60), st.text(max_size=6))
-def test_an_id_lies_in_the_line_whose_span_it_is_in(ids: list[str], most: int, each: str) -> None:
+def test_an_id_lies_in_the_line_whose_span_contains_it(
+    ids: list[str], most: int, each: str
+) -> None:
     lines = [
         id_sets.Line(str(n), run[0], len(run)) for n, run in enumerate(id_sets.runs(ids, most))
     ]
@@ -100,12 +102,12 @@ def test_marks_are_taken_range_by_range(marks: list[id_sets.Mark], ends: list[st
 
 
 @given(IDS)
-def test_a_segment_reads_as_it_was_written(ids: list[str]) -> None:
+def test_a_segment_survives_encoding_and_decoding(ids: list[str]) -> None:
     assert id_sets.decode_ids(id_sets.encode_ids(ids)) == ids
 
 
 @given(st.lists(st.builds(id_sets.Line, st.text(), st.text(), st.integers(0, 2**40))))
-def test_lines_and_directories_read_as_they_were_written(lines: list[id_sets.Line]) -> None:
+def test_lines_and_directories_survive_encoding_and_decoding(lines: list[id_sets.Line]) -> None:
     assert id_sets.decode_lines(id_sets.encode_lines(lines)) == tuple(lines)
     directory = id_sets.Directory(2, tuple(lines))
     assert id_sets.decode_directory(id_sets.encode_directory(directory)) == directory
@@ -113,14 +115,14 @@ def test_lines_and_directories_read_as_they_were_written(lines: list[id_sets.Lin
 
 
 @given(st.text(max_size=8), st.text(max_size=8))
-def test_the_order_of_ids_is_that_of_their_bytes(one: str, other: str) -> None:
+def test_ids_are_ordered_like_their_bytes(one: str, other: str) -> None:
     assert (one < other) == (one.encode() < other.encode())
 
 
 LINE = id_sets.Line("0000000001-ab-0", "ann", 2)
 
 
-# What people have stored is lost when one of these changes.
+# A change of these golden values would lose stored lists.
 @pytest.mark.parametrize(
     ("stored", "read", "expected"),
     [
@@ -138,7 +140,7 @@ LINE = id_sets.Line("0000000001-ab-0", "ann", 2)
     ],
     ids=["segment", "lines", "directory"],
 )
-def test_what_an_earlier_release_stored_is_read(
+def test_the_stored_formats_of_earlier_releases_are_readable(
     stored: str, read: Callable[[bytes], object], expected: object
 ) -> None:
     assert read(bytes.fromhex(stored)) == expected

@@ -1,4 +1,4 @@
-"""Claims about deciding from mail: a link opens a page, its button acts, and only as told of."""
+"""Moderation links in mail: a link opens a page, whose button decides about the mailed revision."""
 
 import re
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def _token(comment: records.Comment, address: str = MOD, age: timedelta = timede
 
 
 def _press(client: FlaskClient, token: str, verb: str = "approve") -> TestResponse:
-    """Press a button of the page that a link opened a moment ago."""
+    """Press a button of the page that a link has just opened."""
     slip = form_tokens.make(token, "decide", SECRET, now=datetime.now(UTC))
     return client.post(f"/decisions/{verb}", data={"token": slip})
 
@@ -55,7 +55,7 @@ def _status(store: connection.Store, row: records.Comment) -> Status:
         return decisions.case("demo", row.id).comment.status
 
 
-def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
+def test_opening_the_link_changes_nothing_and_shows_the_comment(
     client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     with open_store.context():
@@ -79,7 +79,7 @@ def test_to_open_the_link_changes_nothing_and_shows_what_was_written(
     ("label", "status"),
     [("Approve", Status.APPROVED), ("Reject", Status.REJECTED), ("Mark as spam", Status.SPAM)],
 )
-def test_a_button_decides_and_the_log_says_by_mail(
+def test_a_button_decides_and_the_log_names_the_mail(
     client: FlaskClient,
     open_store: connection.Store,
     held: records.Comment,
@@ -98,7 +98,7 @@ def test_a_button_decides_and_the_log_says_by_mail(
         assert MOD not in str(list(stored_state.rows("AuditEntry")))
 
 
-def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
+def test_a_comment_edited_or_decided_since_is_not_decided_by_the_link(
     client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     token = _token(held)
@@ -118,7 +118,7 @@ def test_what_was_edited_or_decided_since_is_not_decided_by_the_link(
     assert _press(client, token).status_code == 409
 
 
-def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
+def test_a_link_is_valid_for_a_week_one_purpose_and_one_secret(
     client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     young = _token(held, age=moderation_links.TERM - timedelta(minutes=1))
@@ -142,7 +142,7 @@ def test_a_link_is_good_for_a_week_for_its_purpose_and_its_secret(
     assert _status(open_store, held) is Status.PENDING
 
 
-def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
+def test_a_link_decides_only_through_its_page_and_the_page_for_a_short_time(
     client: FlaskClient,
     open_store: connection.Store,
     held: records.Comment,
@@ -167,7 +167,7 @@ def test_a_link_decides_nothing_without_its_page_and_the_page_not_for_long(
     assert _status(open_store, held) is Status.PENDING
 
 
-def test_who_is_no_moderator_any_more_decides_nothing(
+def test_a_former_moderators_link_decides_nothing(
     client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     token = _token(held)
@@ -178,7 +178,7 @@ def test_who_is_no_moderator_any_more_decides_nothing(
     assert _status(open_store, held) is Status.PENDING
 
 
-def test_a_link_decides_about_its_comment_and_does_no_other_verb(
+def test_a_link_decides_only_about_its_comment_and_with_its_actions(
     store: connection.Store, held: records.Comment
 ) -> None:
     warrant = moderation_links.read(_token(held), secret=SECRET, now=datetime.now(UTC))
@@ -189,7 +189,7 @@ def test_a_link_decides_about_its_comment_and_does_no_other_verb(
         moderation_links.act(elsewhere, Verb.APPROVE, now=datetime.now(UTC))
 
 
-def test_the_mail_of_a_held_comment_leads_to_the_page(
+def test_the_mail_of_a_held_comment_links_to_the_page(
     client: FlaskClient, open_store: connection.Store, held: records.Comment
 ) -> None:
     with mail_server.serving() as box, open_store.context():

@@ -1,6 +1,6 @@
-"""Claims about mail of comments: who gets it, who does not, and what stands in it.
+"""Notifications by mail: their recipients and their content.
 
-Against a real mail server; time is moved by hand, and each step of a delivery is a sweep.
+With a real mail server; tests advance the time, and each delivery step is a sweep.
 """
 
 import itertools
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.slow
 
 
 def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
-    """A comment that waits, as moderation will write it: its row and its event in one commit."""
+    """Return a held comment, as moderation stores it: row and event in one commit."""
     node = sample_threads.post(SITE, text, author=records.Author("Eve", id="g:eve"))
     events = outbox.read([f"{node.id}.1"])
 
@@ -51,7 +51,7 @@ def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
     return node
 
 
-def test_a_reply_is_told_to_whom_it_answers_and_to_nobody_else(mailer: MailService) -> None:
+def test_a_reply_is_mailed_to_the_parents_author_alone(mailer: MailService) -> None:
     first = mailer.say("a question", author="g:ann")
     mailer.subscribe("ann@example.org", author="g:ann", replies=True)
     mailer.subscribe("cid@example.org", author="g:cid", replies=True)
@@ -65,7 +65,7 @@ def test_a_reply_is_told_to_whom_it_answers_and_to_nobody_else(mailer: MailServi
     assert counter_oracle.events() == []
 
 
-def test_one_click_in_the_headers_ends_it(mailer: MailService) -> None:
+def test_one_click_in_the_headers_unsubscribes(mailer: MailService) -> None:
     mailer.subscribe("ann@example.org")
     mailer.say("one")
     mailer.deliver()
@@ -82,7 +82,7 @@ def test_one_click_in_the_headers_ends_it(mailer: MailService) -> None:
     assert len(mailer.box.taken) == 1
 
 
-def test_followers_are_told_in_pages_and_each_once(
+def test_followers_are_mailed_in_pages_and_each_once(
     mailer: MailService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "PAGE", 3)
@@ -93,14 +93,15 @@ def test_followers_are_told_in_pages_and_each_once(
     mailer.now += outbox.SWEPT_AFTER
     sent = [0]
     while mailer.sweep().delivered:
-        assert len(counter_oracle.events()) <= 1  # the rest of it, and nothing for each follower
+        # the next page's job, and nothing for each follower
+        assert len(counter_oracle.events()) <= 1
         sent.append(len(mailer.box.taken))
     assert max(after - before for before, after in itertools.pairwise(sent)) == 3
     assert mailer.told("news") == sorted(emails)
     assert len({made["Message-ID"] for _, made in mailer.box.taken}) == 10
 
 
-def test_who_has_several_reasons_gets_one_mail_and_his_own_comment_none(
+def test_a_follower_with_several_reasons_gets_one_mail_and_none_for_their_own_comment(
     mailer: MailService,
 ) -> None:
     first = mailer.say("mine", author="g:ann")
@@ -115,7 +116,7 @@ def test_who_has_several_reasons_gets_one_mail_and_his_own_comment_none(
     assert mailer.told("by ann") == ["bob@example.org"]
 
 
-def test_who_unsubscribed_meanwhile_is_told_nothing(mailer: MailService) -> None:
+def test_a_follower_who_unsubscribed_meanwhile_gets_no_mail(mailer: MailService) -> None:
     first = mailer.say("mine", author="g:ann")
     mailer.deliver()
     mailer.subscribe("ann@example.org", author="g:ann", replies=True)
@@ -123,9 +124,9 @@ def test_who_unsubscribed_meanwhile_is_told_nothing(mailer: MailService) -> None
     cid = mailer.subscribe("cid@example.org")
     mailer.say("late", first.id)
     mailer.now += outbox.SWEPT_AFTER
-    mailer.sweep()  # it is decided who is told
+    mailer.sweep()  # the recipients are chosen now
     assert len(counter_oracle.events()) == 2
-    # Of these she wants no more; her address stays, for what she still wants.
+    # Ann ends one subscription; her address stays for the other.
     subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
     subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
     mailer.deliver()
@@ -133,7 +134,7 @@ def test_who_unsubscribed_meanwhile_is_told_nothing(mailer: MailService) -> None
 
 
 @pytest.mark.parametrize("sweeps", [0, 1])
-def test_what_was_taken_back_meanwhile_is_told_to_nobody(mailer: MailService, sweeps: int) -> None:
+def test_a_comment_retracted_meanwhile_is_not_mailed(mailer: MailService, sweeps: int) -> None:
     mailer.subscribe("ann@example.org")
     row = mailer.say("regretted")
     mailer.now += outbox.SWEPT_AFTER
@@ -145,7 +146,7 @@ def test_what_was_taken_back_meanwhile_is_told_to_nobody(mailer: MailService, sw
     assert counter_oracle.events() == []
 
 
-def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(
+def test_a_held_comment_is_mailed_to_moderators_alone(
     mailer: MailService,
 ) -> None:
     site_settings.change("demo", moderators=["mod@site.example", "two@site.example"])
@@ -161,7 +162,7 @@ def test_what_readers_do_not_see_is_told_to_moderators_only_if_it_waits(
     assert "List-Unsubscribe" not in made
 
 
-def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
+def test_mail_contains_no_title_or_url_of_a_held_comment(
     store: connection.Store, site: records.Site, box: Box
 ) -> None:
     mailer = MailService(store, box.settings(), box)
@@ -184,7 +185,7 @@ def test_mail_tells_no_title_and_no_address_that_a_held_comment_brought(
     assert mailer.box.taken[-1][1]["Subject"].endswith('on "Win a prize"')
 
 
-def test_an_edit_and_an_import_are_told_to_nobody(mailer: MailService) -> None:
+def test_edits_and_imports_are_not_mailed(mailer: MailService) -> None:
     mailer.subscribe("ann@example.org")
     row = mailer.say("seen")
     mailer.deliver()
@@ -213,7 +214,7 @@ def test_an_edit_and_an_import_are_told_to_nobody(mailer: MailService) -> None:
     assert len(mailer.box.taken) == 1
 
 
-def test_an_address_gets_so_many_mails_a_day(mailer: MailService) -> None:
+def test_mails_per_address_and_day_are_limited(mailer: MailService) -> None:
     mailer.settings = mailer.box.settings(mails_per_day=2)
     mailer.subscribe("ann@example.org")
     for text in ("1", "2", "3"):
@@ -254,7 +255,7 @@ def test_a_link_leads_to_the_sites_page_or_to_ours(mailer: MailService) -> None:
         assert "evil" not in mailer.box.text()
 
 
-def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
+def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
     mailer: MailService, engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "PAGE", 5)
@@ -273,7 +274,7 @@ def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
         return cost.reads
 
     short = reads()
-    # Behind all ids of subscribers, which hold no "~".
+    # After all subscriber ids, which contain no "~".
     follower_compaction.load(
         subscriptions.list_of(THREAD), (f"~{number:06d}" for number in range(30_000))
     )
@@ -282,8 +283,8 @@ def test_a_page_of_a_long_list_costs_what_a_page_of_a_short_one_costs(
     assert len(mailer.box.taken) == 10
 
 
-def test_a_mail_job_is_stored_under_the_word_it_always_had() -> None:
-    # The word is part of the event's id: another one would send mail that waits a second time.
+def test_the_stored_names_of_mail_jobs_are_stable() -> None:
+    # The name is part of the event's id: another one would send pending mail a second time.
     jobs: list[mail_jobs.MailJob] = [
         mail_jobs.ConfirmationMail("link"),
         mail_jobs.LoginMail("link"),

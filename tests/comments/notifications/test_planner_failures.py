@@ -1,6 +1,6 @@
-"""Claims about mail of comments while mail servers fail and processes die: each gets it.
+"""Notifications while mail servers fail and processes die: every follower gets them.
 
-Against a real mail server; time is moved by hand, and each step of a delivery is a sweep.
+With a real mail server; tests advance the time, and each delivery step is a sweep.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.slow
 
 
-def test_a_server_that_is_away_is_asked_again_and_loses_nobody(mailer: MailService) -> None:
+def test_an_unavailable_server_is_retried_without_losing_anybody(mailer: MailService) -> None:
     emails = [f"a{number}@example.org" for number in range(3)]
     for email in emails:
         mailer.subscribe(email)
@@ -45,7 +45,7 @@ def test_a_server_that_is_away_is_asked_again_and_loses_nobody(mailer: MailServi
         (event,) = outbox.read(counter_oracle.events())
         assert (event.attempts, event.reason) == (1, "Unsent")
         assert event.due - mailer.now == outbox.FIRST_PAUSE
-        # What was not sent counts for nobody's day.
+        # A mail that was not sent does not count towards the daily limit.
         for _ in range(3):
             mailer.now += timedelta(hours=1)
             mailer.sweep()
@@ -55,7 +55,7 @@ def test_a_server_that_is_away_is_asked_again_and_loses_nobody(mailer: MailServi
     assert mailer.told("news") == emails
 
 
-def test_mail_that_can_never_be_sent_is_given_up_and_kept(mailer: MailService) -> None:
+def test_mail_that_can_never_be_sent_becomes_a_dead_letter(mailer: MailService) -> None:
     mailer.subscribe("ann@example.org")
     mailer.say("news")
     at_home = mailer.settings
@@ -73,7 +73,7 @@ def test_mail_that_can_never_be_sent_is_given_up_and_kept(mailer: MailService) -
     assert mailer.told("news") == ["ann@example.org"]
 
 
-def test_one_recipient_who_cannot_be_reached_holds_up_nobody(mailer: MailService) -> None:
+def test_an_unreachable_recipient_delays_no_others(mailer: MailService) -> None:
     busy, gone = "busy@example.org", "gone@example.org"
     answers = {busy: "450 mailbox busy", gone: "550 no such user"}
     mailer.box.refuse = answers.get
@@ -97,7 +97,7 @@ def test_one_recipient_who_cannot_be_reached_holds_up_nobody(mailer: MailService
     assert counter_oracle.events() == []
 
 
-def test_a_server_that_goes_away_in_the_middle_is_sent_only_the_rest(
+def test_after_an_interruption_only_the_remaining_mails_are_sent(
     mailer: MailService,
 ) -> None:
     emails = [f"a{number}@example.org" for number in range(6)]
@@ -115,7 +115,7 @@ def test_a_server_that_goes_away_in_the_middle_is_sent_only_the_rest(
     assert mailer.told("news") == emails
 
 
-def test_a_page_goes_over_one_session(mailer: MailService) -> None:
+def test_a_page_of_mails_uses_one_smtp_session(mailer: MailService) -> None:
     for number in range(5):
         mailer.subscribe(f"a{number}@example.org")
     mailer.say("news")
@@ -124,7 +124,7 @@ def test_a_page_goes_over_one_session(mailer: MailService) -> None:
     assert len(mailer.box.sessions) == 1
 
 
-def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
+def test_a_hanging_mail_server_does_not_block_the_process(
     mailer: MailService, open_store: connection.Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(smtp, "TIMEOUT", 4 * programs.PATIENCE)
@@ -155,7 +155,7 @@ def test_while_a_mail_server_hangs_the_rest_of_a_process_goes_on(
         assert worker.stop(programs.PATIENCE)
 
 
-# Sends what is due, and dies behind so many mails.
+# Sends what is due, and dies after a given number of mails.
 DYING = """
 import os
 import sys
@@ -195,7 +195,7 @@ with store.context():
 PAGE = 4
 
 
-def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
+def test_a_process_killed_between_mails_loses_nobody_and_repeats_one_page_at_most(
     box: Box, tmp_path: Path
 ) -> None:
     path = tmp_path / "store.db"
@@ -229,7 +229,7 @@ def test_a_process_killed_between_mails_loses_nobody_and_repeats_a_page_at_most(
     assert deaths == 2
     ids = [(address, made["Message-ID"]) for address, made in box.taken if "news" in str(made)]
     assert {address for address, _ in ids} == set(emails)
-    assert len(set(ids)) == len(emails)  # a repeat is the same message
+    assert len(set(ids)) == len(emails)  # a repeated mail has the same message id
     assert len(ids) - len(emails) <= deaths * PAGE
     assert max(Counter(ids).values()) <= 1 + deaths
     with inprocess.open_engine(path, indexes=INDEXES) as engine:

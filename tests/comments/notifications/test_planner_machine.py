@@ -1,4 +1,4 @@
-"""Claim about mail of comments: after anything that people do, everybody got what he wants once."""
+"""Notifications after any history: every subscriber gets each wanted mail once."""
 
 import os
 import re
@@ -32,12 +32,13 @@ STEPS = st.one_of(
 
 
 class Model:
-    """Who has to be told what, in plain words: the oracle of `notices`."""
+    """The expected recipients of each comment: the oracle of notifications."""
 
     def __init__(self, mailer: MailService) -> None:
         self.mailer = mailer
         self.wants: set[tuple[str, str]] = set()
-        self.said: list[tuple[records.Comment, str, str]] = []  # with author and whom it answers
+        # with its author and the author it answers
+        self.said: list[tuple[records.Comment, str, str]] = []
         self.gone: set[str] = set()
         self.untold: list[int] = []
         self.expected: list[tuple[str, str]] = []
@@ -93,7 +94,7 @@ class Model:
 # The long run: set NOTICES_EXAMPLES=500.
 @hypothesis_settings(max_examples=int(os.environ.get("NOTICES_EXAMPLES", "12")))
 @given(steps=st.lists(STEPS, min_size=4, max_size=14))
-def test_whatever_happens_everybody_gets_what_he_wants_once(
+def test_after_any_history_every_subscriber_got_each_wanted_mail_once(
     steps: list[tuple[str, str, int]],
 ) -> None:
     with (

@@ -1,4 +1,4 @@
-"""Claims about who may ask for mail, for what, and how often: refusals, and limits of questions."""
+"""Requests for subscriptions: which are refused, and how many confirmation mails are sent."""
 
 import json
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tests.support.outside.mail_server import Box
 from tests.support.threads import sample_threads
 
 
-def test_the_answer_and_the_cost_are_the_same_for_every_address(
+def test_the_response_and_the_cost_are_the_same_for_every_address(
     asker: mail_subscriber.Asker, engine: inprocess.Engine
 ) -> None:
     asker.follow()
@@ -33,20 +33,22 @@ def test_the_answer_and_the_cost_are_the_same_for_every_address(
         answers.append((answer.status_code, answer.data, headers))
         costs.append((cost.reads, cost.writes, cost.deletes, cost.small))
     assert answers[0] == answers[1]
-    assert costs == [(2, 3, 0, 0)] * 2  # two limits; they and the event
+    assert costs == [(2, 3, 0, 0)] * 2  # reads two limits; writes them and the event
 
 
-def test_nobody_can_have_an_address_flooded_with_questions(asker: mail_subscriber.Asker) -> None:
+def test_an_address_gets_a_limited_number_of_confirmation_mails(
+    asker: mail_subscriber.Asker,
+) -> None:
     for number in range(double_opt_in.PER_ADDRESS.most + 2):
-        # From another network each time, and with what mail servers ignore.
+        # From another network each time, and with a tag that mail servers ignore.
         asked = asker.ask(f"ann+{number}@example.org", address=f"203.0.113.{number}")
         assert asked.status_code == 202
         asker.deliver()
     assert len(asker.box.taken) == double_opt_in.PER_ADDRESS.most
 
 
-def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
-    """Between the read of a limit and its commit, others ask for the same address."""
+def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
+    """Others request mail for the same address between the read of a limit and its commit."""
     meanwhile: list[Callable[[], object]] = []
 
     def overtake(method: str, _: Any, proceed: Callable[[], bytes]) -> bytes:
@@ -78,13 +80,13 @@ def test_who_asks_while_others_do_is_counted_with_them(box: Box) -> None:
                 for number in range(double_opt_in.PER_ADDRESS.most)
             ]
         )
-        assert slow.ask().status_code == 202  # nobody learns that it was asked often enough
+        assert slow.ask().status_code == 202  # callers cannot tell that the limit was reached
         assert meanwhile == []
         fast.deliver()
     assert len(box.taken) == double_opt_in.PER_ADDRESS.most
 
 
-def test_a_network_can_ask_a_few_times_an_hour(asker: mail_subscriber.Asker) -> None:
+def test_a_network_may_request_a_few_mails_an_hour(asker: mail_subscriber.Asker) -> None:
     for number in range(double_opt_in.PER_NETWORK.most):
         asked = asker.ask(f"a{number}@example.org", address="2001:db8::1:2")
         assert asked.status_code == 202
@@ -92,7 +94,7 @@ def test_a_network_can_ask_a_few_times_an_hour(asker: mail_subscriber.Asker) -> 
     assert refused.status_code == 429
     assert 0 < int(refused.headers["Retry-After"]) <= 3600
     assert json.loads(refused.text)["code"] == "too-many"
-    # What a client says of itself is nobody's word.
+    # The headers in which a client names itself are ignored.
     headers = {"X-Forwarded-For": "198.51.100.7", "X-Appengine-User-IP": "198.51.100.7"}
     sent = {"email": "more@example.org", "thread": True}
     peer = {"REMOTE_ADDR": "2001:db8::5"}
@@ -112,7 +114,7 @@ def test_a_network_can_ask_a_few_times_an_hour(asker: mail_subscriber.Asker) -> 
         ({"all": True}, "all"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_field(
+def test_an_invalid_request_is_refused_by_field(
     asker: mail_subscriber.Asker, sent: dict[str, Any], field: str
 ) -> None:
     refused = asker.client.put(
@@ -124,7 +126,7 @@ def test_what_cannot_be_asked_is_refused_by_field(
     assert asker.box.taken == []
 
 
-def test_an_address_that_is_several_or_none_is_asked_nothing(asker: mail_subscriber.Asker) -> None:
+def test_several_addresses_or_none_get_no_mail(asker: mail_subscriber.Asker) -> None:
     for number, email in enumerate(ODD):
         refused = asker.ask(email, address=f"203.0.113.{number}")
         assert (refused.status_code, json.loads(refused.text)["field"]) == (400, "email"), email
@@ -133,27 +135,27 @@ def test_an_address_that_is_several_or_none_is_asked_nothing(asker: mail_subscri
     assert asker.stored() == {}
 
 
-def test_replies_are_told_to_who_holds_the_token(asker: mail_subscriber.Asker) -> None:
+def test_replies_need_the_authors_token(asker: mail_subscriber.Asker) -> None:
     refused = asker.client.put(
         mail_subscriber.URL, json={"email": mail_subscriber.ANN, "replies": True}
     )
     assert (refused.status_code, json.loads(refused.text)["code"]) == (401, "no-token")
 
 
-def test_a_thread_that_nobody_wrote_in_is_not_there(asker: mail_subscriber.Asker) -> None:
+def test_a_thread_without_comments_is_not_found(asker: mail_subscriber.Asker) -> None:
     url = "/api/v1/sites/demo/subscription?thread=nothing"
     refused = asker.client.put(url, json={"email": mail_subscriber.ANN, "thread": True})
     assert (refused.status_code, json.loads(refused.text)["code"]) == (404, "thread-not-found")
 
 
-def test_without_a_mail_server_there_is_nothing_to_ask_for(
+def test_without_a_mail_server_subscriptions_are_refused(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     refused = client.put(mail_subscriber.URL, json={"email": mail_subscriber.ANN, "thread": True})
     assert (refused.status_code, json.loads(refused.text)["code"]) == (409, "no-mail")
 
 
-def test_a_page_of_somebody_else_asks_for_nothing(asker: mail_subscriber.Asker) -> None:
+def test_a_foreign_page_cannot_request_a_subscription(asker: mail_subscriber.Asker) -> None:
     headers = {"Origin": "https://evil.example"}
     sent = {"email": mail_subscriber.ANN, "thread": True}
     assert asker.client.put(mail_subscriber.URL, json=sent, headers=headers).status_code == 403

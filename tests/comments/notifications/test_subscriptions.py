@@ -1,4 +1,4 @@
-"""Claims about following threads, and about who folds the lists of their followers."""
+"""Following threads, and when processes compact the lists of followers."""
 
 import dataclasses
 import random
@@ -54,7 +54,7 @@ def worker(open_store: connection.Store, clock: Clock) -> background_worker.Work
 
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every mark asks for a folding."""
+    """Make every mark request a compaction."""
     monkeypatch.setattr(follower_lists, "MARKS", 1)
 
 
@@ -62,7 +62,7 @@ def _marks() -> int:
     return reads.count(reads.Query("FollowerMark"))
 
 
-def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
+def test_following_and_leaving_a_thread_are_idempotent(
     store: connection.Store,
 ) -> None:
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_a_thread_is_followed_once_however_often_and_not_after_it_was_left(
 
 
 class Lost:
-    """Lets commits through, and loses the answers of those that a test names."""
+    """Lets commits through, and loses the answers that a test names."""
 
     def __init__(self) -> None:
         self.lost: list[bool] = []
@@ -96,7 +96,7 @@ def _followers(thread: records.ThreadName = THREAD) -> int:
     return totals.of_threads([thread])[0].get("followers", 0)
 
 
-def test_followers_are_counted_from_events_each_change_once(
+def test_followers_are_counted_from_events_once_per_change(
     engine: inprocess.Engine, site: records.Site
 ) -> None:
     lost = Lost()
@@ -106,7 +106,7 @@ def test_followers_are_counted_from_events_each_change_once(
         for name in ("ann", "bob", "cid"):
             lost.lost = [True]
             subscriptions.follow(THREAD, name, now=sample_threads.START)
-        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # again
+        subscriptions.follow(THREAD, "ann", now=sample_threads.START)  # no change
         lost.lost = [True]
         subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
         subscriptions.unfollow(THREAD, "bob", now=sample_threads.START)
@@ -120,7 +120,7 @@ def test_followers_are_counted_from_events_each_change_once(
         counter_oracle.assert_all_counted()
 
 
-def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
+def test_a_recount_of_followers_includes_pending_events_and_repairs_drift(
     store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.post(site, "text")
@@ -151,7 +151,7 @@ def test_a_recount_of_followers_counts_pending_events_in_and_mends_what_drifted(
 
 
 @pytest.mark.slow
-def test_many_who_follow_and_leave_at_once_are_counted_exactly(
+def test_many_concurrent_follows_and_leaves_are_counted_exactly(
     open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -180,7 +180,7 @@ def test_many_who_follow_and_leave_at_once_are_counted_exactly(
         assert _followers() == subscriptions.count(THREAD)
 
 
-def test_to_follow_costs_four_reads_and_three_writes(
+def test_following_costs_four_reads_and_three_writes(
     engine: inprocess.Engine, store: connection.Store
 ) -> None:
     for cost_of in (subscriptions.follow, subscriptions.unfollow):
@@ -190,7 +190,9 @@ def test_to_follow_costs_four_reads_and_three_writes(
         assert cost.writes + cost.deletes <= 4
 
 
-def test_threads_of_one_name_on_two_sites_have_their_own_followers(store: connection.Store) -> None:
+def test_threads_with_the_same_id_on_two_sites_have_their_own_followers(
+    store: connection.Store,
+) -> None:
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     assert not subscriptions.is_following(OTHER, "ann")
     assert subscriptions.count(OTHER) == 0
@@ -203,18 +205,18 @@ def test_the_longest_names_fit_into_the_keys(store: connection.Store) -> None:
     assert subscriptions.is_following(long, "x" * follower_lists.LONGEST)
 
 
-def test_what_cannot_be_a_follower_is_refused(store: connection.Store) -> None:
+def test_an_invalid_follower_is_refused(store: connection.Store) -> None:
     with pytest.raises(errors.BadInput, match="follower"):
         subscriptions.follow(THREAD, "", now=sample_threads.START)
     with pytest.raises(errors.BadInput, match="follower"):
         subscriptions.unfollow(THREAD, "", now=sample_threads.START)
 
 
-def test_the_name_of_a_threads_list_is_for_ever() -> None:
+def test_the_name_of_a_threads_list_is_stable() -> None:
     assert subscriptions.list_of(THREAD).text == "thread:demo/page"
 
 
-def test_a_list_that_asks_is_folded_at_the_next_step(
+def test_a_requested_compaction_of_a_list_runs_at_the_next_step(
     store: connection.Store, worker: background_worker.Worker, asking: None
 ) -> None:
     worker.step()
@@ -226,7 +228,7 @@ def test_a_list_that_asks_is_folded_at_the_next_step(
     assert worker.step() == scheduler.Done(0, 0, 0)
 
 
-def test_a_list_that_does_not_ask_waits(
+def test_a_list_without_a_request_is_not_compacted(
     store: connection.Store,
     worker: background_worker.Worker,
     clock: Clock,
@@ -239,7 +241,7 @@ def test_a_list_that_does_not_ask_waits(
     assert _marks() == 1
 
 
-def test_a_process_that_starts_folds_lists_that_asked_another_one(
+def test_a_starting_process_compacts_lists_that_requested_it_from_another(
     store: connection.Store, worker: background_worker.Worker, site: records.Site, asking: None
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
@@ -250,7 +252,7 @@ def test_a_process_that_starts_folds_lists_that_asked_another_one(
     assert _marks() == 0
 
 
-def test_a_list_whose_folding_fails_is_tried_again(
+def test_a_failed_compaction_of_a_list_is_retried(
     store: connection.Store,
     worker: background_worker.Worker,
     clock: Clock,
@@ -259,7 +261,7 @@ def test_a_list_whose_folding_fails_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store.deadline = 0.25
-    monkeypatch.setattr(reads, "LONGEST", 0.25)  # a walk is patient whatever the deadline is
+    monkeypatch.setattr(reads, "LONGEST", 0.25)  # limits the scan, which has its own deadline
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     engine.install_faults(
         fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
@@ -269,10 +271,10 @@ def test_a_list_whose_folding_fails_is_tried_again(
     clock.now += 2 * 5.0
     assert worker.step() == scheduler.Done(1, 0, 0)
     assert _marks() == 0
-    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself was none of it
+    assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself was not compacted
 
 
-def test_cron_folds_lists_that_ask(
+def test_cron_compacts_lists_that_request_it(
     open_store: connection.Store, site: records.Site, asking: None
 ) -> None:
     settings = dataclasses.replace(sample_threads.SETTINGS, tasks_secret="a secret of cron")
@@ -289,7 +291,7 @@ def test_cron_folds_lists_that_ask(
         assert _marks() == 0
 
 
-def test_a_running_worker_folds_a_list_by_itself(
+def test_a_running_worker_compacts_a_list_by_itself(
     open_store: connection.Store, asking: None
 ) -> None:
     worker = background_worker.Worker(open_store, SCHEME)
