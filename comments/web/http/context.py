@@ -1,9 +1,9 @@
-"""What a request runs with: the application's settings and store, its time, and where it is from.
+"""The context of a request: the application's settings and store, and the sender's network.
 
-Settings and store are kept once per application; threads share them, so nothing of a request is
-ever kept there. What a client says of its own address counts for nothing: on App Engine a header
-of App Engine names it, elsewhere the peer of the connection does, or, behind `TRUSTED_PROXIES`
-proxies of ours, the address that the first of those has seen.
+Settings and store are kept once per application. Threads share them, so they hold no data of a
+request. A client cannot choose its own address: App Engine names it in a header; elsewhere it is
+the peer of the connection, or, behind `TRUSTED_PROXIES` proxies, the address that the outermost of
+them saw.
 """
 
 import functools
@@ -21,50 +21,48 @@ from comments.sites.site_request import SiteRequest
 from comments.store import connection
 
 _NAME = "flatthread"
-SITE = "flatthread.site"  # of a request's environment: the site that it is to, which has the costs
+SITE = "flatthread.site"  # key in the WSGI environment: the site that pays for the request
 _log = logging.getLogger("flatthread")
 _LONGEST_BROWSER = 300  # characters
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What `app.create_app` was given."""
+    """The arguments of `app.create_app`."""
 
     settings: config.Settings
     store: connection.Store
 
 
 def keep(app: flask.Flask, context: Context) -> None:
-    """Give an application its context."""
     app.extensions[_NAME] = context
 
 
 def of(app: flask.Flask) -> Context:
-    """The context of an application."""
     return cast(Context, app.extensions[_NAME])
 
 
 def settings() -> config.Settings:
-    """The settings of the current application."""
+    """Return the settings of the current application."""
     return of(flask.current_app).settings
 
 
 def request_to(site: records.Site) -> SiteRequest:
-    """The current request, which is to a website."""
+    """Return the current request as one to a site."""
     network = network_of(settings(), flask.request)
     sender = classifier_verdicts.Sender(network, _browser(flask.request))
     return SiteRequest(site, settings(), datetime.now(UTC), sender)
 
 
 def network() -> str:
-    """The network of whoever sent the current request."""
+    """Return the network that the current request came from."""
     return network_of(settings(), flask.request)
 
 
 def network_of(settings: config.Settings, request: flask.Request) -> str:
-    """The network of whoever sent a request; one for all whose address is not known."""
+    """Return the network that a request came from. All unknown addresses share one network."""
     if settings.on_app_engine:
         return client_networks.of(request.headers.get("X-Appengine-User-IP", ""))
-    # Proxies append what they have seen, so only the last of them are theirs.
+    # Each proxy appends the address that it saw, so only the last entries can be trusted.
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
     if (
         seen != [""]
@@ -87,7 +85,7 @@ def _peer(request: flask.Request) -> str:
 
 @functools.cache
 def _warn() -> None:
-    """Say once that everybody seems to call from one network."""
+    """Warn once that all callers seem to be in one network."""
     _log.warning(
-        "requests come through a proxy, and TRUSTED_PROXIES is 0: all callers are one network"
+        "requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share one network"
     )

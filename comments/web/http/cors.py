@@ -1,10 +1,9 @@
-"""Which websites' pages may call the API from a browser.
+"""CORS: which pages may call the API from a browser.
 
-Anyone may read what is public: `*`, without credentials. Writing, and reading what is
-`personal_data`, is for the pages of the site itself: its registered origins, compared exactly, and
-the service's own. There are no cookies, so this is no protection of a signed-in user; it keeps a
-page elsewhere from posting in its visitors' names. An origin is never reflected that is not
-registered, and `null` never is one.
+Every page may read public data: `*`, without credentials. Only pages of the site's registered
+origins, compared exactly, and the service's own pages may write or read personal data. The API has
+no cookies, so these checks do not protect a session; they keep other pages from posting in their
+visitors' names. Only registered origins are reflected, and `null` is never one.
 """
 
 import functools
@@ -20,13 +19,13 @@ _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
 _EXPOSED = "ETag, Idempotent-Replayed, Location, Retry-After"
-# Seconds. Long enough for a visit, short enough that a withdrawn origin is out soon.
+# Seconds. Long enough for a visit, short enough that a removed origin loses access soon.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
 
 
 def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Response]:
-    """Refuse pages elsewhere what is read by one person only, as they may not write.
+    """Refuse reads of personal data from pages of other origins, as writes are refused.
 
     The view takes the id of a site.
     """
@@ -41,19 +40,19 @@ def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Res
 
 
 def is_personal() -> bool:
-    """Whether the current request asks for what is for one person's eyes."""
+    """Tell whether the current request reads personal data."""
     view = flask.current_app.view_functions.get(flask.request.endpoint or "")
     return bool(getattr(view, "is_personal", False))
 
 
 def check(site: records.Site) -> None:
-    """Refuse a call from a page that is neither the site's nor ours.
+    """Refuse a call from a page that belongs neither to the site nor to this service.
 
-    Remembers for `add` whom the answer may be shown to, also if it turns into an error later.
+    Store the origin for `add`, so that the page can read the answer even if it becomes an error.
 
     Raises:
-        errors.Forbidden: the Origin is not registered, or the browser says that the page is
-            elsewhere and names no Origin.
+        errors.Forbidden: the Origin is not registered, or the browser says that the call comes from
+            another site but sends no Origin.
     """
     origin = flask.request.headers.get("Origin")
     if origin is None:
@@ -68,7 +67,7 @@ def check(site: records.Site) -> None:
 
 
 def preflight(site: records.Site | None) -> flask.Response:
-    """The answer to a browser that asks before it calls."""
+    """Answer a browser's preflight request."""
     response = flask.Response(status=204)
     del response.headers["Content-Type"]
     origin = flask.request.headers.get("Origin", "")
@@ -81,7 +80,7 @@ def preflight(site: records.Site | None) -> flask.Response:
 
 
 def add(response: flask.Response) -> flask.Response:
-    """Say who may see an answer of the API (an `after_request` of the application)."""
+    """Add the CORS headers to an answer of the API (an `after_request` of the application)."""
     if flask.request.path.startswith("/api/"):
         is_public = flask.request.method in _READS and not is_personal()
         allowed = "*" if is_public else flask.g.get("cors_origin")
@@ -96,11 +95,11 @@ def _is_registered(origin: str, site: records.Site) -> bool:
 
 
 def _is_own(origin: str) -> bool:
-    """Whether the page is one of this service.
+    """Tell whether the page is one of this service.
 
-    Behind a proxy that ends TLS we may not know our own scheme; the browser's own word, which no
-    page can forge, then says so.
+    Behind a proxy that terminates TLS, the service may not know its own scheme. Sec-Fetch-Site then
+    decides, which no page can forge.
     """
-    # As it was sent: the framework reads a host's name, and fails where that cannot be read.
+    # The Host header as sent: Flask's parsed host fails on names that it cannot decode.
     own = f"{flask.request.scheme}://{flask.request.host}"
     return origin == own or flask.request.headers.get("Sec-Fetch-Site") == "same-origin"

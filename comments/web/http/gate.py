@@ -1,15 +1,15 @@
-"""Which requests reach the application, and what of a proxy's headers counts: the outermost layer.
+"""The outermost layer: checks a request's host, script name and scheme before anything reads them.
 
-Owns what is decided by a request's host, script name and scheme before anything reads them, so that
-it holds under every HTTP server:
+It works the same under every HTTP server:
 
-- The application stands at the root of its host. A script name, which servers may take from a
-  client's header, becomes a part of the path again.
-- With PUBLIC_URL set, other hosts are answered 421. Free of that are `/healthz` and `/tasks/`,
-  whose callers know a machine and no name, the names that App Engine gives the service, and HOSTS.
-- X-Forwarded-Proto counts where TRUSTED_PROXIES says that a proxy stands in front, and on App
-  Engine, which sets it. X-Forwarded-Host, -Port and -Prefix, and Forwarded, never count: PUBLIC_URL
-  says what they would. X-Forwarded-For is read by `networks`.
+- The application is served at the root of its host. Servers may take a script name from a client's
+  header, so it is put back into the path.
+- With PUBLIC_URL set, requests for other hosts are answered 421. Exceptions are `/healthz` and
+  `/tasks/`, whose callers may know only an address, the names that App Engine gives the service,
+  and the names in HOSTS.
+- X-Forwarded-Proto counts behind TRUSTED_PROXIES, and on App Engine, which sets it.
+  X-Forwarded-Host, -Port and -Prefix, and Forwarded, are ignored, because PUBLIC_URL replaces them.
+  `context` reads X-Forwarded-For.
 """
 
 import re
@@ -34,7 +34,7 @@ _OTHER_HOST = problems.document(421, "other-host", "Host")
 
 
 class Gate:
-    """A WSGI application that lets another one have the requests that are meant for it."""
+    """WSGI middleware that passes on only the requests that are meant for this service."""
 
     def __init__(self, wsgi: "WSGIApplication", settings: config.Settings) -> None:
         self._wsgi = wsgi
@@ -46,7 +46,7 @@ class Gate:
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Answer a request, or have it answered."""
+        """Refuse a request, or pass it on."""
         if script := environ.get("SCRIPT_NAME", ""):
             environ.update(SCRIPT_NAME="", PATH_INFO=script + environ.get("PATH_INFO", ""))
         problem = self._wrong_host(environ) or self._wrong_scheme(environ)
@@ -72,7 +72,7 @@ class Gate:
         said = environ.get("HTTP_X_FORWARDED_PROTO", "")
         if not self._proxies or not said:
             return None
-        # As in X-Forwarded-For, what stands before the entries of our own proxies is a client's.
+        # As in X-Forwarded-For, a client may have sent the entries before those of our proxies.
         schemes = [each.strip().lower() for each in said.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:
@@ -82,14 +82,14 @@ class Gate:
 
 
 def _hosts(settings: config.Settings) -> Callable[[str], bool]:
-    """Tell which host names are this service's. Ports are a proxy's business and do not count."""
+    """Return a check for host names of this service. Ports do not count; proxies change them."""
     if not settings.public_url:
         return lambda _: True
     public = urlsplit(settings.public_url).hostname or ""
     names = {public.rstrip("."), *settings.hosts}
     if not settings.on_app_engine:
         return names.__contains__
-    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com, with less in front or no region.
+    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com; version, service, region are optional.
     project = settings.project.lower()
     return lambda name: name in names or _is_of_project(name, project)
 

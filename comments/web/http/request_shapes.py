@@ -1,7 +1,7 @@
-"""What callers send: every query, form and body of the API as a typed value.
+"""The queries, forms and bodies of requests, as typed values.
 
 The same types decode requests and describe them in the OpenAPI document, so the two cannot
-disagree. What is answered has its own (`response_shapes`).
+disagree. Answers have their own types (`response_shapes`).
 """
 
 import enum
@@ -20,7 +20,7 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_COUNTS = 100
 
-# The lengths hold where a pattern alone does not: "$" also matches before a final line break.
+# The pattern is not enough without the length: "$" also matches before a final line break.
 CommentId = Annotated[
     str,
     msgspec.Meta(
@@ -40,7 +40,7 @@ Parent = Annotated[
 ]
 Cursor = Annotated[str, msgspec.Meta(min_length=1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)]
-Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a line of one of our own forms
+Typed = Annotated[str, msgspec.Meta(max_length=1_000)]  # a text field of the service's own forms
 Categories = Annotated[list[str], msgspec.Meta(max_length=categories.MOST)]
 TurnstileToken = Annotated[str, msgspec.Meta(max_length=turnstile.LONGEST_TOKEN)]
 ALL = "all"
@@ -48,7 +48,7 @@ LimitOrAll = Limit | Literal["all"]
 
 
 class Order(enum.StrEnum):
-    """The orders a listing can be asked for."""
+    """The orders of a listing."""
 
     THREAD = "thread"
     RECENT = "recent"
@@ -58,7 +58,7 @@ class Order(enum.StrEnum):
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a caller sends: a field we do not know is refused, not dropped."""
+    """A request. Unknown fields are refused, not ignored."""
 
 
 class ListQuery(_Request, frozen=True):
@@ -93,23 +93,23 @@ class NoQuery(_Request, frozen=True):
 
 
 class LinkQuery(_Request, frozen=True):
-    """The query of a page that a link in mail leads to."""
+    """The query of a link in a mail."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
 class Slip(_Request, frozen=True):
-    """The form of a page that a link in mail leads to: what its button posts (`form_tokens`)."""
+    """The form that the page behind a link in a mail posts (`form_tokens`)."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
 
 
 class NoForm(_Request, frozen=True):
-    """A form of a button alone."""
+    """A form that has only a button."""
 
 
 class SignIn(_Request, frozen=True):
-    """Who somebody says he is."""
+    """A sign-in with a password, and with an authenticator's code where it is needed."""
 
     login: Typed
     password: Typed
@@ -117,13 +117,13 @@ class SignIn(_Request, frozen=True):
 
 
 class Ticket(_Request, frozen=True):
-    """The key of a one-time link."""
+    """The token of a one-time link."""
 
     token: Typed
 
 
 class Accepted(_Request, frozen=True):
-    """The key of an invitation, and who somebody is to be."""
+    """The token of an invitation, and the new account's name and credentials."""
 
     token: Typed = ""
     name: Typed = ""
@@ -132,7 +132,7 @@ class Accepted(_Request, frozen=True):
 
 
 class Renewed(_Request, frozen=True):
-    """The key of a reset, the new password, and the code of an authenticator."""
+    """The token of a reset link, the new password, and an authenticator's code."""
 
     token: Typed = ""
     password: Typed = ""
@@ -140,26 +140,26 @@ class Renewed(_Request, frozen=True):
 
 
 class Confirmed(_Request, frozen=True):
-    """The password of whoever is signed in, once more."""
+    """The current password of the signed-in user, who must repeat it."""
 
     current: Typed
 
 
 class NewPassword(Confirmed, frozen=True):
-    """The password of whoever is signed in, and the next one."""
+    """The current and the new password."""
 
     password: Typed
 
 
 class NewAuthenticator(Confirmed, frozen=True):
-    """The secret that an authenticator was given, and the code it shows."""
+    """The secret of a new authenticator, and the code that it shows."""
 
     key: Typed
     code: Typed
 
 
 class NewSubscription(_Request, frozen=True):
-    """What somebody wants to be told of by mail: new comments of the thread, replies to his own."""
+    """A request for mail about new comments of a thread, or replies to the caller's comments."""
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
     thread: bool = False
@@ -167,12 +167,11 @@ class NewSubscription(_Request, frozen=True):
 
 
 class NewComment(_Request, frozen=True):
-    """A comment to be posted. `parent` is the comment it answers; absent for a root.
+    """A new comment. `parent` is the comment that it replies to; null for a root.
 
-    `title`, `url` and `categories` say what its page is; a thread shows those of its oldest
-    approved comment.
-    `proof` is a solved challenge, `turnstile` a token of Turnstile. `subject` stays empty: only a
-    bot fills in what no reader sees.
+    `title`, `url` and `categories` describe its page; a thread shows those of its oldest approved
+    comment. `proof` is a solved challenge, `turnstile` a Turnstile token. `subject` must stay
+    empty: it is a honeypot that readers do not see.
     """
 
     name: str
@@ -195,21 +194,21 @@ class NewBody(_Request, frozen=True):
 
 
 class Assertion(_Request, frozen=True):
-    """What the site says of who its reader is: a token that it signed."""
+    """A token signed by the site that says who its reader is."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
 
 
 class ChallengeQuery(_Request, frozen=True):
-    """What a proof of work is for: a post, a first vote, an anonymous report, a sign-in mail."""
+    """The purpose of a proof of work: a post, first vote, anonymous report or sign-in mail."""
 
     purpose: proof_policy.Purpose = proof_policy.Purpose.POST
 
 
 class NewReport(_Request, frozen=True):
-    """Why a comment is reported to the site's moderators.
+    """The reason for reporting a comment to the site's moderators.
 
-    `proof` is a solved challenge for the purpose `report`; callers with a token need none.
+    `proof` is a solved challenge for the purpose `report`. Callers with a token need none.
     """
 
     reason: reports.Reason = reports.Reason.OTHER
@@ -217,7 +216,7 @@ class NewReport(_Request, frozen=True):
 
 
 class GivenOpinion(_Request, frozen=True):
-    """What a site's own service says of what it was asked; `reason` is one line, for moderators."""
+    """The verdict of a site's own classifier; `reason` is one line for moderators."""
 
     question: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     verdict: classifier_verdicts.Verdict
@@ -227,7 +226,8 @@ class GivenOpinion(_Request, frozen=True):
 class AskedEntry(_Request, frozen=True):
     """A mail address to sign in with.
 
-    `proof` is a solved challenge for the purpose `sign-in`, which is asked for now and then.
+    `proof` is a solved challenge for the purpose `sign-in`. It is required only while very many
+    sign-in mails are requested.
     """
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
@@ -235,7 +235,7 @@ class AskedEntry(_Request, frozen=True):
 
 
 class Code(_Request, frozen=True):
-    """The key that asking gave, the code that the mail's link shows, and the name to go by."""
+    """The key from the request for a mail, the code behind the mail's link, and a display name."""
 
     key: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -243,7 +243,7 @@ class Code(_Request, frozen=True):
 
 
 class Voucher(_Request, frozen=True):
-    """What a page keeps and the code that its window showed; a name to go by, or nothing."""
+    """The page's verifier, the code that its pop-up showed, and a display name or nothing."""
 
     verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -251,9 +251,9 @@ class Voucher(_Request, frozen=True):
 
 
 class NewVote(_Request, frozen=True):
-    """A vote: for a comment, or against it.
+    """A vote for or against a comment.
 
-    `proof` is a solved challenge for the purpose `vote`; callers with a token need none.
+    `proof` is a solved challenge for the purpose `vote`. Callers with a token need none.
     """
 
     value: Literal[1, -1]
@@ -261,20 +261,20 @@ class NewVote(_Request, frozen=True):
 
 
 class OwnVotesQuery(_Request, frozen=True):
-    """The query of one's own votes, apart from `thread` and `page`."""
+    """The query for the caller's own votes, apart from `thread` and `page`."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=cast_vote.MOST_OWN)] = cast_vote.MOST_OWN
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
 class AuthorsQuery(_Request, frozen=True):
-    """The query of a site's authors."""
+    """The query for a site's authors."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=leaderboard.MAX_LIMIT)] = 20
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
 class ThreadList(_Request, frozen=True):
-    """Threads by id, to be counted."""
+    """The ids of threads to count."""
 
     threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]

@@ -1,20 +1,22 @@
-"""Answers given before Flask is asked: GETs of public pages that are known, or known in form.
+"""A response cache in front of Flask, for GETs of public pages.
 
-Most requests for a page are for one that was just sent. Flask's machinery would find that out at
-three times the cost of the probe that proves it, so such an answer is given before Flask is asked:
-with the headers that Flask gave it and the bytes that `answers` keeps. And the first page of one
-thread is answered as that of another thread of its site was, or its own before a change, but for
-bytes, length and tag: where it can be cut from the materialised thread, Flask would cost as much as
-all the rest. What must stay true:
+Most requests ask for a page that was just sent. Flask would need three times as long as the probe
+that proves the page unchanged, so this middleware answers first, with the headers that Flask set
+and the bytes that `responses` cached. It also answers the first page of a thread with the headers
+of another thread of the site, or of the same thread before a change; only bytes, length and ETag
+differ. Where that page can be cut from the compacted thread, Flask would cost as much as everything
+else together.
 
-- An answer is given again only to the very same question (path, query, coding) and only while what
-  it rests on is so: the site's settings, and the thread's tag by a probe of this request, or by
-  one that is no older than the site's `freshness`.
-- A question is like another one only if nothing but the value of `thread` differs, and that is read
-  by the one that reads it for Flask.
-- Whatever is in doubt goes to Flask: other methods, errors, a first request, a change, bytes that
-  are not kept any more, a store that does not answer at once.
-- Nothing is kept that depends on who asks: these answers never do.
+Invariants:
+
+1. A cached answer is repeated only for the same cache key (path, query, coding), and only while its
+   basis is unchanged: the site's settings, and the thread's tag by a probe of this request or by
+   one that is no older than the site's `freshness`.
+2. Two questions are alike only if they differ in nothing but the value of `thread`, which
+   `thread_ids` reads here as it does for Flask.
+3. All other requests, including errors, go through Flask: other methods, a first request, a change,
+   bytes that are no longer cached, a store that does not answer at once.
+4. No cached answer depends on the caller.
 """
 
 import functools
@@ -36,10 +38,10 @@ from comments.web.http import content_coding, context, responses
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-KEPT_BYTES = 4 * 1024 * 1024  # of one process; a replay is a few headers
-_OVERHEAD = 4_000  # bytes of Python around one, roughly
-PATIENCE = 1.0  # seconds for the store; who needs longer goes the ordinary way
-_LONGEST = 2_000  # of a question that is remembered
+KEPT_BYTES = 4 * 1024 * 1024  # for each process; an entry is a few headers
+_OVERHEAD = 4_000  # bytes of Python objects for each entry, roughly
+PATIENCE = 1.0  # seconds for the store; slower requests go through Flask
+_LONGEST = 2_000  # characters; longer questions are not cached
 _log = logging.getLogger("flatthread")
 _THREAD = "thread="
 _FAMILY = "of any thread"
@@ -47,23 +49,23 @@ _READS = ("GET", "HEAD")
 _FOUND = "200 OK"
 _UNCHANGED = "304 NOT MODIFIED"
 
-# Path and query as they came, and the coding the client prefers.
+# The cache key: path and query as sent, and the coding that the client prefers.
 _Question = tuple[str, str, content_coding.Coding]
-# The same without the thread's id, and what tells it from a question.
+# The key of all threads: the same without the thread's id, and a mark that no question has.
 _Family = tuple[str, str, content_coding.Coding, str]
 _Headers = list[tuple[str, str]]
 
 
 class _Replay(msgspec.Struct, frozen=True):
-    """An answer's headers, those of its 304, its tag, and what it rests on."""
+    """An answer's headers, those of its 304, its ETag, and the state that it depends on."""
 
     basis: responses.Basis
     headers: _Headers
     unchanged: _Headers
     tag: str
 
-    def stands(self, age: float) -> bool:
-        """Whether everything it rests on is so now; of the thread, at most `age` seconds ago."""
+    def is_current(self, age: float) -> bool:
+        """Tell whether the basis is unchanged; the thread's tag may be `age` seconds old."""
         basis = self.basis
         return (
             site_settings.get(basis.site.id) == basis.site
@@ -72,7 +74,7 @@ class _Replay(msgspec.Struct, frozen=True):
 
 
 class Replays:
-    """A WSGI application that answers for another one where it knows the answer."""
+    """WSGI middleware that answers from the cache where it can."""
 
     def __init__(self, wsgi: "WSGIApplication") -> None:
         self._wsgi = wsgi
@@ -82,7 +84,7 @@ class Replays:
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
         """Answer a request. Call it inside the store's context."""
-        # An upgrade is refused by Flask.
+        # Flask refuses upgrades.
         if environ["REQUEST_METHOD"] not in _READS or "HTTP_UPGRADE" in environ:
             return self._wsgi(environ, start_response)
         question = _question(environ)
@@ -110,7 +112,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> Iterable[bytes] | None:
-        """Answer as the same question about another thread was; None where that will not do."""
+        """Answer with the headers of another thread's page; None where only Flask can answer."""
         found = _of_thread(like, question[1], environ)
         if found is None:
             return None
@@ -138,7 +140,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> "StartResponse":
-        """Remember the answer, if it is one that may be given again."""
+        """Return a `start_response` that caches the answer's headers, if it may be repeated."""
 
         def start(status: str, headers: _Headers, *rest: Any) -> Any:
             basis = environ.get(responses.BASIS)
@@ -155,9 +157,9 @@ class Replays:
 def _again(
     replay: _Replay, environ: "WSGIEnvironment", start_response: "StartResponse"
 ) -> Iterable[bytes] | None:
-    """Give an answer again; None if it does not stand any more or its bytes are gone."""
+    """Repeat an answer; None if its basis has changed or its bytes are no longer cached."""
     body = responses.kept(replay.basis)
-    if body is None or not _stands(replay, _age(replay, environ)):
+    if body is None or not _is_current(replay, _age(replay, environ)):
         return None
     environ[context.SITE] = replay.basis.site.id
     return _given(replay, body, environ, start_response)
@@ -180,10 +182,10 @@ def _age(replay: _Replay, environ: "WSGIEnvironment") -> float:
     return responses.age(replay.basis.site, environ.get("HTTP_CACHE_CONTROL", ""))
 
 
-def _stands(replay: _Replay, age: float) -> bool:
+def _is_current(replay: _Replay, age: float) -> bool:
     try:
         with connection.within(PATIENCE):
-            return replay.stands(age)
+            return replay.is_current(age)
     except errors.FlatthreadError:
         return False
 
@@ -191,7 +193,7 @@ def _stands(replay: _Replay, age: float) -> bool:
 def _of_thread(
     like: _Replay, query: str, environ: "WSGIEnvironment"
 ) -> tuple[responses.Basis, responses.Body | None] | None:
-    """What the same question about another thread is answered with; None where that will not do."""
+    """Return the page of another thread for the same question; None where only Flask can answer."""
     site = like.basis.site
     try:
         with connection.within(PATIENCE):
@@ -203,7 +205,7 @@ def _of_thread(
             return responses.of_thread(like.basis, thread, is_known, age=age)
     except errors.FlatthreadError:
         return None
-    except Exception:  # noqa: BLE001 - what goes wrong again goes wrong where Flask's handlers are
+    except Exception:  # noqa: BLE001 - if it happens again in Flask, the error handlers see it
         _log.warning("a page could not be made without Flask", exc_info=True)
         return None
 
@@ -217,7 +219,7 @@ def _replay(basis: responses.Basis, headers: _Headers) -> _Replay:
 
 
 def _is_known(environ: "WSGIEnvironment", tag: str) -> bool:
-    """Whether the client names the tag; most name one, as it was sent."""
+    """Tell whether the client has this ETag. Most clients send exactly one, as they got it."""
     known = environ.get("HTTP_IF_NONE_MATCH")
     return known is not None and (known == f'"{tag}"' or parse_etags(known).contains_weak(tag))
 
@@ -228,7 +230,7 @@ def _question(environ: "WSGIEnvironment") -> _Question:
 
 
 def _family(question: _Question) -> _Family | None:
-    """What is the same of all questions that differ in the thread's id alone."""
+    """Return the key that is the same for all questions that differ only in the thread's id."""
     path, query, coding = question
     pieces = query.split("&")
     named = [place for place, piece in enumerate(pieces) if piece.startswith(_THREAD)]
@@ -244,7 +246,7 @@ def _coding(header: str | None) -> content_coding.Coding:
 
 
 def _unchanged(headers: _Headers) -> Iterator[tuple[str, str]]:
-    """The headers of a 304: those of the answer that do not speak of its body."""
+    """Return the headers of a 304: those of the answer that do not describe its body."""
     left = list(headers)
     remove_entity_headers(left)
     return iter(left)

@@ -1,8 +1,8 @@
-"""What callers are answered: every body of an answer of the API as a typed value.
+"""The bodies of the API's answers, as typed values.
 
 The same types encode answers and describe them in the OpenAPI document, so the two cannot disagree.
-What may be said of a comment in public is exactly `presentation.Comment`: an author's id and e-mail
-have no field here.
+`presentation.Comment` is everything that the public may know about a comment: it has no field for
+an author's id or e-mail address.
 """
 
 from datetime import datetime
@@ -15,14 +15,14 @@ from comments.domain import presentation
 
 
 class CommentPage(msgspec.Struct, frozen=True):
-    """A run of a listing; `cursor` continues it.
+    """A page of a listing; `cursor` continues it.
 
     `total` counts the listed comments of the whole thread. `changed` is when one of them was last
-    posted, edited or retracted; null where nobody wrote yet.
+    posted, edited or retracted; null in an empty thread.
 
-    What is held back shows in place: a comment whose `status` is `removed` gives its place only,
-    one with more `replies` than stand below it here goes on behind the `cursor` or under its own
-    `replies` call. What waits for a moderator or was refused is in no number.
+    A comment with the `status` `removed` keeps its place but has no text. If a comment has more
+    `replies` than the page shows below it, the others follow behind `cursor` or in its own
+    `replies` call. Pending and rejected comments are not counted.
     """
 
     comments: list[presentation.Comment]
@@ -32,10 +32,10 @@ class CommentPage(msgspec.Struct, frozen=True):
 
 
 class PostedComment(msgspec.Struct, frozen=True):
-    """A comment just posted, and the token with which its guest may change it until `expires`.
+    """A new comment, and the token with which its author may change it until `expires`.
 
-    Without a token for a repeat that comes later than an hour from another network: it then shows
-    the comment as everybody sees it.
+    A repeat from another network after more than an hour has no token and shows the comment as
+    everybody sees it.
     """
 
     comment: presentation.Comment
@@ -44,9 +44,9 @@ class PostedComment(msgspec.Struct, frozen=True):
 
 
 class Session(msgspec.Struct, frozen=True):
-    """The token that somebody is known by until `expires`, and the name that others see.
+    """A reader's token, valid until `expires`, and the name that others see.
 
-    `account` tells him from others in the same browser, and means nothing to anybody else.
+    `account` tells the reader from others in the same browser. It has no meaning elsewhere.
     """
 
     token: str
@@ -56,9 +56,9 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """That a mail was sent with a link to a code, unless the address had too many of them.
+    """Says that a mail with a link to a code was sent, unless the address got too many of them.
 
-    The same for every address. `key` and the code sign in together, until `expires`.
+    The answer is the same for every address. `key` and the code together sign in until `expires`.
     """
 
     key: str
@@ -66,7 +66,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class EntryOffer(msgspec.Struct, frozen=True):
-    """How readers of a site may sign in: by mail, or in a window at `url` by these providers."""
+    """How readers may sign in to a site: by mail, or with these providers in a pop-up at `url`."""
 
     mail: bool
     providers: list[oidc_providers.OfferedProvider]
@@ -74,7 +74,7 @@ class EntryOffer(msgspec.Struct, frozen=True):
 
 
 class OneComment(msgspec.Struct, frozen=True):
-    """A comment, and those it stands below, root first."""
+    """A comment and its ancestors, root first."""
 
     comment: presentation.Comment
     ancestors: list[presentation.Comment]
@@ -87,22 +87,22 @@ class ChangedComment(msgspec.Struct, frozen=True):
 
 
 class MailOffer(msgspec.Struct, frozen=True):
-    """Whether this service sends mail, so that it can be asked for."""
+    """Whether this service sends mail."""
 
     mail: bool
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """That a mail was sent which asks for confirmation, unless the address had too many of them.
+    """Says that a confirmation mail was sent, unless the address got too many of them.
 
-    The same for every address: whether it is known here is nobody's business.
+    The answer is the same for every address, so that nobody learns which addresses are known.
     """
 
     status: Literal["asked"] = "asked"
 
 
 class CastVote(msgspec.Struct, frozen=True):
-    """How the caller votes on a comment now, 0 for not at all, and the token he is known by."""
+    """The caller's vote on a comment, 0 for none, and the caller's token."""
 
     comment: str
     value: int
@@ -111,32 +111,32 @@ class CastVote(msgspec.Struct, frozen=True):
 
 
 class OwnVotes(msgspec.Struct, frozen=True):
-    """How the caller votes on comments of a thread, by comment; `cursor` continues them."""
+    """The caller's votes on comments of a thread, by comment; `cursor` continues them."""
 
     votes: dict[str, int]
     cursor: str | None
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """That a report was taken; the same whatever comes of it."""
+    """Says that a report was received. The answer does not depend on its effect."""
 
     status: Literal["reported"] = "reported"
 
 
 class TakenOpinion(msgspec.Struct, frozen=True):
-    """That an opinion was taken; the same for one that was known already."""
+    """Says that an opinion was received. A repeat gets the same answer."""
 
     status: Literal["taken"] = "taken"
 
 
 class OwnHeld(msgspec.Struct, frozen=True):
-    """The caller's comments of a thread that readers do not see, in reading order."""
+    """The caller's own comments of a thread, pending and approved, in reading order."""
 
     comments: list[presentation.Comment]
 
 
 class Erased(msgspec.Struct, frozen=True):
-    """How many comments and votes were erased. Ask again until `done`."""
+    """How many comments and votes were erased. Repeat the call until `done`."""
 
     comments: int
     votes: int
@@ -144,7 +144,7 @@ class Erased(msgspec.Struct, frozen=True):
 
 
 class RankedAuthor(msgspec.Struct, frozen=True):
-    """An author of a site: the score of his approved comments, and how many there are."""
+    """An author of a site: the score and the number of their approved comments."""
 
     author: presentation.Author
     score: int
@@ -152,20 +152,20 @@ class RankedAuthor(msgspec.Struct, frozen=True):
 
 
 class AuthorPage(msgspec.Struct, frozen=True):
-    """Authors of a site, best first; `cursor` continues them."""
+    """Authors of a site, highest score first; `cursor` continues them."""
 
     authors: list[RankedAuthor]
     cursor: str | None
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """A text as it would be stored."""
+    """The HTML that a text would be stored as."""
 
     html: str
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """Listed comments per thread, in the order asked."""
+    """The number of listed comments of each thread, in the order of the request."""
 
     counts: list[int]
 

@@ -1,17 +1,19 @@
-"""How a value becomes an answer: its bytes in a coding, its tag, and how long it may be kept.
+"""Responses: content coding, ETags, cache headers, and the cache of encoded pages.
 
-What anyone may read carries a strong tag, and a request that names the tag gets 304 before any
-byte of the answer is made. Pages that do not change are kept as they are sent, in a bounded cache
-of this process, so they are put together and compressed once. What must stay true:
+Every public answer has a strong ETag. A request that names it gets 304, before any byte of the
+answer is made. Encoded pages stay in a bounded cache of the process, so an unchanged page is
+rendered and compressed once.
 
-- A whole thread is kept and sent in pieces, one for each bucket: after a change only the pieces
-  that show it are made and compressed again. They are not kept joined, which would take their
-  memory twice, and not made while they are sent: length and faults are known before the first byte
-  leaves.
-- Nothing is kept that depends on who asks: a page is kept under what was asked and the tag of its
-  content. A page of another tag takes its place, so a text that is gone leaves with the next
-  request for the page.
-- Errors and answers to writes never come here to be kept.
+Invariants:
+
+1. A whole thread is cached and sent in pieces, one for each bucket. After a change, only the
+   affected pieces are rendered and compressed again. The cache does not also hold them joined,
+   which would double the memory. All pieces are made before the first byte is sent, so that the
+   length and any error are known.
+2. No cached page depends on the caller. A page is cached under its question and the tag of its
+   content. A page with another tag replaces it, so a removed text leaves the cache with the next
+   request for the page.
+3. Errors and answers to writes are never cached here.
 """
 
 import hashlib
@@ -31,26 +33,26 @@ from comments.web.http import content_coding, context
 
 _JSON = "application/json"
 KEPT_BYTES = 32 * 1024 * 1024  # of one process
-_OVERHEAD = 500  # bytes of Python around a page that is kept, roughly
+_OVERHEAD = 500  # bytes of Python objects for each cached page, roughly
 
-BASIS = "flatthread.basis"  # under which a request's environment holds one
+BASIS = "flatthread.basis"  # the key of a `Basis` in the WSGI environment
 
-# What a browser says when a page is reloaded: it wants what is there now.
+# What a browser sends when a page is reloaded: the reader wants the current state.
 _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
-Body = tuple[bytes, ...]  # what is sent, piece after piece
+Body = tuple[bytes, ...]  # the pieces, in the order in which they are sent
 _Place = tuple[str, content_coding.Coding]
 _Parts = Mapping[bytes, content_coding.Part]
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """What a page that was sent rests on: while all of it is so, the page is the same.
+    """The state that a sent page depends on: while it is unchanged, so is the page.
 
-    `lasts` is the thread's tag. The page's bytes are kept at `place` under `tag`. `asked` is what
-    a first page in reading order was asked with, and the same of the site's other threads is; None
-    for other pages.
+    `lasts` is the thread's tag. `place` and `tag` find the page's bytes in the cache. `asked` are
+    the parameters of a first page in reading order, with which other threads of the site can be
+    answered too; None for other pages.
     """
 
     site: records.Site
@@ -62,7 +64,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """A page as it is sent, and its parts by their marks if it is made of such."""
+    """An encoded page; `parts` are those of a whole thread, by their marks."""
 
     tag: str
     body: Body
@@ -71,34 +73,34 @@ class _Kept(msgspec.Struct, frozen=True):
 
 PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
-# Makes what is kept of a page in a coding; some of its parts may be known.
+# Makes a page in a coding; parts that are already encoded are passed in.
 _Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """An answer that stays the same while the process runs, in every coding."""
+    """An answer that does not change while the process runs, in every coding."""
 
     tag: str
     codings: dict[content_coding.Coding, bytes]
 
 
 class Source(Protocol[Made_co]):
-    """What answers with a page: a `page_source.PageSource`, or the feed of a site."""
+    """A source of a page: a `page_source.PageSource`, or the feed of a site."""
 
     key: str
     tag: str
 
     def look(self, age: float = 0.0) -> str:
-        """Find out what the page is made of; its tag, "" if only the page tells."""
+        """Look up the page's tag and return it; "" if only the rendered page has one."""
 
     def make(self) -> Made_co:
-        """Make the page."""
+        """Return the page."""
 
 
 class Form(msgspec.Struct, Generic[Made], frozen=True):
-    """How a page is put into bytes. `made_of` names everything but the page that goes into them.
+    """How a page is rendered. `made_of` names everything besides the page that affects its bytes.
 
-    `describe` gives headers of an answer that sends the page.
+    `describe` returns further headers for an answer that has the page as its body.
     """
 
     render: Callable[[Made], bytes]
@@ -111,21 +113,21 @@ _AS_JSON = Form(presentation.ThreadPage.json)
 
 
 def age(site: records.Site, cache_control: str) -> float:
-    """How many seconds old a page may be for a request with this `Cache-Control`; "" for none."""
+    """Return how many seconds old a page may be for a request with this `Cache-Control`."""
     if not site.freshness or _WANTS_NOW.search(cache_control):
         return 0.0
     return float(site.freshness)
 
 
 def fixed(data: bytes) -> Fixed:
-    """Code an answer once."""
+    """Encode an answer once, in every coding."""
     return Fixed(
         _digest(data), {each: content_coding.encode(data, each) for each in content_coding.Coding}
     )
 
 
 def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
-    """An answer coded before."""
+    """Answer with one that `fixed` encoded."""
     return _negotiated(
         lambda: answer.tag,
         lambda coding: (answer.tag, answer.codings[coding]),
@@ -134,7 +136,7 @@ def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
-    """An answer that anyone may keep but must ask about again: 304 while it is the same bytes."""
+    """Answer with bytes that every cache may store and must revalidate; 304 if unchanged."""
     tag = _digest(data)
     return _negotiated(
         lambda: tag,
@@ -144,13 +146,13 @@ def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
 
 
 def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Response:
-    """A page of comments, as JSON."""
+    """Answer with a page of comments as JSON."""
     return page(source, site, _AS_JSON)
 
 
 def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Response:
-    """A page in a form, as it is kept or made anew."""
-    rendered: list[tuple[Made, bytes]] = []  # once for each page that is made
+    """Answer with a page in a form, from the cache or rendered now."""
+    rendered: list[tuple[Made, bytes]] = []  # rendered once for each page that the source makes
 
     def data() -> bytes:
         found = source.make()
@@ -167,7 +169,7 @@ def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Re
         body = data()
         if coding is not content_coding.Coding.IDENTITY:
             body = content_coding.encode(body, coding)
-        return _Kept(tag(), (body,))  # the tag is another one if the thread changed meanwhile
+        return _Kept(tag(), (body,))  # the tag differs if the thread has changed since `look`
 
     response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
     if form.describe and response.status_code == http.HTTPStatus.OK:
@@ -176,7 +178,7 @@ def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Re
 
 
 def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
-    """A whole thread or subtree, in pieces that are kept."""
+    """Answer with a whole thread or subtree, in pieces that are cached."""
 
     def tag() -> str:
         return source.tag or _digest(source.make().json())
@@ -192,9 +194,10 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
 def of_thread(
     basis: Basis, thread: str, is_known: Callable[[str], bool], *, age: float = 0.0
 ) -> tuple[Basis, Body | None] | None:
-    """The answer to the basis' question about a thread, `age` seconds old at most, and its basis.
+    """Return the page of another thread for the same question, at most `age` seconds old.
 
-    There are no bytes for who knows its tag, as it is sent. None where only `page` can answer.
+    The result has the new basis and the body. The body is None when the client already has this
+    ETag. Return None where only `page` can answer.
     """
     if basis.asked is None:
         return None
@@ -209,7 +212,7 @@ def of_thread(
         if made is None or made.tag != source.tag:
             data = content_coding.encode(source.make().json(), coding)
             if not source.tag:
-                return None  # the thread changed meanwhile, and only the ordered query knows it
+                return None  # the thread has changed, and only the ordered query can read it
             made = _Kept(source.tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body
@@ -217,28 +220,28 @@ def of_thread(
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
-    """An answer to one caller, kept by nobody."""
+    """Answer one caller; no cache may store it."""
     response = flask.Response(msgspec.json.encode(value), status=status, content_type=_JSON)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask.Response:
-    """An answer to one caller that shows a comment: its tag is the revision, for If-Match."""
+    """Answer one caller with a comment; the ETag is its revision, for If-Match."""
     response = fresh(value, status)
     response.headers["ETag"] = f'"{revision}"'
     return response
 
 
 def private(response: flask.Response) -> flask.Response:
-    """Keep an answer to one caller from everybody else, whatever stands between us."""
+    """Mark an answer as private, for every cache between the service and the caller."""
     response.headers["Cache-Control"] = "private, no-store"
     response.vary.add("Authorization")
     return response
 
 
 def kept(basis: Basis) -> Body | None:
-    """What was sent of a page, if it is kept."""
+    """Return the body of a sent page, if it is still cached."""
     found = PAGES.get().get(basis.place)
     return found.body if found is not None and found.tag == basis.tag else None
 
@@ -251,7 +254,7 @@ def _sent(
     make: _Make,
     content_type: str,
 ) -> flask.Response:
-    """A page of a site with all its headers; not made for a client that knows its tag."""
+    """Answer with a page of a site; it is not rendered for a client that has its ETag."""
     request, seconds = flask.request, _age(site)
 
     def look() -> str:
@@ -269,14 +272,14 @@ def _sent(
 
     response = _negotiated(look, body, content_type=content_type)
     request.environ[context.SITE] = site.id
-    # What the answer rests on, where that can be known.
+    # The state that the answer depends on, where it is known.
     if content_type == _JSON and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
         basis = Basis(site, source.name, source.lasts, place, source.tag, asked)
         request.environ[BASIS] = basis
     if site.cdn_seconds:
-        # Caches between us and the readers may answer for us so long.
+        # Shared caches may answer for this long without revalidation.
         response.headers["Cache-Control"] = (
             f"public, max-age=0, s-maxage={site.cdn_seconds}, "
             f"stale-while-revalidate={site.cdn_seconds}"
@@ -291,7 +294,7 @@ def _age(site: records.Site) -> float:
 def _in_pieces(
     whole: chunks.Whole, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
-    """A list in its pieces, of which the known ones are not made again."""
+    """Encode a list in pieces; pieces that are already encoded are used again."""
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.part(piece.make(), coding)
         for piece in whole.pieces
@@ -306,9 +309,10 @@ def _negotiated(
     *,
     content_type: str = _JSON,
 ) -> flask.Response:
-    """The answer in the coding the client wants; 304 without making it if the client has it.
+    """Answer in the client's coding, or with 304, without encoding, if the client has the ETag.
 
-    `look` finds the content's tag, and `encode` makes the content, which may have another one.
+    `look` returns the content's tag. `encode` returns the content with its tag, which differs if
+    the content has changed since.
     """
     request, found = flask.request, look()
     coding = content_coding.preferred(request.accept_encodings)

@@ -1,8 +1,8 @@
-"""Security headers on every answer, whatever made it: an error, a 304, a preflight, a file.
+"""Security headers for every answer, including errors, 304, preflights and files.
 
-What a view sets itself stays. Four kinds of answer: the API (JSON that any site may read, in no
-frame and no document), the widget's files (any site may load them), the service's own pages, and
-threads as pages, which the site's own pages may frame.
+A view's own headers are kept. There are four kinds of answers: the API (JSON that every site may
+read but not frame), the widget's files (every site may load them), the service's own pages, and
+threads as pages, which the site's pages may frame.
 """
 
 import re
@@ -15,7 +15,7 @@ from comments.web.http import context
 
 _API = "/api/"
 _WIDGET = "/widget/"
-# Also what no view of theirs answered: a path that is none, a method that is not allowed.
+# Includes answers without a view: unknown paths, methods that are not allowed.
 _STAFF = re.compile("/admin(?:/|$)")
 
 _EVERYWHERE = {
@@ -25,40 +25,40 @@ _EVERYWHERE = {
         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
     ),
 }
-# What a document of ours could do if a browser were made to show one: nothing.
+# For answers that are not pages, in case a browser shows one as a document.
 _INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"
-# No inline script or style anywhere: the demo page and the widget bring theirs as files.
+# No inline scripts or styles: the demo page and the widget load theirs as files.
 _PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types flatthread"
 )
-# A thread as a page runs nothing at all. Its JSON-LD is a data block, which is no script.
+# A thread as a page runs no script. Its JSON-LD is a data block, which is not a script.
 _FRAMED = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
-# A year, of this host alone: which others its owner has is not ours to know.
+# A year, for this host only: we do not know the owner's other hosts.
 _HTTPS_ONLY = "max-age=31536000"
-# What can stand in a policy: a semicolon or blank in a stored origin must not end the rule.
+# Origins that are safe inside a policy: a semicolon or space would end the directive.
 _ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
 def framed_by(origins: Iterable[str]) -> str:
-    """The policy of a page that runs nothing and that only pages of these origins may frame."""
+    """Return the policy of a page without scripts that only pages of these origins may frame."""
     allowed = " ".join(origin for origin in origins if _ANCESTOR.fullmatch(origin))
     return _FRAMED.format(allowed or "'none'")
 
 
 def add(response: flask.Response) -> flask.Response:
-    """Complete the headers of an answer (an `after_request` of the application)."""
+    """Add the missing headers to an answer (an `after_request` of the application)."""
     path = flask.request.path
     is_page = response.mimetype == "text/html"
     found = {
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
         "Cross-Origin-Resource-Policy": _resource_policy(response),
-        # What says nothing, errors among it, is kept by nobody.
+        # The default, which also keeps errors out of caches.
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):
@@ -75,7 +75,7 @@ def add(response: flask.Response) -> flask.Response:
 
 
 def unasked() -> dict[str, str]:
-    """The headers of an answer to what never became a request, for the server that gives it."""
+    """Return the headers for answers of the HTTP server itself, such as to malformed requests."""
     return {
         **_EVERYWHERE,
         "Content-Security-Policy": _INERT,
@@ -85,7 +85,7 @@ def unasked() -> dict[str, str]:
 
 
 def refused(settings: config.Settings) -> dict[str, str]:
-    """The headers of an answer to a request that is kept from the application."""
+    """Return the headers for answers of the gate, which do not reach the application."""
     found = {
         **unasked(),
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -97,10 +97,10 @@ def refused(settings: config.Settings) -> dict[str, str]:
 
 
 def _is_reached_by_https(settings: config.Settings) -> bool:
-    """Whether people reach us by HTTPS, by the settings.
+    """Tell from the settings whether readers use HTTPS.
 
-    Never by the request: a proxy may end TLS before us, and an answer that is kept must not depend
-    on what nobody keeps it by.
+    The request does not count: a proxy may terminate TLS, and a cached answer must not depend on
+    a value that is not part of its cache key.
     """
     return settings.on_app_engine or settings.public_url.startswith("https://")
 

@@ -64,5 +64,5 @@ def test_a_proxy_nobody_told_us_of_is_warned_about_once(caplog: pytest.LogCaptur
         for _ in range(3):
             assert _network("127.0.0.1", X_Forwarded_For="198.51.100.9") == "127.0.0.1"
     assert caplog.messages == [
-        "requests come through a proxy, and TRUSTED_PROXIES is 0: all callers are one network"
+        "requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share one network"
     ]
