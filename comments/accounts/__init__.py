@@ -1,15 +1,19 @@
-"""People who sign in: accounts, what leads to them, sessions and one-time links.
+"""Manage the accounts of people who sign in, with their identities, sessions and one-time links.
 
-The only room that writes Account, Identity, Session, Ticket, SiteKeys and Providers:
+Entry points: `accounts`, `invitations`, `sessions`, `email_login`, `reader_accounts`,
+`passwords.password_login` and, for providers, `oidc.login_flow`. Only this package writes Account,
+Identity, Session, Ticket, SiteKeys and Providers:
 
-    Account   name, sign-in name, sealed address, password hash, sealed authenticator secret,
+    Account   name, sign-in name, encrypted address, password hash, encrypted authenticator secret,
               roles ("{role} {site}"), epoch
     Identity  "{provider}:{subject}" -> account
     Session   below its account: epoch, created, seen
-    Ticket    purpose, what it holds, until when, used by which attempt
-    SiteKeys  the keys with which a site signs who its readers are
-    Providers the OpenID Connect providers that may say who somebody is, and to whom
+    Ticket    a one-time token: purpose, content, expiry, the attempt that used it
+    SiteKeys  the keys with which a site signs tokens for its readers
+    Providers the OpenID Connect providers, and who can sign in with each
 
-Invariant: the store holds no password, token or address in clear, only password hashes, keyed
-hashes and sealed values.
+Invariants:
+
+1. The store holds no password, token or address in clear, only password hashes, keyed hashes and
+   encrypted values.
 """

@@ -1,16 +1,17 @@
-"""Accounts: making them, finding them, what they may do, and removing them.
+"""Create, find, change and delete accounts.
 
-Owns the kinds Account and Identity. An account is led to by its identities, of which each is an
-entity of its own, inserted by the transaction that gives it: so two who ask for one name at once
-cannot both get it, and no look-up can give two accounts.
+Owns the kinds Account and Identity. Each identity of an account (a sign-in name, a mail address, a
+person at a provider) is an entity of its own that names the account.
 
-What must stay true:
+Invariants:
 
-- Nobody becomes anything by asking: grants come from who may give them (`invitations`, the command
-  line), never from what a person says of himself.
-- `staff` is true of exactly those with a grant.
-- What ends trust (a password, an authenticator, a role, a removal) changes `epoch`, and with it
-  ends every session and token of the account, wherever they are held.
+1. An identity belongs to at most one account. The transaction that assigns an identity reads its
+   entity first, so of two concurrent requests for one name only one succeeds.
+2. Grants come only from people who may give them (`invitations`, the command line), never from what
+   a person claims.
+3. `staff` is true for exactly the accounts with a grant.
+4. Every change that ends trust (a new password, authenticator or role, a removal) changes `epoch`.
+   That ends all sessions and tokens of the account.
 """
 
 import contextlib
@@ -30,7 +31,7 @@ from comments.store.models import account_rows, conversion
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-# A comment's author is an account if his id begins so.
+# The prefix of the author ids of accounts.
 AUTHOR = author_ids.ACCOUNT
 _TAKEN = {
     identities.LOGIN: "login-taken",
@@ -39,9 +40,9 @@ _TAKEN = {
 
 
 class Account(msgspec.Struct, frozen=True):
-    """Somebody who signs in. `login` and everything but `id` and `name` is nobody else's business.
+    """The account of a person who signs in. Only `id` and `name` may be shown to others.
 
-    `address` is sealed (`address_of`).
+    `address` is encrypted (`address_of`).
     """
 
     id: str
@@ -56,21 +57,21 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def author(self) -> str:
-        """The id of the author of his comments."""
+        """The author id of the account's comments."""
         return f"{AUTHOR}{self.id}"
 
     @property
     def actor(self) -> records.Actor:
-        """Who he is to those who are told what he did."""
+        """The account as an actor in the audit log."""
         return records.Actor(self.author, self.name)
 
     def may(self, right: roles.Right, site: str) -> bool:
-        """Whether he may do this on a site."""
+        """Return whether the account has a right on a site."""
         return roles.may(self.grants, right, site)
 
 
 class NewAccount(msgspec.Struct, frozen=True):
-    """Somebody who is to have an account. `password` is a hash; empty for none."""
+    """The values of an account to create. `password` is a hash; empty for none."""
 
     id: str
     name: str
@@ -82,17 +83,17 @@ class NewAccount(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """An id for a newcomer."""
+    """Return a random id for a new account."""
     return keyed_hashes.text(secrets.token_bytes(16))
 
 
 def new_epoch() -> str:
-    """A value that `epoch` never had."""
+    """Return a value that `epoch` has never had."""
     return secrets.token_hex(8)
 
 
 def record(row: account_rows.Account) -> Account:
-    """A stored account as a record."""
+    """Convert a stored account to a record."""
     return Account(
         id=row.key.id(),
         name=row.name,
@@ -109,10 +110,10 @@ def record(row: account_rows.Account) -> Account:
 def creating(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.Account, ownership.Writes]:
-    """An account and what makes it, in a transaction. Its identities must be nobody's yet.
+    """Make an account and the writes that create it, in a transaction.
 
     Raises:
-        errors.Conflict: one of them leads to another account.
+        errors.Conflict: one of its identities belongs to another account.
     """
     named = [(each, name) for each in newcomer.identities for name in each.names(secret)]
     rows = reads.get_multi([account_rows.identity_key(name) for _, name in named])
@@ -125,7 +126,10 @@ def creating(
 def creating_again(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.Account, ownership.Writes]:
-    """The same for identities that this transaction has read, which lead to nobody who is there."""
+    """Like `creating`, for identities that this transaction has found to be free.
+
+    An identity is also free if its account no longer exists.
+    """
     names = [each.name(secret) for each in newcomer.identities]
     account = account_rows.Account(
         key=account_rows.account_key(newcomer.id),
@@ -143,15 +147,15 @@ def creating_again(
         account_rows.Identity(key=account_rows.identity_key(name), account=newcomer.id)
         for name in names
     ]
-    # Not inserted: a second run after a lost answer meets its own.
+    # Put, not inserted: after a commit whose answer was lost, a second run finds these entities.
     return account, ownership.Writes(_OWNER, put=(account, *led))
 
 
 def add(newcomer: NewAccount, *, secret: str, now: datetime) -> Account:
-    """Make an account.
+    """Create an account.
 
     Raises:
-        errors.Conflict: an identity leads to another account.
+        errors.Conflict: an identity belongs to another account.
     """
 
     def body() -> Account:
@@ -163,15 +167,15 @@ def add(newcomer: NewAccount, *, secret: str, now: datetime) -> Account:
 
 
 def get(account: str) -> Account | None:
-    """An account by its id."""
+    """Read an account by its id; None if there is none."""
     row = reads.get(account_rows.account_key(account)) if account else None
     return None if row is None else record(row)
 
 
 def id_by_identity(identity: identities.Identity, secret: str) -> str:
-    """The id of the account that an identity leads to; one that there is not, if it leads nowhere.
+    """Return the account id of an identity, or an id that does not exist if it has no account.
 
-    So whoever looks for the account does the same for every identity.
+    Callers then do the same look-ups for every identity, known or not.
     """
     row = stored_identity(identity, secret)
     if row is not None:
@@ -180,13 +184,13 @@ def id_by_identity(identity: identities.Identity, secret: str) -> str:
 
 
 def stored_identity(identity: identities.Identity, secret: str) -> account_rows.Identity | None:
-    """The stored identity, under whichever secret it was stored."""
+    """Read an identity, which may be stored under the current or an older secret."""
     rows = reads.get_multi([account_rows.identity_key(each) for each in identity.names(secret)])
     return next((row for row in rows if row is not None), None)
 
 
 def rekey(identity: identities.Identity, secret: str) -> None:
-    """Store an identity that was stored under the old secret under the current one."""
+    """Move an identity that is stored under an older secret to the current one."""
     name, *before = identity.names(secret)
     if not before:
         return
@@ -204,15 +208,15 @@ def rekey(identity: identities.Identity, secret: str) -> None:
 
 
 def by_identity(identity: identities.Identity, secret: str) -> Account | None:
-    """The account that an identity leads to."""
+    """Return the account of an identity; None if there is none."""
     return get(id_by_identity(identity, secret))
 
 
 def by_text(text: str, secret: str) -> Account:
-    """The account of a sign-in name, an address or an id.
+    """Return the account with a sign-in name, mail address or id.
 
     Raises:
-        errors.NotFound: there is none.
+        errors.NotFound: there is no such account.
     """
     found = by_identity(identities.of_typed(text), secret) or get(text.removeprefix(AUTHOR))
     if found is None:
@@ -221,7 +225,7 @@ def by_text(text: str, secret: str) -> Account:
 
 
 def staff() -> list[Account]:
-    """Everybody who has a role, by name."""
+    """List the accounts with a role, sorted by name."""
     query = reads.Query("Account", [("staff", "=", True)], keys_only=True)
     ids = [entity.key.path[-1].name for entity in reads.fetch(query)]
     rows = reads.get_multi([account_rows.account_key(each) for each in ids])
@@ -230,12 +234,12 @@ def staff() -> list[Account]:
 
 
 def is_owned() -> bool:
-    """Whether this service ever had an owner."""
+    """Return whether this service has ever had an owner."""
     return reads.get(account_rows.identity_key(identities.FIRST_OWNER.name(""))) is not None
 
 
 def grant(account: str, role: roles.Role | None, site: str) -> Account:
-    """Give somebody a role on a site instead of the one he has there; None for none.
+    """Set an account's role on a site; None removes it.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -250,16 +254,16 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
 def given(
     row: account_rows.Account, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
-    """Note grants in a row, which is then to be put."""
+    """Add grants to a row, replacing those on `instead_of`. The caller stores the row."""
     kept = [each for each in _grants(row.grants) if each.site != instead_of]
     texts = [_text(each) for each in dict.fromkeys((*kept, *grants))]
     row.populate(grants=texts, staff=bool(texts), epoch=new_epoch())
 
 
 def renew(account: str, secret: str) -> bool:
-    """Seal what an account holds under the current secret; whether it was not.
+    """Encrypt an account's values under the current secret. Return whether that was needed.
 
-    Its address leads to it under the current secret, too.
+    Also moves the identity of its mail address to the current secret.
     """
 
     def body() -> bool:
@@ -277,30 +281,30 @@ def renew(account: str, secret: str) -> bool:
     changed = transactions.transaction(body)
     found = get(account)
     if found is not None and found.address:
-        with contextlib.suppress(errors.BadLink):  # sealed under a secret that is gone
+        with contextlib.suppress(errors.BadLink):  # encrypted under a secret that was removed
             address = address_of(found, secret, now=found.created)
             rekey(identities.of_address(address), secret)
     return changed
 
 
 def end_sessions(account: str) -> Account:
-    """Sign somebody out wherever he is signed in.
+    """End all sessions of an account.
 
     Raises:
         errors.NotFound: there is no such account.
     """
 
     def apply(row: account_rows.Account) -> None:
-        # Anybody who has a reset link could sign in again.
+        # Also void reset links: anybody who has one could sign in again.
         row.populate(reset="", epoch=new_epoch())
 
     return change(account, apply)
 
 
 def remove(account: str) -> bool:
-    """Erase an account, what leads to it, and its sessions; whether there was one.
+    """Delete an account with its identities and sessions. Return whether there was one.
 
-    What was written stays: its authors' ids lead nowhere then. `personal_data` erases that too.
+    Its comments stay, with an author id that has no account. `personal_data` erases them too.
     """
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     sessions = [entity.key.path[-1].name for entity in reads.fetch(query)]
@@ -313,7 +317,7 @@ def remove(account: str) -> bool:
             return False
         gone = (
             row.key,
-            # That there was an owner stays: the first to come must not become one again.
+            # Keep the mark that there was an owner: no invitation for a first owner may work again.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
             *(account_rows.session_key(account, name) for name in sessions),
         )
@@ -324,16 +328,16 @@ def remove(account: str) -> bool:
 
 
 def address_of(account: Account, secret: str, *, now: datetime) -> str:
-    """The mail address of an account; empty for none.
+    """Return the mail address of an account; "" for none.
 
     Raises:
-        errors.BadLink: it was stored under another secret.
+        errors.BadLink: it was encrypted under another secret.
     """
     return encryption.unseal(account.address, _ADDRESS, secret, now=now) if account.address else ""
 
 
 def readable_address(account: Account, secret: str, *, now: datetime) -> str:
-    """The mail address of an account; "" for none, or if its secret is gone."""
+    """Return the mail address of an account; "" for none, or if it cannot be decrypted."""
     try:
         return address_of(account, secret, now=now)
     except errors.BadLink:
@@ -341,29 +345,31 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
 
 
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
-    """What others may know of somebody, so that it cannot be the password: login and address."""
+    """Return the sign-in name and address, which others may know: a password must differ."""
     return account.login, readable_address(account, secret, now=now)
 
 
 def seal_totp(key: str, secret: str, now: datetime) -> str:
-    """An authenticator's secret as it is stored."""
+    """Encrypt an authenticator's secret for storage."""
     return encryption.seal(key, _TOTP, secret, now=now)
 
 
 def unseal_totp(stored: str, secret: str, now: datetime) -> str:
-    """An authenticator's secret as it is used.
+    """Decrypt an authenticator's secret.
 
     Raises:
-        errors.BadLink: it was stored under another secret.
+        errors.BadLink: it was encrypted under another secret.
     """
     return encryption.unseal(stored, _TOTP, secret, now=now)
 
 
 def checked_name(raw: str) -> str:
-    """A name that others see, as it is stored.
+    """Check and clean the display name of an account with a role.
+
+    Names of roles are allowed, because these accounts have roles.
 
     Raises:
-        errors.BadInput: see `cleaning.tidy_name`. Who has a role may be called what it is.
+        errors.BadInput: see `cleaning.tidy_name`.
     """
     return cleaning.tidy_name(raw)
 

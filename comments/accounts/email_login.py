@@ -1,25 +1,28 @@
-"""Signing in by mail: a link to an address, a code for the page that asked for it.
+"""Sign readers in by e-mail: a link by mail, and a code for the page that requested it.
 
-Owns the way of a reader from his address to an account:
+The steps of an e-mail login:
 
-1. a page of the site asks: the address is mailed a link, the page is given the key of a ticket
-2. the link opens a page of ours, in whichever browser; its button shows a code
-3. he types the code where he is commenting: key and code together sign him in, there
+1. A page of the site requests it. The address gets a mail with a link, and the page gets the key of
+   a one-time token.
+2. The link opens a page of this service, in any browser. Its button shows a code.
+3. The reader types the code on the page where they are commenting. Key and code together sign them
+   in there.
 
-So nothing is carried between browsers or windows but what he reads and types, no cookie is needed,
-and whoever has an address mailed in somebody else's name gets nothing of it: he has the key and
-lacks the code, which only the mailbox leads to.
+Nothing passes between browsers or windows except what the reader reads and types, and no cookie is
+needed. An attacker who requests a mail for somebody else's address has the key but not the code,
+which only the mailbox leads to.
 
-What must stay true:
+Invariants:
 
-- An answer depends on what was asked, never on whether an address is known here.
-- A mailbox is mailed at most `PER_ADDRESS` times an hour, whatever is put behind a "+" and wherever
-  dots are (`mail_addresses.mailbox`); one network may ask `PER_NETWORK` times.
-- While very many mails are asked for, to one domain or in all, each takes a proof of work, which is
-  good for one mail (`login_mail_rush`). Whether it is asked for depends on no address.
-- A code is of one ticket and one site, good for `TERM`, once, and for `TRIES` guesses, which are
-  counted in the transaction that compares it: of many at once none is free.
-- To open the link changes nothing. Its button can be pressed again; the newest code counts.
+1. A response depends only on the request, never on whether the address is known here.
+2. A mailbox gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are
+   used (`mail_addresses.mailbox`). A network can make `PER_NETWORK` requests an hour.
+3. During a rush, when very many mails are requested for one domain or in total, each request needs
+   a proof of work that is valid for one mail (`login_mail_rush`). Whether a proof is required may
+   depend on the domain, but not on the address.
+4. A code belongs to one token and one site. It is valid for `TERM`, once, and for `TRIES` guesses.
+   Guesses are counted in the transaction that compares the code, so concurrent guesses all count.
+5. Opening the link changes nothing. Its button can be pressed again; only the newest code is valid.
 """
 
 import secrets
@@ -41,7 +44,7 @@ TERM = timedelta(minutes=30)
 TRIES = 5
 PER_ADDRESS = rate_limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = rate_limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
-# A proof expires before it is forgotten.
+# A proof expires before its use is forgotten.
 _PER_PROOF = rate_limits.Limit("proofs for sign-in mails", 1, proof_of_work.TERM)
 _CODE = "sign-in code"
 _LINK = "sign-in link"
@@ -49,7 +52,7 @@ _CODE_BYTES = 5  # 40 bits, as eight letters and digits
 
 
 class Link(msgspec.Struct, frozen=True, array_like=True):
-    """What the link of a mail holds, sealed: whose key asked for it, for which site, to whom."""
+    """The encrypted content of a mailed link: the requesting page's key, the site, the address."""
 
     key: str
     site: str
@@ -57,7 +60,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    """What the ticket holds: the site, the sealed address, the code's digest, guesses so far."""
+    """The content of the token: site, encrypted address, digest of the code, guesses so far."""
 
     site: str
     address: str
@@ -74,15 +77,15 @@ def ask(
     now: datetime,
     proof: str = "",
 ) -> str:
-    """Have an address mailed a link; the key for the page that asked.
+    """Mail a sign-in link to an address, and return the key for the page that requested it.
 
-    `proof` is a solved challenge; it counts only while too many mails are asked for.
+    `proof` is a solved challenge; it is needed only during a rush.
 
     Raises:
         errors.BadInput: the address is not one plain address.
         errors.Conflict: this service sends no mail.
-        errors.Forbidden: too many mails are asked for, and the proof is missing, wrong or used.
-        errors.TooMany: the network asked too often.
+        errors.Forbidden: there is a rush, and the proof is missing, wrong or used.
+        errors.TooMany: the network made too many requests.
         errors.Overloaded: the store did not answer in time.
     """
     if not settings.sends_mail:
@@ -125,7 +128,7 @@ def _link(made: Link, secret: str, now: datetime) -> str:
 
 
 def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
-    """What marks a proof as used, in the transaction of the mail that it is for."""
+    """Mark a proof as used, in the transaction that queues the mail."""
     proved = proof_policy.check(proof, site, proof_policy.Purpose.SIGN_IN, secret=secret, now=now)
     bucket = rate_limits.Bucket(_PER_PROOF, proved.digest.hex(), secret)
     rate_limits.read(bucket, now=now)
@@ -135,20 +138,20 @@ def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Write
 
 
 def link_of(link: str, *, secret: str, now: datetime) -> Link:
-    """What the link of a mail holds.
+    """Decrypt the content of a mailed link.
 
     Raises:
-        errors.BadLink: it is none of ours, or too old.
+        errors.BadLink: the link is not valid, or has expired.
     """
     text = encryption.unseal(link, _LINK, secret, now=now, term=TERM)
     return msgspec.json.decode(text, type=Link)
 
 
 def code(link: str, *, secret: str, now: datetime) -> str:
-    """A code for whoever holds the link, in groups of four; it takes the place of an earlier one.
+    """Make a code for a link, in groups of four. It replaces an earlier code.
 
     Raises:
-        errors.BadLink: the link is none of ours, was used, or is too old.
+        errors.BadLink: the link is not valid, was used, or has expired.
     """
     key = link_of(link, secret=secret, now=now).key
     made = keyed_hashes.text(secrets.token_bytes(16))[: _CODE_BYTES * 8 // 5]
@@ -164,14 +167,14 @@ def code(link: str, *, secret: str, now: datetime) -> str:
 def sign_in(
     key: str, given: str, name: str, site: str, *, secret: str, now: datetime
 ) -> accounts.Account:
-    """Sign in whoever holds the key and read the code.
+    """Sign in the reader who has both the key and the code.
 
-    A name is a reader's own to choose; somebody with a role keeps the one he has.
+    Readers choose their display name; an account with a role keeps its name.
 
     Raises:
-        readers.Refused: the code is not the one of this key and site, or was used, or is too old,
-            or was guessed at too often.
-        errors.BadInput: the name cannot be one.
+        reader_accounts.Refused: the code does not match this key and site, was used, has expired,
+            or there were too many guesses.
+        errors.BadInput: the name is not valid.
         errors.Overloaded: the store did not answer in time.
     """
     name, attempt = cleaning.clean_name(name), one_time_links.new_token()

@@ -1,12 +1,17 @@
-"""What leads to an account: a sign-in name, a confirmed mail address, somebody at a provider.
+"""Define identities, which lead to an account: a sign-in name, a mail address, a provider's `sub`.
 
-Owns the form of an Identity's key, which is stored for ever:
+Owns the form of an Identity's key, which must not change because it is stored:
 
-    "{provider}:{subject}"   login, first: as it is; else 128 bits of a keyed digest, base32
+    "{provider}:{subject}"   login, first: in clear; others: 128 bits of a keyed digest, base32
 
-Providers are `login`, `mail`, `first` (whoever owned this service first) and those of readers,
-"site/{site id}" and "oidc/{issuer}". No address and no provider's id is stored as it is. Two
-subjects never lead to one key, and no subject is empty: what a provider leaves out is nobody.
+Providers are `login`, `mail`, `first` (the first owner of this service) and those of readers,
+"site/{site id}" and "oidc/{issuer}".
+
+Invariants:
+
+1. Mail addresses and provider ids are never stored in clear.
+2. Two subjects never have the same key.
+3. No subject is empty: a provider's answer without a subject identifies nobody.
 """
 
 import re
@@ -17,24 +22,24 @@ from comments.domain.crypto import keyed_hashes
 from comments.domain.text import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
-# Not personal, and still to be found when the secret has changed.
+# Not personal data, and must be found even after the secret was changed without the old one.
 _PLAIN = {LOGIN, FIRST}
 _LOGIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LONGEST_SUBJECT = 1_000
 
 
 class Identity(NamedTuple):
-    """Somebody, as a provider knows him."""
+    """A person as known to a provider."""
 
     provider: str
     subject: str
 
     def name(self, secret: str) -> str:
-        """The name of its key, if it is new."""
+        """Return the key name for storing a new identity."""
         return self.names(secret)[0]
 
     def names(self, secret: str) -> tuple[str, ...]:
-        """The names that its key may have: under the current secret, and under the old one."""
+        """Return the possible key names, under the current secret first, then under older ones."""
         if self.provider in _PLAIN:
             return (f"{self.provider}:{self.subject}",)
         made = keyed_hashes.every(secret, "identity", self.provider, self.subject)
@@ -45,10 +50,10 @@ FIRST_OWNER = Identity(FIRST, "owner")
 
 
 def of_login(raw: str) -> Identity:
-    """The identity of a sign-in name.
+    """Return the identity of a sign-in name.
 
     Raises:
-        errors.BadInput: it cannot be one.
+        errors.BadInput: it is not a valid sign-in name.
     """
     login = raw.strip().lower()
     if not _LOGIN.fullmatch(login):
@@ -57,7 +62,7 @@ def of_login(raw: str) -> Identity:
 
 
 def of_address(raw: str) -> Identity:
-    """The identity of a mail address. Upper and lower case are one, as every mail server has it.
+    """Return the identity of a mail address. Case is ignored, as mail servers do in practice.
 
     Callers that store a new address check it first (`mail_addresses.check`).
 
@@ -68,7 +73,7 @@ def of_address(raw: str) -> Identity:
 
 
 def of_typed(raw: str) -> Identity:
-    """What somebody typed to sign in: a name or an address. What can be neither leads nowhere."""
+    """Return the identity of a typed sign-in name or address; an unknown one if it is neither."""
     try:
         return of_address(raw) if "@" in raw else of_login(raw)
     except errors.BadInput:
@@ -76,17 +81,17 @@ def of_typed(raw: str) -> Identity:
 
 
 def at_issuer(issuer: str) -> str:
-    """The provider that an OpenID Connect issuer is: a `sub` means something there only."""
+    """Return the provider name of an issuer. A `sub` is unique only within its issuer."""
     return f"oidc/{issuer}"
 
 
 def of_provider(provider: str, subject: str) -> Identity:
-    """Somebody at a provider.
+    """Return the identity of a provider's subject.
 
     Raises:
-        errors.BadInput: the provider does not say who.
+        errors.BadInput: the subject is empty, too long, or not valid text.
     """
-    # Half a surrogate pair is text to JSON and to nobody else.
+    # JSON allows unpaired surrogates, which no encoding can represent.
     is_text = not any("\ud800" <= each <= "\udfff" for each in subject)
     if not subject.strip() or len(subject) > _LONGEST_SUBJECT or not is_text:
         raise errors.BadInput("sub", "wrong-length", minimum=1, maximum=_LONGEST_SUBJECT)

@@ -1,24 +1,25 @@
-"""Invitations: how somebody comes to a role, and how he comes back who lost his password.
+"""Give roles by invitation links, and let people choose a new password by reset links.
 
-Owns what these tickets hold. An invitation gives roles to whoever accepts it: to nobody in
-particular, or to the owner of one mail address. A reset lets the owner of one account choose a
-password. Both are made by who may give them, shown or mailed once, and used once.
+An invitation gives roles to the person who accepts it; it may be bound to one mail address. A reset
+link lets the owner of one account choose a password. Both are created by people with the right to
+do so, shown or mailed once, and used once. The content of a reset link's token is:
 
     reset   JSON [account, mark, whether it removes the second factor]
 
-`Account.reset` is the mark of the last reset link that was made, until that is used or the password
-is changed otherwise. Links of older releases are refused: they have no mark, and were good for a
-day.
+`Account.reset` is the mark of the account's latest reset link. It is cleared when the link is used
+or the password is changed otherwise. Links of older releases have no mark and are refused; they
+were valid for only a day.
 
-What must stay true:
+Invariants:
 
-- The first owner is made by a ticket that an operator made, never by being the first to come. Of
-  tickets that are `first`, one works at most, and none once the service had an owner.
-- An invitation that is bound to an address is accepted by an account of that address only: by a new
-  one, which gets it confirmed by this, or by the one that has it.
-- Of an account's reset links only the last one works, and none after a password was chosen.
-- A reset replaces the password and nothing else: the code of the authenticator is asked for, unless
-  an operator made the link to remove the second factor, too. Tries are counted as for sign-in.
+1. The first owner is created by an invitation that an operator made, never by being the first
+   visitor. Of the `first` invitations at most one works, and none after the service has had an
+   owner.
+2. An invitation bound to an address can be accepted only by the account that has this address, or
+   by a new account, which thereby confirms the address.
+3. Only an account's latest reset link works, and none works after a password was chosen.
+4. A reset replaces only the password. It requires the authenticator's code, unless an operator made
+   the link to remove the second factor too. Attempts are counted as for signing in.
 """
 
 from datetime import datetime, timedelta
@@ -42,9 +43,9 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 class Invitation(msgspec.Struct, frozen=True):
-    """What an accepted invitation gives. `address` is the only one that may accept it.
+    """The roles that an invitation gives. If set, `address` is the only one that can accept it.
 
-    `first` says that it makes the first owner.
+    `first`: it creates the first owner.
     """
 
     grants: tuple[roles.Grant, ...]
@@ -53,14 +54,14 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class Introduced(msgspec.Struct, frozen=True):
-    """Somebody new whom a provider names, and what others are to call him."""
+    """A person identified by a provider who has no account yet, and their display name."""
 
     name: str
     identity: identities.Identity
 
 
 class _Reset(msgspec.Struct, frozen=True, array_like=True):
-    """What the ticket of a reset holds."""
+    """The content of a reset link's token."""
 
     account: str
     mark: str
@@ -68,9 +69,9 @@ class _Reset(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What somebody chooses and shows with a reset link, and from where.
+    """The input on a reset page: new password, authenticator's code and network.
 
-    `browser` is the token of the session that the browser had.
+    `browser` is the token of the browser's earlier session.
     """
 
     password: str
@@ -80,7 +81,7 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What somebody new says of himself. `login` may be empty where the address is known."""
+    """A new person's input. `login` may be empty if the invitation has an address."""
 
     name: str
     login: str
@@ -88,7 +89,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelta = TERM) -> str:
-    """Make an invitation; its token.
+    """Create an invitation and return its token.
 
     Raises:
         errors.BadInput: the address is not one plain address.
@@ -103,12 +104,15 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
 
 
 def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) -> sessions.Session:
-    """Make an account of an invitation, and sign it in. `browser` is the token it had before.
+    """Create an account from an invitation and sign it in.
+
+    `browser` is the token of the browser's earlier session, which is ended.
 
     Raises:
-        errors.BadLink: the invitation is none, was used, or is too old.
-        errors.BadInput: the form names nobody, or the password cannot be one.
-        errors.Conflict: the name, or the address, has an account.
+        errors.BadLink: the invitation is not valid, was used, or has expired.
+        errors.BadInput: the form has no sign-in name and the invitation no address, or the password
+            is not allowed.
+        errors.Conflict: the name or the address has an account.
     """
     hashed = credentials.checked_password(form.password, form.login)
     login = identities.of_login(form.login) if form.login else None
@@ -125,11 +129,11 @@ def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) 
 def accept_introduced(
     token: str, somebody: Introduced, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Make an account of an invitation that is led to by somebody at a provider; sign it in.
+    """Create an account from an invitation for a person identified by a provider, and sign it in.
 
     Raises:
-        errors.BadLink: the invitation is none, was used, or is too old.
-        errors.Conflict: he, or the address, has an account.
+        errors.BadLink: the invitation is not valid, was used, or has expired.
+        errors.Conflict: the person or the address has an account.
     """
     newcomer = accounts.NewAccount(accounts.new_id(), somebody.name, (somebody.identity,))
     return _joined(token, newcomer, browser=browser, secret=secret, now=now)
@@ -138,7 +142,7 @@ def accept_introduced(
 def _joined(
     token: str, newcomer: accounts.NewAccount, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Make an account of an invitation, with what that gives, and sign it in."""
+    """Create an account with the roles of an invitation, and sign it in."""
     attempt, session = one_time_links.new_token(), sessions.new_token(newcomer.id)
 
     def body() -> sessions.Session:
@@ -167,12 +171,12 @@ def _joined(
 
 
 def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accounts.Account:
-    """Give an account what an invitation gives.
+    """Give an existing account the roles of an invitation.
 
     Raises:
-        errors.BadLink: the invitation is none, was used, or is too old.
+        errors.BadLink: the invitation is not valid, was used, or has expired.
         errors.Forbidden: it is bound to an address that the account does not have.
-        errors.Conflict: it makes the first owner, and there was one.
+        errors.Conflict: it creates the first owner, and there has been one.
         errors.NotFound: there is no such account.
     """
     attempt = one_time_links.new_token()
@@ -198,7 +202,7 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
 def reset(
     account: accounts.Account, *, secret: str, now: datetime, removes_second_factor: bool = False
 ) -> str:
-    """Make a ticket with which an account's owner chooses a password; its token.
+    """Create a reset link for an account and return its token.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -212,13 +216,13 @@ def reset(
 
 
 def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions.Session:
-    """Choose a password with a reset's token, which ends every session, and sign in.
+    """Set a new password with a reset token, end all sessions, and sign in.
 
     Raises:
-        errors.BadLink: the ticket is none, was used, or is too old, a later one was made, or the
-            account is gone.
-        errors.BadInput: the password cannot be one, or the authenticator's code is wrong.
-        errors.TooMany: there were too many wrong codes.
+        errors.BadLink: the token is not valid, was used, has expired or was replaced by a later
+            one, or the account no longer exists.
+        errors.BadInput: the password is not allowed, or the authenticator's code is wrong.
+        errors.TooMany: there were too many attempts.
     """
     attempt, fresh, made = (
         one_time_links.new_token(),
@@ -235,7 +239,7 @@ def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions
 
     def body() -> sessions.Session:
         row, reset, used = _resetting(token, attempt, secret, now, own=fresh)
-        if row.epoch != fresh:  # else our own commit, whose answer was lost
+        if row.epoch != fresh:  # otherwise an earlier run committed, and its answer was lost
             _prove(row, reset, choice.code, secret, now)
             row.populate(password=hashed, reset="", epoch=fresh)
         session = f"{reset.account}.{made}"
@@ -251,12 +255,12 @@ def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions
 def _resetting(
     token: str, attempt: str, secret: str, now: datetime, *, own: str = ""
 ) -> tuple[account_rows.Account, _Reset, ownership.Writes]:
-    """The account that a reset link is for, what the link holds, and what uses it up.
+    """Return the account of a reset link, the link's content, and the writes that use it up.
 
-    `own` is the epoch that a lost commit of the caller's would have given the account.
+    `own` is the epoch that an earlier run of the caller's transaction would have set.
 
     Raises:
-        errors.BadLink: it is no reset link, or not one that works any more.
+        errors.BadLink: the link is not valid, or does not work any more.
     """
     content, used = one_time_links.using(
         token, one_time_links.Purpose.RESET, attempt, secret, now=now
@@ -272,7 +276,7 @@ def _resetting(
 
 
 def _prove(row: account_rows.Account, reset: _Reset, code: str, secret: str, now: datetime) -> None:
-    """Check the second factor of an account, or remove it where the link says so.
+    """Check the second factor of an account, or remove it if the link says so.
 
     Raises:
         errors.BadInput: the code is wrong.
@@ -300,10 +304,10 @@ def _use(
 
 
 def _makes_first_owner(invitation: Invitation, account: str) -> bool:
-    """Whether nobody owned this service before; in the transaction that makes an owner.
+    """Return whether accepting an invitation creates the first owner, in its transaction.
 
     Raises:
-        errors.Conflict: the invitation is for the first owner only, and there was one.
+        errors.Conflict: the invitation is for the first owner only, and there has been one.
     """
     if not invitation.first and OWNER not in invitation.grants:
         return False
@@ -315,7 +319,7 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
 
 
 def _owning(row: account_rows.Account) -> ownership.Writes:
-    """Note whose the service is first."""
+    """Store that an account is the service's first owner."""
     name = identities.FIRST_OWNER.name("")
     row.populate(identities=list(dict.fromkeys((*row.identities, name))))
     marker = account_rows.Identity(key=account_rows.identity_key(name), account=row.key.id())

@@ -1,11 +1,11 @@
-"""Rushes: more sign-in mails than people ask for, to one domain or from the service as a whole.
+"""Detect a rush of sign-in mails: unusually many to one domain or from the whole service.
 
-Nothing is refused in a rush, because most of those who ask are readers. A mail takes a proof of
-work then (`proof_policy`), and the log says so once an hour in each process.
+During a rush nothing is refused, because most requests still come from readers. Instead, each mail
+requires a proof of work (`proof_policy`), and each process logs the rush once an hour.
 
-Counts are stored and hold for all processes. Each is spread over `SHARES` rows, of which a request
-reads and writes one by chance: a single row would make all who sign in wait for each other. So the
-thresholds are approximate.
+The counts are stored and hold for all processes. Each count is spread over `SHARES` rows, and a
+request uses one of them at random, because with a single row all sign-ins would wait for each
+other. The thresholds are therefore approximate.
 """
 
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger("flatthread")
 
 
 class MailRush:
-    """The counts of one request for a mail: read `buckets` first, then `take`."""
+    """The counts that one request uses. Read `buckets` first, then `take`."""
 
     def __init__(self, domain: str, secret: str) -> None:
         share = secrets.randbelow(SHARES)
@@ -37,27 +37,27 @@ class MailRush:
 
     @property
     def buckets(self) -> tuple[rate_limits.Bucket, ...]:
-        """The buckets to be read in the transaction."""
+        """The buckets to read in the transaction."""
         return tuple(self._all.values())
 
     @property
     def is_on(self) -> bool:
-        """Whether either threshold is reached."""
+        """Whether a threshold is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
     def take(self) -> tuple[ownership.Writes, ...]:
-        """Count one more."""
+        """Count one more mail."""
         return tuple(bucket.take() for bucket in self.buckets)
 
     def tell(self, now: datetime) -> None:
-        """Log which threshold was reached; neither the domain nor the address is named."""
+        """Log which threshold was reached, without the domain and the address."""
         told = _TOLD.get()
         for limit, bucket in self._all.items():
             last = told.get(limit.purpose)
             if bucket.is_empty and (last is None or now - last >= HOUR):
                 told[limit.purpose] = now
                 _log.warning(
-                    "about %d %s within an hour: each takes a proof of work now",
+                    "About %d %s within an hour; each now requires a proof of work",
                     limit.most,
                     limit.purpose,
                 )

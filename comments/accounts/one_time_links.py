@@ -1,12 +1,16 @@
-"""One-time links: what may be done once, and within a while, by whoever holds a token.
+"""Create and use one-time tokens, which allow one action within a limited time.
 
-Owns the kind Ticket. A token is 256 random bits; the store knows a keyed digest of it. What a
-ticket is for stands in the store and not in the token, so a ticket of one purpose is none of
-another, and nobody can make one without this service.
+Owns the kind Ticket, the stored form of such a token. A token is 256 random bits, and the store
+holds only a keyed digest of it.
 
-To use a ticket is part of the transaction of what it allows: of twenty who use one at once, the
-store's order lets one through. Its row stays until it would have expired, so that a transaction
-whose answer was lost finds its own work (`used` is its attempt) and anybody else is refused.
+Invariants:
+
+1. The purpose of a token is in the store, not in the token. A token for one purpose is not valid
+   for another, and nobody can make one without this service.
+2. The transaction of the allowed action also marks the token as used, so of many concurrent uses
+   exactly one succeeds.
+3. A used row is kept until its expiry. A transaction whose answer was lost recognizes its own
+   attempt (`used`) when it runs again; every other attempt is refused.
 """
 
 import enum
@@ -24,12 +28,12 @@ from comments.store.models import account_rows
 
 _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-# Of those that nobody used: each new ticket takes a few away, so they do not pile up.
+# Expired tickets deleted whenever a new one is created, to keep them from piling up.
 _SWEPT = 5
 
 
 class Purpose(enum.StrEnum):
-    """What a ticket is for. Stored as text."""
+    """The action that a ticket allows. Stored as text."""
 
     INVITATION = "invitation"
     RESET = "reset"
@@ -41,21 +45,21 @@ class Purpose(enum.StrEnum):
 
 
 class Ticket(NamedTuple):
-    """What may be done: `content` is the purpose's own."""
+    """The stored content of a one-time token. The form of `content` depends on the purpose."""
 
     purpose: Purpose
     content: str
 
 
 def new_token() -> str:
-    """A token for a ticket, or for an attempt to use one."""
+    """Return a random token, for a ticket or for an attempt to use one."""
     return secrets.token_urlsafe(32)
 
 
 def issuing(
     token: str, ticket: Ticket, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """What makes a ticket, in a transaction."""
+    """Return the writes that create a ticket, in a transaction."""
     row = account_rows.Ticket(
         key=_keys(token, secret)[0],
         purpose=ticket.purpose,
@@ -66,7 +70,7 @@ def issuing(
 
 
 def issue(ticket: Ticket, secret: str, *, now: datetime, term: timedelta) -> str:
-    """Make a ticket; its token."""
+    """Create a ticket and return its token."""
     token = new_token()
     sweep(now=now)
 
@@ -80,12 +84,12 @@ def issue(ticket: Ticket, secret: str, *, now: datetime, term: timedelta) -> str
 def using(
     token: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
-    """The content of a ticket and what uses it up, in the transaction of what it allows.
+    """Return a ticket's content and the writes that use it up, in the action's transaction.
 
-    `attempt` is the same in every run of a transaction, and another one in every other.
+    `attempt` must be the same in all runs of one transaction, and differ between transactions.
 
     Raises:
-        errors.BadLink: it is no ticket of this purpose, or was used, or is too old.
+        errors.BadLink: the token is not valid for this purpose, was used, or has expired.
     """
     row = _row(token, secret) if _TOKEN.fullmatch(token) else None
     if row is None or row.purpose != purpose or row.used not in {"", attempt}:
@@ -93,7 +97,6 @@ def using(
     if row.used != attempt and now >= row.expires:
         raise errors.BadLink("link-expired")
     content = str(row.content)
-    # What it held may be personal; that it was used is all that is needed from here on.
     row.used = attempt
     return content, ownership.Writes(_OWNER, put=(row,))
 
@@ -101,13 +104,13 @@ def using(
 def spending(
     subject: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
-    """Return what marks something that needs no ticket beforehand as used, in a transaction.
+    """Return the writes that mark a subject without a ticket as used, in a transaction.
 
-    `subject` is what may be used once; after `term` it must be refused for its age. `attempt` is as
-    in `using`.
+    `subject` may be used once. After `term`, the caller must refuse it because of its age.
+    `attempt` is as in `using`.
 
     Raises:
-        errors.BadLink: it was used.
+        errors.BadLink: the subject was used already.
     """
     key, row = _keys(subject, secret)[0], _row(subject, secret)
     if row is not None and row.used != attempt:
@@ -119,18 +122,18 @@ def spending(
 
 
 def is_spent(subject: str, secret: str) -> bool:
-    """Whether `spending` has marked something as used."""
+    """Return whether `spending` has marked a subject as used."""
     return _row(subject, secret) is not None
 
 
 def held(token: str, secret: str) -> str | None:
-    """What the ticket of a token holds, used or not; None where there is none."""
+    """Return the content of a token's ticket, used or not; None if there is no ticket."""
     row = _row(token, secret)
     return None if row is None else str(row.content)
 
 
 def holding(token: str, content: str, secret: str) -> ownership.Writes:
-    """What makes a ticket that is there hold something else, in the transaction that read it."""
+    """Return the writes that replace a ticket's content, in the transaction that read it."""
     row = _row(token, secret)
     assert row is not None, "it was read"  # noqa: S101 - a bug here, no input
     row.content = content
@@ -138,7 +141,7 @@ def holding(token: str, content: str, secret: str) -> ownership.Writes:
 
 
 def sweep(*, now: datetime) -> None:
-    """Delete a few tickets that are too old."""
+    """Delete a few expired tickets."""
     query = reads.Query("Ticket", [("expires", "<", now)], limit=_SWEPT, keys_only=True)
     names = [entity.key.path[-1].name for entity in reads.fetch(query)]
 
@@ -156,6 +159,6 @@ def _row(token: str, secret: str) -> account_rows.Ticket | None:
 
 
 def _keys(token: str, secret: str) -> list[ndb.Key]:
-    """The keys that the ticket of a token may have, that of a new one first."""
+    """Return the possible keys of a token's ticket; the first is the key of a new one."""
     made = keyed_hashes.every(secret, "ticket", token)
     return [account_rows.ticket_key(keyed_hashes.text(each)) for each in made]

@@ -1,18 +1,19 @@
-"""Readers who sign in: whom a site, or a provider, says that somebody is.
+"""Sign in readers whom a site or a provider identifies.
 
-Owns the check of a site's signed tokens (JWT, RFC 7519) and the accounts that come of them:
+Owns the check of a site's signed tokens (JWT, RFC 7519) and the readers' accounts. The claims of a
+token are:
 
     {"aud": "flatthread:{site}", "sub": "42", "name": "Ann", "exp": 1767323045}
 
-signed by a key of that site (`site_keys`). `sub` is the site's own id of somebody, for ever his;
-`name` is what others see and may change; `exp` is at most `LONGEST` ahead. Further claims are not
-looked at: what is not here nobody can become.
+The token is signed with a key of that site (`site_keys`). `sub` is the site's id of the reader and
+must never be reused for another person; `name` is the display name and may change; `exp` is at most
+`LONGEST` ahead. Other claims are ignored, so a token cannot grant anything else.
 
-What must stay true:
+Invariants:
 
-- An account of a site's reader is led to by that site and its `sub` alone. Neither a name nor a
-  mail address, verified or not, leads anybody to an account or takes one over.
-- It has no role and no password, so it is no way into the pages of moderators.
+1. An account of a site's reader is found by the site and `sub` alone. Neither a name nor a mail
+   address, verified or not, leads to an account.
+2. Such an account has no role and no password, so it gives no access to the admin console.
 """
 
 from datetime import datetime, timedelta
@@ -29,18 +30,18 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 AUDIENCE = "flatthread:"
 LONGEST = timedelta(hours=24)
-_LEEWAY = timedelta(minutes=1)  # a site's clock may differ from ours
+_LEEWAY = timedelta(minutes=1)  # allowed difference between the site's clock and this one
 _LONGEST_TOKEN = 4_000
 
 
 class Refused(errors.CodedError):
-    """What was to say who somebody is does not."""
+    """A token or code does not prove the reader's identity."""
 
     code = "bad-assertion"
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The claims that count. Numbers of dates may have a fraction (RFC 7519, section 2)."""
+    """The claims that are used. Dates are numbers, maybe with a fraction (RFC 7519, section 2)."""
 
     aud: str | list[str]
     sub: Annotated[str, msgspec.Meta(min_length=1)]
@@ -51,18 +52,19 @@ class _Claims(msgspec.Struct, frozen=True):
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """Somebody, as a provider says: his identity there, and the name that others see."""
+    """A person identified by a provider: the identity there, and the display name."""
 
     identity: identities.Identity
     name: str
 
 
 def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
-    """Whom a site's token names.
+    """Check a site's token and return the reader it identifies.
 
     Raises:
-        Refused: it is not signed by a key of this site, is for somebody else, or not for now.
-        errors.BadInput: `sub` or `name` cannot be one.
+        Refused: it is not signed by a key of this site, is for another audience, or is not valid
+            at this time.
+        errors.BadInput: `sub` or `name` is not valid.
     """
     claims = _checked(_signed(token, site, secret, now), site, now)
     identity = identities.of_provider(f"site/{site}", claims.sub)
@@ -70,7 +72,7 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
 
 
 def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
-    """The account of a reader: his, made with his first visit, and with his name of today."""
+    """Return a reader's account, creating it on the first visit and updating its name."""
     made = accounts.new_id()
 
     def body() -> accounts.Account:
@@ -93,7 +95,7 @@ def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
 
 
 def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
-    """What a token says, if a key of the site signed it."""
+    """Return the claims of a token, as JSON, if a key of the site signed it."""
     import jwt  # noqa: PLC0415 - few processes need it
 
     if len(token) > _LONGEST_TOKEN or not token.isascii():
@@ -101,7 +103,8 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
     for key in site_keys.every(site):
         try:
             content = site_keys.opened(key, secret, now=now)
-            # One algorithm, the key's own: neither "none" nor a public key as a secret passes.
+            # Allow only the key's own algorithm. This excludes "none", and a public key that is
+            # used as a shared secret.
             return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
         except (jwt.PyJWTError, errors.BadLink, ValueError, RecursionError):
             continue

@@ -1,17 +1,17 @@
-"""Sessions: the browsers in which somebody is signed in, and until when.
+"""Store the sessions of signed-in browsers.
 
-Owns the kind Session and the form of its token: "{account's id}.{256 random bits}". The store knows
-a keyed digest of the token only, so whoever reads the store is signed in nowhere. One look-up
-reads the session and its account together.
+Owns the kind Session and the form of its token: "{account id}.{256 random bits}". One look-up reads
+the session and its account together.
 
-What must stay true:
+Invariants:
 
-- A session ends `IDLE` after it was last used, `LONGEST` after it began, when it is signed out,
-  and when its account's `epoch` changes; whichever comes first.
-- Every sign-in makes a new token, and ends the session that the browser had: a token that was
-  planted there before is worth nothing afterwards.
-- If the store does not answer, nobody is signed in, and nobody is told that he is not: it is an
-  error.
+1. The store holds only a keyed digest of the token, so access to the store gives no session.
+2. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
+   account's `epoch` changes, whichever comes first.
+3. Every sign-in makes a new token and ends the browser's earlier session, so a token planted in the
+   browser before is useless afterwards.
+4. If the store does not answer, the request fails. It is treated neither as signed in nor as signed
+   out.
 """
 
 import re
@@ -30,26 +30,26 @@ from comments.store.models import account_rows
 _OWNER = "accounts"
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
-# How old `seen` may be: a session is written at most so often, however much it is used.
+# Maximum age of `seen`. A session is written at most this often, no matter how much it is used.
 _FRESH = timedelta(minutes=10)
-MOST = 20  # of one account; the next ends the one that was used least recently
+MOST = 20  # sessions of an account; one more ends the least recently used one
 _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 
 class Session(NamedTuple):
-    """A session that is good, and whose it is. `token` is the browser's."""
+    """A valid session: its account and the browser's token."""
 
     account: accounts.Account
     token: str
 
 
 def new_token(account: str) -> str:
-    """A token for a session of an account."""
+    """Make a token for a session of an account."""
     return f"{account}.{secrets.token_urlsafe(32)}"
 
 
 def keys_of(token: str, secret: str) -> list[ndb.Key]:
-    """The keys that a token's session may have; none for what is no token."""
+    """Return the possible keys of a token's session; none if the token is malformed."""
     if not _TOKEN.fullmatch(token):
         return []
     account = token.partition(".")[0]
@@ -58,7 +58,7 @@ def keys_of(token: str, secret: str) -> list[ndb.Key]:
 
 
 def key_of_new(token: str, secret: str) -> ndb.Key:
-    """The key of the session of a token that was made here."""
+    """Return the key for storing the session of a new token."""
     account = token.partition(".")[0]
     return account_rows.session_key(
         account, keyed_hashes.text(keyed_hashes.keyed(secret, "session", token))
@@ -66,7 +66,7 @@ def key_of_new(token: str, secret: str) -> ndb.Key:
 
 
 def others_of(account: str) -> list[account_rows.Session]:
-    """The sessions there are of an account, good or not, the least recently used first."""
+    """Return an account's stored sessions, valid or not, the least recently used first."""
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     names = [entity.key.path[-1].name for entity in reads.fetch(query)]
     rows = reads.get_multi([account_rows.session_key(account, name) for name in names])
@@ -76,7 +76,7 @@ def others_of(account: str) -> list[account_rows.Session]:
 def beginning(
     token: str, row: account_rows.Account, secret: str, *, now: datetime
 ) -> ownership.Writes:
-    """What makes a session of a token and ends those that are over, in a transaction."""
+    """Return the writes that begin a session and delete ended ones, in a transaction."""
     made = account_rows.Session(
         key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now
     )
@@ -88,7 +88,7 @@ def beginning(
 
 
 def begin(account: str, secret: str, *, now: datetime) -> Session:
-    """Begin a session of somebody who has just shown who he is.
+    """Begin a session for an account whose owner has just been authenticated.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -106,7 +106,7 @@ def begin(account: str, secret: str, *, now: datetime) -> Session:
 
 
 def find(token: str, secret: str, *, now: datetime) -> Session | None:
-    """The session of a token, if it is good.
+    """Return the session of a token; None if it is not valid.
 
     Raises:
         errors.Overloaded: the store did not answer.
@@ -125,7 +125,7 @@ def find(token: str, secret: str, *, now: datetime) -> Session | None:
 
 
 def end(token: str, secret: str) -> None:
-    """End a session. Again, and for what is no token, it changes nothing."""
+    """End a session. Does nothing for ended sessions and malformed tokens."""
     keys = tuple(keys_of(token, secret))
     if not keys:
         return
@@ -143,7 +143,7 @@ def _is_good(row: account_rows.Session, epoch: str, now: datetime) -> bool:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # signed out meanwhile: it must not come back
+        if row is not None and row.seen < now:  # a session ended meanwhile must not be restored
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

@@ -1,16 +1,16 @@
-"""The keys with which a site signs who its readers are.
+"""Manage the keys with which a site signs tokens for its readers.
 
 Owns the kind SiteKeys, one row for each site that has keys:
 
     SiteKeys  key: the site's id
               keys: JSON, a list of `SiteKey`
 
-What must stay true:
+Invariants:
 
-- A key is for one purpose, to say who somebody is, and of one site. It signs nothing else here.
-- A shared secret (HS256) is made here, shown once, and stored sealed; of a pair (EdDSA) only the
-  public half is ever here. Which of the two a key is decides how a token may be signed: what a
-  token says of its algorithm never does.
+1. A key belongs to one site and is valid only for tokens that identify readers.
+2. A shared secret (HS256) is generated here, shown once and stored encrypted. Of a key pair
+   (EdDSA), only the public key is ever stored.
+3. The algorithm of a token is determined by the stored key, never by the token's header.
 """
 
 import secrets
@@ -25,13 +25,13 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "site key"
-MOST = 5  # of one site: enough to change one for another
+MOST = 5  # keys of one site; rotation needs two
 HS256, EDDSA = "HS256", "EdDSA"
 _SECRET_BYTES = 32
 
 
 class SiteKey(msgspec.Struct, frozen=True):
-    """A key as stored: `content` is a sealed secret, or the PEM of a public key."""
+    """A key as stored. `content` is an encrypted secret, or a public key in PEM form."""
 
     id: str
     algorithm: str
@@ -40,17 +40,17 @@ class SiteKey(msgspec.Struct, frozen=True):
 
 
 def shared(secret: str, *, now: datetime) -> tuple[SiteKey, str]:
-    """A new key that the site shares with us, and its secret, which is shown once."""
+    """Make a new shared key; return it with its secret, which is shown once."""
     made = secrets.token_urlsafe(_SECRET_BYTES)
     content = encryption.seal(made, _PURPOSE, secret, now=now)
     return SiteKey(secrets.token_hex(4), HS256, content, now), made
 
 
 def public(pem: str, *, now: datetime) -> SiteKey:
-    """The public half of a key that the site keeps.
+    """Make a key from the public half of a key pair.
 
     Raises:
-        errors.BadInput: it is no public key of Ed25519.
+        errors.BadInput: it is not a public Ed25519 key in PEM form.
     """
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - few processes need it
     from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - same
@@ -66,10 +66,10 @@ def public(pem: str, *, now: datetime) -> SiteKey:
 
 
 def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
-    """What a token is checked with.
+    """Return the secret or public key that verifies a token.
 
     Raises:
-        errors.BadLink: it was stored under another secret.
+        errors.BadLink: it was encrypted under another secret.
     """
     if key.algorithm == EDDSA:
         return key.content
@@ -77,17 +77,17 @@ def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
 
 
 def every(site: str) -> tuple[SiteKey, ...]:
-    """The keys of a site, the oldest first."""
+    """Return a site's keys, the oldest first."""
     row = reads.get(account_rows.site_keys_key(site))
     return () if row is None else msgspec.json.decode(row.keys, type=tuple[SiteKey, ...])
 
 
 def add(site: str, key: SiteKey) -> None:
-    """Let a site sign with one more key.
+    """Add a key to a site.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.Conflict: it has as many as it may.
+        errors.Conflict: the site has `MOST` keys already.
     """
 
     def body() -> None:
@@ -102,7 +102,7 @@ def add(site: str, key: SiteKey) -> None:
 
 
 def renew(site: str, secret: str) -> bool:
-    """Seal the secrets of a site's keys under the current `SECRET`; whether one was not."""
+    """Encrypt a site's secrets under the current `SECRET`. Return whether that was needed."""
 
     def body() -> bool:
         found = every(site)
@@ -121,10 +121,10 @@ def _renewed(key: SiteKey, secret: str) -> SiteKey:
 
 
 def remove(site: str, name: str) -> None:
-    """Take a key's signatures no more. Who came by it stays signed in until his token ends.
+    """Revoke a key. Readers who signed in with it stay signed in until their token expires.
 
     Raises:
-        errors.NotFound: there is none.
+        errors.NotFound: the site has no such key.
     """
     gone: list[SiteKey] = []
 
@@ -132,7 +132,7 @@ def remove(site: str, name: str) -> None:
         found = every(site)
         named = [each for each in found if each.id == name]
         if not named and gone:
-            return  # our own commit, whose answer was lost
+            return  # an earlier run committed, and its answer was lost
         if not named:
             raise errors.NotFound("key", name)
         gone[:] = named

@@ -1,5 +1,5 @@
-"""Signing in through OpenID Connect providers.
+"""Sign people in through OpenID Connect providers.
 
-Doors: `providers` (which are known, and to whom), `login_flow` (the way out and back), `linking`
+Entry points: `providers` (registration), `login_flow` (from the redirect to the return), `linking`
 (owners and moderators), `popup_exchange` (readers, from a pop-up to the page that opened it).
 """

@@ -1,14 +1,15 @@
-"""ID tokens: what a provider has to have signed before anybody is believed to be somebody.
+"""Check the ID tokens that providers sign.
 
-Owns the check (OpenID Connect Core 1.0, section 3.1.3.7). joserfc checks the signature, Authlib the
-claims; both are imported where somebody signs in.
+Implements OpenID Connect Core 1.0, section 3.1.3.7. joserfc checks the signature and Authlib the
+claims; both are imported only when a person signs in.
 
-What must stay true:
+Invariants:
 
-- An algorithm is one of `ALGORITHMS`, whatever the token's header or the provider's document says,
-  and a key is a public one of the provider's set: neither "none" nor a shared secret is ever taken.
-- A token is issued by this issuer, for our client, for this very sign-in (`nonce`), with an end
-  (`exp`) that is ahead. What is left out is not given.
+1. The algorithm is one of `ALGORITHMS`, no matter what the token's header or the provider's
+   document says, and the key is a public key of the provider's set. Neither "none" nor a shared
+   secret is ever accepted.
+2. A token must be from this issuer, for this service's client, for this sign-in (`nonce`), and not
+   expired (`exp`). A token that lacks one of these claims is refused.
 """
 
 from collections.abc import Mapping
@@ -18,19 +19,19 @@ from typing import NamedTuple
 from comments import errors
 
 ALGORITHMS = ["RS256", "PS256", "ES256"]
-_LEEWAY = timedelta(minutes=1)  # a provider's clock may differ from ours
+_LEEWAY = timedelta(minutes=1)  # allowed difference between the provider's clock and this one
 _LONGEST = 16_000
 _KINDS = {"RSA", "EC"}  # never a shared secret
 
 
 class NotBelieved(errors.Forbidden):
-    """What came back is not this provider's word on who somebody is."""
+    """A provider's response does not prove who the person is."""
 
     code = "provider-not-believed"
 
 
 class Expected(NamedTuple):
-    """What a token must say. `access_token` is what it came with."""
+    """The expected claims of a token. `access_token` is the one that came with it."""
 
     issuer: str
     client: str
@@ -39,17 +40,17 @@ class Expected(NamedTuple):
 
 
 class Signed(NamedTuple):
-    """A token that a key of the provider's signed; its claims are not checked yet."""
+    """A token whose signature is valid; its claims are not checked yet."""
 
     header: dict[str, object]
     claims: dict[str, object]
 
 
 def opened(token: object, keys: Mapping[str, object]) -> Signed:
-    """A token that one of these keys signed.
+    """Check a token's signature with the provider's keys.
 
     Raises:
-        NotBelieved: it is none, or none of them did by an algorithm that is allowed.
+        NotBelieved: it is not a token, or no key has signed it with an allowed algorithm.
     """
     from joserfc import errors as jose  # noqa: PLC0415 - see the module
     from joserfc import jwk, jwt  # noqa: PLC0415 - see the module
@@ -59,17 +60,17 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     try:
         found = jwk.KeySet([jwk.import_key(each) for each in _usable(keys)])
         decoded = jwt.decode(token, found, algorithms=ALGORITHMS)
-    # The last ones are what bytes and numbers of another type than they must be come to.
+    # Malformed keys and tokens with values of wrong types raise the last ones.
     except (jose.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise NotBelieved(reason="no key of the provider signed the ID token") from error
     return Signed(dict(decoded.header), dict(decoded.claims))
 
 
 def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str, object]:
-    """The claims of a token that is good.
+    """Check a token's claims and return them.
 
     Raises:
-        NotBelieved: it is not.
+        NotBelieved: a claim is missing or not as expected.
     """
     from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415 - see the module
     from authlib.oidc.core import CodeIDToken  # noqa: PLC0415 - see the module
@@ -96,7 +97,7 @@ def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str
 
 
 def _usable(keys: Mapping[str, object]) -> list[dict[str, str | list[str]]]:
-    """The keys of a set that can check a signature: it may hold kinds that nobody knows yet."""
+    """Return the keys of a set that can verify signatures. A set may contain other kinds too."""
     given = keys.get("keys")
     return [
         each

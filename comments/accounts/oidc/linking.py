@@ -1,12 +1,14 @@
-"""Who looks after comments and signs in through a provider.
+"""Sign owners and moderators in through a provider, and link providers to their accounts.
 
-Owns the way from somebody at a provider to an account with a role:
+Invariants:
 
-- An account is led to by him because it said so itself, signed in and with its password (`link`),
-  or because he accepted an invitation (`accept`). Nobody has a role by signing in first.
-- Where an account uses an authenticator, its code is asked for here too: a ticket stands between
-  the provider's word and the session, for `TERM`, and tries are counted as those of passwords.
-- Two identities are two people: what leads to another account is refused, never taken over.
+1. An identity at a provider leads to an account with a role only after the account's owner linked
+   it, signed in and with the password (`link`), or after its person accepted an invitation
+   (`accept`). Signing in never gives a role.
+2. If an account uses an authenticator, its code is required here too. A ticket that is valid for
+   `TERM` bridges the provider's answer and the session, and attempts are counted like those for
+   passwords.
+3. An identity that belongs to another account is refused, never moved.
 """
 
 from datetime import datetime, timedelta
@@ -26,19 +28,19 @@ TERM = timedelta(minutes=10)
 
 
 class NotLinked(errors.Forbidden):
-    """Nobody with a role is led to; whether somebody without one is, is not said."""
+    """The identity leads to no account with a role. Other accounts are not mentioned."""
 
     code = "not-linked"
 
 
 class CodeAsked(NamedTuple):
-    """That the code of an authenticator comes next, with this token."""
+    """The authenticator's code is required next, together with this token."""
 
     token: str
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """What the ticket between the provider's word and the code holds."""
+    """The content of the ticket between the provider's answer and the code."""
 
     account: str
     epoch: str
@@ -47,10 +49,12 @@ class _Step(msgspec.Struct, frozen=True):
 def sign_in(
     person: oidc_client.Person, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session | CodeAsked:
-    """Begin a session of somebody with a role, or ask for his code. `browser` is its old token.
+    """Begin a session for an account with a role, or request the authenticator's code.
+
+    `browser` is the token of the browser's earlier session.
 
     Raises:
-        NotLinked: he leads to no account with a role.
+        NotLinked: the person has no account with a role.
     """
     token = one_time_links.new_token()
 
@@ -78,12 +82,12 @@ def sign_in(
 def finish(
     token: str, code: str, *, browser: str, network: str, secret: str, now: datetime
 ) -> sessions.Session:
-    """Begin the session of somebody whom a provider named, with his authenticator's code.
+    """Complete a sign-in through a provider with the authenticator's code.
 
     Raises:
-        errors.BadLink: the ticket is none, was used, or is too old, or the account has changed.
-        signing.Wrong: it is not the code.
-        errors.TooMany: there were too many tries.
+        errors.BadLink: the token is not valid, was used or has expired, or the account has changed.
+        password_login.Wrong: the code is wrong.
+        errors.TooMany: there were too many attempts.
     """
     attempt, made = one_time_links.new_token(), one_time_links.new_token()
     held = _held(token, attempt, secret, now)
@@ -97,7 +101,8 @@ def finish(
         row = reads.get(account_rows.account_key(step.account))
         session = f"{step.account}.{made}"
         if reads.get(sessions.key_of_new(session, secret)) is not None and row is not None:
-            return sessions.Session(accounts.record(row), session)  # our own commit, answer lost
+            # An earlier run committed, and its answer was lost.
+            return sessions.Session(accounts.record(row), session)
         if row is None or row.epoch != step.epoch:
             raise errors.BadLink
         password_login.use_code(row, code, secret, now)
@@ -113,13 +118,13 @@ def finish(
 def accept(
     token: str, person: oidc_client.Person, name: str, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session | CodeAsked:
-    """Accept an invitation as somebody at a provider, with his account or a new one.
+    """Accept an invitation as a person identified by a provider, with their account or a new one.
 
     Raises:
-        errors.BadLink: the invitation is none, was used, or is too old.
-        errors.BadInput: there is no name that a newcomer can be called by.
-        errors.Conflict: it makes the first owner, and there was one.
-        errors.Forbidden: it is bound to an address that his account does not have.
+        errors.BadLink: the invitation is not valid, was used, or has expired.
+        errors.BadInput: the account is new, and there is no valid name.
+        errors.Conflict: it creates the first owner, and there has been one.
+        errors.Forbidden: it is bound to an address that the account does not have.
     """
     known = accounts.by_identity(person.identity, secret)
     if known is not None:
@@ -130,11 +135,12 @@ def accept(
 
 
 def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -> None:
-    """Have an account led to by somebody at a provider, too.
+    """Link a person at a provider to an account.
 
     Raises:
-        errors.Conflict: he leads to another account, or the account to another one there.
-        errors.Forbidden: the account has changed since, or is gone.
+        errors.Conflict: the person belongs to another account, or the account already has a person
+            at this provider.
+        errors.Forbidden: the account has changed since, or no longer exists.
     """
     identity = person.identity
     name = identity.name(secret)
@@ -156,10 +162,10 @@ def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -
 
 
 def unlink(account: str, issuer: str) -> None:
-    """Have an account no more led to by anybody at an issuer; ends its sessions.
+    """Unlink a provider from an account, and end the account's sessions.
 
     Raises:
-        errors.NotFound: it is not, or there is no such account.
+        errors.NotFound: the provider is not linked, or there is no such account.
     """
     provider = identities.at_issuer(issuer)
     fresh = accounts.new_epoch()
@@ -167,7 +173,7 @@ def unlink(account: str, issuer: str) -> None:
     def body() -> None:
         row = reads.get(account_rows.account_key(account))
         if row is not None and row.epoch == fresh:
-            return  # our own commit, whose answer was lost
+            return  # an earlier run committed, and its answer was lost
         gone = [] if row is None else [n for n in row.identities if _is_at(n, provider)]
         if not gone:
             raise errors.NotFound("provider", issuer)
@@ -179,19 +185,19 @@ def unlink(account: str, issuer: str) -> None:
 
 
 def issuers_of(account: str, among: tuple[str, ...]) -> frozenset[str]:
-    """At which of these issuers an account is known."""
+    """Return those of these issuers that are linked to an account."""
     row = reads.get(account_rows.account_key(account))
     names = [] if row is None else row.identities
     return frozenset(each for each in among if is_linked(names, identities.at_issuer(each)))
 
 
 def is_linked(names: list[str], provider: str) -> bool:
-    """Whether one of these names of identities is of a provider."""
+    """Return whether one of these identity names belongs to a provider."""
     return any(_is_at(each, provider) for each in names)
 
 
 def _is_at(name: str, provider: str) -> bool:
-    # A digest has no colon, an issuer has some.
+    # Split at the last colon: issuers contain colons, digests do not.
     return name.rpartition(":")[0] == provider
 
 

@@ -1,16 +1,17 @@
-"""Login flows: what somebody set out for when he was sent to a provider, until he is back.
+"""Track login flows, from the redirect to a provider until the browser's return.
 
-Owns what the ticket of a journey holds, sealed: where it goes, whose browser it is, and what the
-provider's answer is checked with. Its token is the `state` of the request. A browser is known by a
-random value in a cookie of its own (`provider_redirects`), so an answer counts in the browser that
-set out: nobody can be signed in as somebody else by a link, and nobody's answer is worth anything
-elsewhere.
+Owns the encrypted content of a login flow's ticket: its goal, its browser, and the values that the
+provider's answer is checked with. The ticket's token is the `state` parameter of the request. A
+random value in a cookie identifies the browser (`provider_redirects`), so an answer is valid only
+in the browser that started the flow. A link can therefore not sign anybody in as somebody else, and
+a stolen answer is useless in another browser.
 
-What must stay true:
+Invariants:
 
-- A journey ends once, within `TERM`, in its own browser. Another browser cannot even use it up.
-- One network sets out `PER_NETWORK` times: each time is a row and a request to the provider.
-- Where people come back to is made of `PUBLIC_URL`, never of a request.
+1. A login flow ends once, within `TERM`, in its own browser. Another browser cannot use it up.
+2. One network can start `PER_NETWORK` flows, because each one costs a row and a request to the
+   provider.
+3. The return address is made from `PUBLIC_URL`, never from a request.
 """
 
 import enum
@@ -37,20 +38,22 @@ _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class Purpose(enum.StrEnum):
-    """What somebody wants at the end. Stored as text."""
+    """The purpose of a login flow. Stored as text."""
 
-    DESK = "desk"  # be signed in as an owner or a moderator
-    LINK = "link"  # have the account he is signed in to led to by who he is there
-    INVITATION = "invitation"  # accept one
-    READER = "reader"  # be known where he reads
+    DESK = "desk"  # sign in as an owner or moderator
+    LINK = "link"  # link the provider to the current account
+    INVITATION = "invitation"  # accept an invitation
+    READER = "reader"  # sign in as a reader
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """What a journey is for. Which fields count goes by `aim`.
+    """The goal of a login flow. `aim` determines which fields are used.
 
-    `account` and `epoch` are those of whoever links; `invitation` is a token, `name` what a
-    newcomer is to be called; `session` is the token that the browser had, which it does not send
-    with a link from elsewhere; `site`, `origin` and `challenge` are of the page a reader is on.
+    - `account` and `epoch`: the account to link.
+    - `invitation`: the invitation's token. `name`: the display name for a new account.
+    - `session`: the token of the browser's session, which browsers do not send when they come back
+      from another site.
+    - `site`, `origin` and `challenge`: of the page that the reader is on.
     """
 
     aim: Purpose
@@ -66,7 +69,7 @@ class Goal(msgspec.Struct, frozen=True):
 
 
 class LoginFlow(msgspec.Struct, frozen=True):
-    """A journey as stored. `browser` is a digest."""
+    """A login flow as stored. `browser` is a digest."""
 
     goal: Goal
     browser: str
@@ -75,21 +78,21 @@ class LoginFlow(msgspec.Struct, frozen=True):
 
 
 class Redirect(NamedTuple):
-    """Where the browser goes, and what it is to be known by when it comes back."""
+    """The address to redirect to, and the value of the cookie that identifies the browser."""
 
     address: str
     browser: str
 
 
 class Browser(NamedTuple):
-    """Who sets out or comes back: the network, and what the browser is known by, if by anything."""
+    """The caller's network, and the cookie that identifies the browser; "" for none."""
 
     network: str
     browser: str
 
 
 class UnexpectedAnswer(errors.Forbidden):
-    """An answer of a provider that nobody here waits for, or not in this browser, or not again."""
+    """A provider's answer that belongs to no flow, to another browser, or to an ended flow."""
 
     code = "bad-state"
 
@@ -97,10 +100,10 @@ class UnexpectedAnswer(errors.Forbidden):
 def client(
     provider: providers.Provider, settings: config.Settings, out: safe_http.Client
 ) -> oidc_client.OidcClient:
-    """A provider, as it is spoken to by this service.
+    """Make the client for a provider.
 
     Raises:
-        errors.Conflict: nobody said where people come back to.
+        errors.Conflict: `PUBLIC_URL` is not set.
     """
     if not settings.public_url:
         raise errors.Conflict("no-public-url")
@@ -110,18 +113,18 @@ def client(
 def begin(
     goal: Goal, who: Browser, peer: oidc_client.OidcClient, *, secret: str, now: datetime
 ) -> Redirect:
-    """Set out.
+    """Start a login flow.
 
     Raises:
-        errors.TooMany: the network set out too often.
-        errors.Unreachable, openid.NotBelieved: the provider is not there.
+        errors.TooMany: the network started too many flows.
+        errors.Unreachable, oidc_client.NotBelieved: the provider does not answer as it should.
     """
     browser = who.browser if _BROWSER.fullmatch(who.browser) else secrets.token_urlsafe(32)
     asked = oidc_client.Secrets(
         one_time_links.new_token(), one_time_links.new_token(), one_time_links.new_token()
     )
-    journey = LoginFlow(goal, _digest(browser, secret), asked.nonce, asked.verifier)
-    content = encryption.seal(msgspec.json.encode(journey).decode(), _PURPOSE, secret, now=now)
+    flow = LoginFlow(goal, _digest(browser, secret), asked.nonce, asked.verifier)
+    content = encryption.seal(msgspec.json.encode(flow).decode(), _PURPOSE, secret, now=now)
     ticket = one_time_links.Ticket(one_time_links.Purpose.JOURNEY, content)
     bucket = rate_limits.Network(PER_NETWORK, who.network, secret)
     one_time_links.sweep(now=now)
@@ -140,10 +143,11 @@ def begin(
 def end(
     state: str, browser: str, *, secret: str, now: datetime
 ) -> tuple[LoginFlow, oidc_client.Secrets]:
-    """What somebody set out for who is back, once.
+    """End the login flow of a `state`, and return it with the values to check the answer.
 
     Raises:
-        Strayed: nobody set out so, or from another browser, or is back already, or too late.
+        UnexpectedAnswer: there is no such flow, it belongs to another browser, it has ended
+            already, or it has expired.
     """
     attempt = one_time_links.new_token()
 
@@ -152,17 +156,17 @@ def end(
             state, one_time_links.Purpose.JOURNEY, attempt, secret, now=now
         )
         text = encryption.unseal(content, _PURPOSE, secret, now=now)
-        journey = msgspec.json.decode(text, type=LoginFlow)
-        if not browser or not keyed_hashes.is_one(journey.browser, secret, "browser", browser):
+        flow = msgspec.json.decode(text, type=LoginFlow)
+        if not browser or not keyed_hashes.is_one(flow.browser, secret, "browser", browser):
             raise UnexpectedAnswer
         transactions.apply(used)
-        return journey
+        return flow
 
     try:
-        journey = transactions.transaction(body)
+        flow = transactions.transaction(body)
     except errors.BadLink as error:
         raise UnexpectedAnswer from error
-    return journey, oidc_client.Secrets(state, journey.nonce, journey.verifier)
+    return flow, oidc_client.Secrets(state, flow.nonce, flow.verifier)
 
 
 def _digest(browser: str, secret: str) -> str:

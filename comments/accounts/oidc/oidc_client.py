@@ -1,15 +1,15 @@
-"""What is asked of an OpenID Connect provider, and whom it names by its answer.
+"""Talk to an OpenID Connect provider, and identify the person it names.
 
-Owns the protocol: OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256),
-`state`, `nonce` and, where a provider says that it sends it, `iss` (RFC 9207). Authlib makes the
-requests and is imported where somebody signs in; every one of ours goes out by `safe_http`.
+Implements OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256), `state`,
+`nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests; it is
+imported only when a person signs in. All requests are sent through `safe_http`.
 
-What must stay true:
+Invariants:
 
-- Who somebody is comes from an ID token alone (`id_tokens`), as issuer and `sub`. The provider may
-  be asked for his name as well, and is believed that if it is about the same `sub`.
-- A mail address is neither asked for nor looked at, verified or not: it leads to no account.
-- Whoever does not say who it is (`sub` missing, empty, no text) is nobody.
+1. The identity comes from an ID token alone (`id_tokens`), as issuer and `sub`. The provider may
+   also be asked for the name, which is used only if the response has the same `sub`.
+2. A mail address is neither requested nor used, verified or not: it leads to no account.
+3. A response without a valid `sub` (missing, empty, not text) identifies nobody.
 """
 
 import contextlib
@@ -32,9 +32,9 @@ from comments.store import caches, per_process
 T = TypeVar("T")
 
 SCOPE = "openid profile"
-_TERM = 600.0  # seconds that it is believed
+_TERM = 600.0  # seconds that a provider's document and keys are cached
 _MOST_COPIES = 1_000  # providers
-AGAIN = 30.0  # seconds before keys are asked for anew because one is not among them
+AGAIN = 30.0  # minimum seconds between requests for keys, when a token's key is missing
 _LONGEST_CODE = 4_000
 _JSON = {"Accept": "application/json"}
 _OK, _FAULT = 200, 500
@@ -43,13 +43,13 @@ _NAMES = ("name", "nickname", "preferred_username")
 
 
 class Declined(errors.Forbidden):
-    """The provider came back without saying who somebody is, as when he said no."""
+    """The provider returned without identifying the person, for example because they declined."""
 
     code = "provider-declined"
 
 
 class Secrets(NamedTuple):
-    """What a sign-in that is under way is known by: to the provider, and to us."""
+    """The random values of one sign-in: state, nonce and PKCE verifier."""
 
     state: str
     nonce: str
@@ -57,14 +57,14 @@ class Secrets(NamedTuple):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """Somebody, as a provider says. `name` is one that may be shown, or empty."""
+    """A person identified by a provider. `name` is a valid display name, or empty."""
 
     identity: identities.Identity
     name: str
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What a provider says of itself (OpenID Connect Discovery 1.0), as far as it counts."""
+    """A provider's configuration document (OpenID Connect Discovery 1.0): the fields used here."""
 
     issuer: str
     authorization_endpoint: str
@@ -76,7 +76,7 @@ class _About(msgspec.Struct, frozen=True):
 
 
 class _Known(NamedTuple):
-    """A provider's document and keys."""
+    """A provider's configuration document and keys."""
 
     about: _About
     keys: dict[str, object]
@@ -86,7 +86,7 @@ COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Known](_MOST_COPIES, 
 
 
 class OidcClient:
-    """One provider, as it is spoken to for one client of ours."""
+    """A client for one provider."""
 
     def __init__(self, provider: providers.Provider, redirect: str, out: safe_http.Client) -> None:
         self._provider = provider
@@ -94,18 +94,17 @@ class OidcClient:
         self._out = out
 
     def check(self) -> None:
-        """See that the provider answers, and is who it should be.
+        """Check that the provider answers and its document is valid.
 
         Raises:
-            errors.Unreachable: it does not answer, or not as a provider does.
-            NotBelieved: it calls itself otherwise, or one of its addresses leads elsewhere than to
-                the Internet.
+            errors.Unreachable: it does not answer, or not as a provider should.
+            NotBelieved: its document names another issuer, or has an address that is not public.
         """
         with self._taken_at_its_word():
             self._known(within=0)
 
     def way(self, secrets: Secrets) -> str:
-        """The address at the provider that a browser is sent to.
+        """Return the provider's address to which the browser is redirected.
 
         Raises:
             errors.Unreachable, NotBelieved: see `check`.
@@ -132,13 +131,14 @@ class OidcClient:
     def identify(
         self, answer: Mapping[str, str], asked: Secrets, *, secret: str, now: datetime
     ) -> Person:
-        """Whom the provider names, by what it sent the browser back with.
+        """Return the person that the provider identifies, from the parameters of its redirect.
 
         Raises:
-            Declined: it names nobody.
-            NotBelieved: what it says is not its word, or not for us, or not for this sign-in.
+            Declined: the provider identifies nobody.
+            NotBelieved: the response is not from this provider, not for this client, or not for
+                this sign-in.
             errors.Unreachable: see `check`.
-            errors.BadLink: the client's secret was stored under another secret of the service.
+            errors.BadLink: the client secret was encrypted under another secret of the service.
         """
         with self._taken_at_its_word():
             about = self._known().about
@@ -153,7 +153,7 @@ class OidcClient:
 
     @contextlib.contextmanager
     def _taken_at_its_word(self) -> Iterator[None]:
-        """An address that a provider names and that leads inside is its fault, nobody else's."""
+        """Treat non-public addresses in a provider's document as the provider's fault."""
         try:
             yield
         except errors.UnsafeAddress as error:
@@ -161,7 +161,7 @@ class OidcClient:
             raise NotBelieved(reason=reason) from error
 
     def _code(self, answer: Mapping[str, str], about: _About) -> str:
-        """What the answer holds to ask further with."""
+        """Check the redirect's parameters and return the authorization code."""
         said = answer.get("iss")
         is_missing = said is None and about.authorization_response_iss_parameter_supported
         if is_missing or said not in {None, about.issuer}:
@@ -176,7 +176,7 @@ class OidcClient:
     def _tokens(
         self, code: str, verifier: str, about: _About, *, secret: str, now: datetime
     ) -> Mapping[str, object]:
-        """What the provider gives for a code."""
+        """Exchange the authorization code for tokens."""
         from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415 - see the module
         from authlib.oauth2.client import OAuth2Client  # noqa: PLC0415 - see the module
 
@@ -186,7 +186,7 @@ class OidcClient:
             client_id=self._provider.client,
             client_secret=providers.opened(self._provider, secret, now=now),
             redirect_uri=self._redirect,
-            # Providers differ on how a secret is escaped in a header; in a form there is one way.
+            # Prefer the form: providers differ in how they unescape a secret in a header.
             token_endpoint_auth_method=_POST if _POST in methods else "client_secret_basic",
         )
         try:
@@ -196,16 +196,13 @@ class OidcClient:
                 code=code,
                 code_verifier=verifier,
             )
-        # The last ones are what an answer of other types than it must be comes to.
+        # Responses with values of wrong types raise the last ones.
         except (AuthlibBaseError, ValueError, TypeError) as error:
             raise NotBelieved(reason="the provider refused the code that it had issued") from error
         return dict(found)
 
     def _signed(self, token: object) -> id_tokens.Signed:
-        """A token that a key of the provider's signed.
-
-        A key may be newer than our copy of them: they are asked for once more then.
-        """
+        """Check a token's signature, fetching the keys again if no cached key matches."""
         known = self._known()
         try:
             return id_tokens.opened(token, known.keys)
@@ -227,12 +224,12 @@ class OidcClient:
         return Person(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
-        """A name that the provider tells apart from the ID token, as most do; empty for none."""
+        """Ask the provider's userinfo endpoint for a name; return "" if there is none."""
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
             return ""
         headers = {"Accept": "application/json", "Authorization": f"Bearer {access}"}
-        # Nobody is kept out for the want of a name: he is asked for one.
+        # Sign-in must not fail for lack of a name: the person is asked for one instead.
         with contextlib.suppress(errors.Unreachable, errors.UnsafeAddress):
             told = self._fetched(about.userinfo_endpoint, dict[str, object], headers)
             if told.get("sub") == subject:
@@ -268,17 +265,17 @@ class OidcClient:
 
 
 class _Auth(Protocol):
-    """What puts into a request which client it is of."""
+    """Authlib's object that adds the client's credentials to a request."""
 
     def prepare(
         self, method: str, uri: str, headers: dict[str, str], body: str
     ) -> tuple[str, dict[str, str], str]:
-        """Address, headers and body as they are to be sent."""
+        """Return address, headers and body with the credentials."""
         ...
 
 
 class _Session:
-    """What Authlib sends requests with: our one way out."""
+    """The session object for Authlib, which sends requests through `safe_http`."""
 
     def __init__(self, out: safe_http.Client) -> None:
         self._out = out
@@ -292,32 +289,32 @@ class _Session:
         auth: _Auth,
         **_: object,
     ) -> "_Response":
-        """Post a form, with what says which client we are."""
+        """Post a form with the client's credentials."""
         url, sent, body = auth.prepare("POST", url, dict(headers), urlencode(data))
         return _Response(self._out.send("POST", url, body=body.encode(), headers=sent))
 
 
 class _Response:
-    """An answer as Authlib reads it."""
+    """A response in the form that Authlib expects."""
 
     def __init__(self, answer: safe_http.Answer) -> None:
         self._answer = answer
         self.status_code = answer.status
 
     def raise_for_status(self) -> None:
-        """Refuse what is a fault of the provider's.
+        """Raise for a server error of the provider.
 
         Raises:
-            errors.Unreachable: it is one.
+            errors.Unreachable: the status is 500 or higher.
         """
         if self.status_code >= _FAULT:
             raise errors.Unreachable("bad-provider-answer")
 
     def json(self) -> dict[str, object]:
-        """The answer's content.
+        """Decode the response's body.
 
         Raises:
-            errors.Unreachable: it is not what providers answer.
+            errors.Unreachable: it is not a JSON object, or was too long.
         """
         try:
             if not self._answer.is_cut:
@@ -328,7 +325,7 @@ class _Response:
 
 
 def _name(claims: Mapping[str, object]) -> str:
-    """The first of the names a provider tells that may be shown here; empty for none."""
+    """Return the first of a provider's names that is a valid display name; "" for none."""
     for each in _NAMES:
         said = claims.get(each)
         with contextlib.suppress(errors.BadInput):

@@ -1,22 +1,24 @@
-"""The pop-up code exchange: how a reader named by a provider gets a token on the page they read.
+"""Exchange a code from the sign-in pop-up for a token on the reader's page.
 
-Owns the way from the window that came back from the provider to the page that opened it:
+The steps of the exchange:
 
-1. the page makes a verifier, 256 random bits that it keeps, and opens the window with a challenge:
-   the verifier's SHA-256 (as in RFC 7636)
-2. the window, back from the provider, makes a voucher under that challenge and shows its code
-3. the page gets the code, told by the window or typed by the reader, and changes code and verifier
-   together for a token
+1. The page makes a verifier, 256 random bits that it keeps, and opens the pop-up with a challenge,
+   which is the verifier's SHA-256 (as in RFC 7636).
+2. After the return from the provider, the pop-up makes a voucher for that challenge and shows its
+   code.
+3. The page gets the code, from the pop-up or typed by the reader, and exchanges code and verifier
+   together for a token.
 
-So no token is in an address, a message or a window of ours; who sees the code lacks the verifier,
-and who knows the challenge has neither.
+No token appears in an address, a message or the pop-up. A person who sees the code lacks the
+verifier, and one who knows the challenge has neither.
 
-What must stay true:
+Invariants:
 
-- A voucher is of one site and one page's verifier, is used once, within `TERM`, and is void after
-  `TRIES` wrong codes, which are counted in the transaction that compares: of many at once none is
-  free. A challenge has one voucher, ever.
-- An account of a reader is led to by issuer and `sub` alone, and made by the exchange.
+1. A voucher belongs to one site and one page's verifier. It is used once, within `TERM`.
+2. A voucher is void after `TRIES` wrong codes. They are counted in the transaction that compares
+   the code, so concurrent guesses all count.
+3. A challenge has at most one voucher, ever.
+4. A reader's account is found by issuer and `sub` alone, and created by the exchange.
 """
 
 import base64
@@ -44,7 +46,7 @@ _VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 
 
 class _Voucher(msgspec.Struct, frozen=True):
-    """What the ticket holds: the site, who it is, sealed, the code's digest, guesses so far."""
+    """The content of the ticket: site, encrypted person, digest of the code, guesses so far."""
 
     site: str
     person: str
@@ -53,10 +55,10 @@ class _Voucher(msgspec.Struct, frozen=True):
 
 
 def checked_challenge(challenge: str) -> str:
-    """The challenge of a page.
+    """Check a page's challenge.
 
     Raises:
-        errors.BadInput: it is no SHA-256 in base64url.
+        errors.BadInput: it is not a SHA-256 in base64url.
     """
     if not _CHALLENGE.fullmatch(challenge):
         raise errors.BadInput("challenge", "bad-challenge")
@@ -66,10 +68,10 @@ def checked_challenge(challenge: str) -> str:
 def issue(
     person: oidc_client.Person, site: str, challenge: str, *, secret: str, now: datetime
 ) -> str:
-    """Make a voucher for the page that a challenge is of; its code, in groups of four.
+    """Make a voucher for a page's challenge; return its code, in groups of four.
 
     Raises:
-        errors.Conflict: the challenge had one.
+        errors.Conflict: the challenge has had a voucher already.
     """
     token, *before = _tokens(challenge, secret)
     made = keyed_hashes.text(secrets.token_bytes(16))[:_CODE_LETTERS]
@@ -92,15 +94,15 @@ def issue(
 def redeem(
     verifier: str, given: str, name: str, site: str, *, secret: str, now: datetime
 ) -> accounts.Account:
-    """The account of whoever holds the verifier and the code; made with his first visit.
+    """Return the account of the reader who has the verifier and the code.
 
-    A name is a reader's own to choose. Without one he keeps the name he has, or gets the one that
-    the provider tells. Somebody with a role keeps his.
+    Creates the account on the first visit. Readers choose their display name; if `name` is empty,
+    they keep the name they have or get the provider's. An account with a role keeps its name.
 
     Raises:
-        readers.Refused: the code is not the one of this verifier and site, or was used, or is too
-            old, or was guessed at too often.
-        errors.BadInput: the name cannot be one, or there is none.
+        reader_accounts.Refused: the code does not match this verifier and site, was used, has
+            expired, or there were too many guesses.
+        errors.BadInput: the name is not valid, or missing.
     """
     name = cleaning.clean_name(name) if name.strip() else ""
     tokens, attempt = _tokens(_challenge_of(verifier), secret), one_time_links.new_token()
@@ -137,7 +139,7 @@ def redeem(
 
 
 def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
-    """Who it is and what he is called; in the transaction that uses the voucher up."""
+    """Return the reader and their name, in the transaction that uses the voucher."""
     text = encryption.unseal(voucher.person, _PURPOSE, secret, now=now)
     person = msgspec.json.decode(text, type=oidc_client.Person)
     found = accounts.by_identity(person.identity, secret)
@@ -155,9 +157,9 @@ def _challenge_of(verifier: str) -> str:
 
 
 def _tokens(challenge: str, secret: str) -> list[str]:
-    """The tokens that the ticket may have, that of a new one first.
+    """Return the possible tokens of a challenge's ticket; the first is the token of a new one.
 
-    Nobody can name the ticket of anything else by a challenge.
+    They are keyed hashes, so a challenge cannot be chosen to match another ticket.
     """
     made = keyed_hashes.every(secret, "voucher", challenge)
     return [base64.urlsafe_b64encode(each).decode().rstrip("=") for each in made]

@@ -1,17 +1,18 @@
-"""The OpenID Connect providers that this service knows, and who may use which.
+"""Register OpenID Connect providers, and control who can sign in with which.
 
 Owns the kind Providers, one row for the service:
 
     Providers  key: "service"
                providers: JSON, a list of `Provider`
 
-What must stay true:
+Invariants:
 
-- The client's secret is stored sealed, and shown by nothing.
-- An `issuer` is what a provider's own documents call it, to the letter: people are known by it and
-  their `sub` there (`identities.at_issuer`), so a provider that is taken away and added again under
-  another name knows them, and one with another issuer knows nobody.
-- Readers of a site, and owners and moderators, use the providers that an operator offers them.
+1. A client secret is stored encrypted and never shown.
+2. `issuer` is exactly the string in the provider's documents, because people are identified by it
+   and their `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
+   name still identifies them; one with another issuer does not.
+3. The readers of a site, and owners and moderators, can use only the providers that an operator has
+   made available to them.
 """
 
 import re
@@ -28,15 +29,15 @@ from comments.store.models import account_rows, comment_rows
 
 _OWNER = "accounts"
 _PURPOSE = "provider's secret"
-MOST = 10  # of the service
+MOST = 10  # providers of the service
 _NAME = re.compile(r"[a-z0-9-]{1,31}")
 _LONGEST_TITLE = 40
 _LONGEST_ISSUER = 200
-_LONGEST = 500  # characters of a client's id and secret
+_LONGEST = 500  # characters of a client id or secret
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """A provider as stored: `name` is ours, `title` what people read, `secret` is sealed."""
+    """A provider as stored. `name` is an internal name, `title` is shown, `secret` is encrypted."""
 
     name: str
     title: str
@@ -49,14 +50,14 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 class OfferedProvider(msgspec.Struct, frozen=True):
-    """A provider as readers know it."""
+    """The public part of a provider."""
 
     name: str
     title: str
 
 
 class Registration(msgspec.Struct, frozen=True):
-    """What an operator says of a provider, the client's secret as it is."""
+    """An operator's input about a provider, with the client secret in clear."""
 
     name: str
     title: str
@@ -66,10 +67,10 @@ class Registration(msgspec.Struct, frozen=True):
 
 
 def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
-    """A provider that nobody may use yet.
+    """Check an operator's input and make a provider that is available to nobody yet.
 
     Raises:
-        errors.BadInput: a value cannot be one.
+        errors.BadInput: a value is not valid; the error names the field.
     """
     if not _NAME.fullmatch(given.name):
         raise errors.BadInput("name", "bad-id", limit=31)
@@ -91,35 +92,35 @@ def checked(given: Registration, secret: str, *, now: datetime) -> Provider:
 
 
 def opened(provider: Provider, secret: str, *, now: datetime) -> str:
-    """The client's secret.
+    """Decrypt a provider's client secret.
 
     Raises:
-        errors.BadLink: it was stored under another secret of the service.
+        errors.BadLink: it was encrypted under another secret of the service.
     """
     return encryption.unseal(provider.secret, _PURPOSE, secret, now=now)
 
 
 def every() -> tuple[Provider, ...]:
-    """All providers, by name."""
+    """Return all providers, sorted by name."""
     row = reads.get(account_rows.providers_key())
     return () if row is None else msgspec.json.decode(row.providers, type=tuple[Provider, ...])
 
 
 def of_site(site: str) -> tuple[Provider, ...]:
-    """Those that readers of a site may use."""
+    """Return the providers available to a site's readers."""
     return tuple(each for each in every() if site in each.sites)
 
 
 def of_desk() -> tuple[Provider, ...]:
-    """Those that owners and moderators may use."""
+    """Return the providers available to owners and moderators."""
     return tuple(each for each in every() if each.at_desk)
 
 
 def chosen(name: str, among: Collection[Provider]) -> Provider:
-    """One of several, by name.
+    """Return one of these providers by name.
 
     Raises:
-        errors.NotFound: it is none of them.
+        errors.NotFound: none has this name.
     """
     found = next((each for each in among if each.name == name), None)
     if found is None:
@@ -128,14 +129,15 @@ def chosen(name: str, among: Collection[Provider]) -> Provider:
 
 
 def add(provider: Provider) -> None:
-    """Know one more provider.
+    """Store a new provider.
 
     Raises:
-        errors.Conflict: there is one of that name, or of that issuer, or as many as there may be.
+        errors.Conflict: the name or the issuer is in use, or there are `MOST` providers already.
     """
 
     def change(found: list[Provider]) -> list[Provider]:
-        others = [each for each in found if each != provider]  # our own commit, its answer lost
+        # An earlier run may have stored the provider already, with its answer lost.
+        others = [each for each in found if each != provider]
         if any(provider.name == each.name for each in others):
             raise errors.Conflict("provider-exists", value=provider.name)
         if any(provider.issuer == each.issuer for each in others):
@@ -148,7 +150,7 @@ def add(provider: Provider) -> None:
 
 
 def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
-    """Let readers of these sites use a provider, and those who look after comments, if `at_desk`.
+    """Make a provider available to readers of these sites and, with `at_desk`, to staff.
 
     Raises:
         errors.NotFound: there is no such provider, or no such site.
@@ -165,7 +167,7 @@ def offer(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 
 
 def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
-    """Let them use it no more. Who came by it stays signed in until his token or session ends.
+    """Make a provider unavailable to these people. Existing sessions and tokens stay valid.
 
     Raises:
         errors.NotFound: there is no such provider.
@@ -179,10 +181,10 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 
 
 def remove(name: str) -> None:
-    """Forget a provider and the client's secret. Accounts stay, and lead nowhere by it.
+    """Delete a provider and its client secret. Accounts stay, but it no longer leads to them.
 
     Raises:
-        errors.NotFound: there is none.
+        errors.NotFound: there is no such provider.
     """
     gone: list[Provider] = []
 
@@ -195,7 +197,7 @@ def remove(name: str) -> None:
 
 
 def renew(secret: str) -> bool:
-    """Seal the clients' secrets under the current `SECRET`; whether one was not."""
+    """Encrypt the client secrets under the current `SECRET`. Return whether that was needed."""
 
     def renewed(found: list[Provider]) -> list[Provider]:
         fresh = [encryption.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]
@@ -233,7 +235,7 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
 
 
 def _checked_issuer(issuer: str) -> str:
-    """An issuer, as it stands in a provider's documents: it is compared to the letter."""
+    """Check an issuer. It is not normalized, because it must equal the one in the documents."""
     problem = errors.BadInput("issuer", "not-a-url")
     try:
         parts = urlsplit(issuer)
@@ -243,5 +245,5 @@ def _checked_issuer(issuer: str) -> str:
     if not is_plain or len(issuer) > _LONGEST_ISSUER or parts.query or parts.fragment:
         raise problem
     if parts.scheme not in {"https", "http"} or not parts.hostname or parts.username is not None:
-        raise problem  # that it is https, and leads to the Internet, whoever asks it sees to
+        raise problem  # `safe_http` checks for https and a public address when it sends requests
     return issuer

@@ -1,1 +1,1 @@
-"""Signing in by name and password: the attempts, the hash, and codes of an authenticator."""
+"""Sign in with name and password: attempts, hashes, and codes of an authenticator."""

@@ -1,4 +1,4 @@
-"""What an account is signed in with: its password, its authenticator, and the link to reset it."""
+"""Change an account's credentials: password, authenticator, reset link."""
 
 from datetime import datetime
 
@@ -8,21 +8,21 @@ from comments.store.models import account_rows
 
 
 def set_password(account: str, password: str) -> accounts.Account:
-    """Change a password, by its hash, and end every session.
+    """Set a password, given as a hash, and end all sessions.
 
     Raises:
         errors.NotFound: there is no such account.
     """
 
     def apply(row: account_rows.Account) -> None:
-        # A link to choose a password must not outlive the choice.
+        # A reset link must not work after the password was changed.
         row.populate(password=password, reset="", epoch=accounts.new_epoch())
 
     return accounts.change(account, apply)
 
 
 def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -> accounts.Account:
-    """Take an authenticator's secret, of which the code of a step was shown; "" takes it away.
+    """Set an authenticator's secret and the step of its last used code; "" removes it.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -37,7 +37,7 @@ def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -
 
 
 def note_reset(account: str, mark: str) -> accounts.Account:
-    """Let the reset link with this mark count, and no other one.
+    """Store the mark of the only reset link that works.
 
     Raises:
         errors.NotFound: there is no such account.
@@ -50,9 +50,9 @@ def note_reset(account: str, mark: str) -> accounts.Account:
 
 
 def checked_password(password: str, *own: str) -> str:
-    """The hash of a new password; `own` is what others know of its owner.
+    """Check a new password and return its hash. `own` is what others know about its owner.
 
     Raises:
-        errors.BadInput: it cannot be one (`hashing.check`).
+        errors.BadInput: the password is not allowed (`hashing.check`).
     """
     return hashing.hashed(hashing.check(password, *own))

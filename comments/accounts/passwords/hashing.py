@@ -1,10 +1,14 @@
-"""Passwords: how they are hashed, and that a wrong name costs what a wrong password does.
+"""Hash and check passwords.
 
-Owns the parameters of argon2id and what a password may be. Hashes carry their parameters, so these
-may be raised at any time; what was hashed with others is hashed anew when its owner signs in.
+Owns the parameters of argon2id and the rules for passwords. Hashes contain their parameters, so the
+parameters can be raised at any time; older hashes are renewed when their owners sign in.
 
-argon2 and the list of common passwords are imported where they are used: most processes never
-check a password.
+argon2 and the list of common passwords are imported where they are used, because most processes
+never check a password.
+
+Invariants:
+
+1. Checking a password takes as long for an unknown name as for a known one.
 """
 
 import functools
@@ -18,20 +22,21 @@ if TYPE_CHECKING:
     import argon2
 
 SHORTEST, LONGEST = 10, 200  # characters
-# OWASP's second choice of equal strength, because memory is scarce on App Engine's small classes.
+# One of OWASP's recommended settings of equal strength, with less memory than its first one,
+# because memory is scarce on App Engine's small instance classes.
 _KIB, _PASSES, _LANES = 19 * 1024, 2, 1
-# How many are hashed at once in a process: 38 MiB, however many people sign in.
+# At most two hashes at a time in a process, which limits the memory to 38 MiB.
 _turns = threading.BoundedSemaphore(2)
 
 
 def check(password: str, *own: str) -> str:
-    """Return a password that its owner may choose.
+    """Check a new password and return it.
 
-    `own` holds what others know of the owner: the sign-in name, the mail address. Upper and lower
-    case make no difference, nor do the forms in which a keyboard may send a letter (NFKC).
+    `own` holds what others know about the owner: the sign-in name and the mail address. The
+    comparison ignores case and the different encodings of a letter (NFKC).
 
     Raises:
-        errors.BadInput: it is too short, too long, one of `own`, or common.
+        errors.BadInput: the password is too short, too long, one of `own`, or common.
     """
     if not SHORTEST <= len(password) <= LONGEST:
         raise errors.BadInput("password", "wrong-length", minimum=SHORTEST, maximum=LONGEST)
@@ -44,13 +49,13 @@ def check(password: str, *own: str) -> str:
 
 
 def hashed(password: str) -> str:
-    """The hash of a password, with its parameters and salt."""
+    """Hash a password. The hash contains its parameters and salt."""
     with _turns:
         return hasher().hash(_bytes(password))
 
 
 def matches(stored: str, password: str) -> bool:
-    """Whether a password is the one of a hash. An empty hash is matched by none, as slowly."""
+    """Return whether a password matches a hash. An empty hash takes as long and never matches."""
     import argon2  # noqa: PLC0415 - see the module
 
     tried = stored or _nobodys(hasher())
@@ -63,7 +68,7 @@ def matches(stored: str, password: str) -> bool:
 
 
 def is_outdated(stored: str) -> bool:
-    """Whether a hash was made with other parameters than are used now."""
+    """Return whether a hash was made with other parameters than the current ones."""
     return hasher().check_needs_rehash(stored)
 
 
@@ -73,24 +78,22 @@ def _plain(text: str) -> str:
 
 @functools.cache
 def _common() -> frozenset[str]:
-    """The common passwords, in lower case.
-
-    zxcvbn lists the 30,000 most common passwords, and leaves those out that it lists as a word or a
-    name, so its other lists count too. Reading them takes 31 ms.
-    """
+    """Return the common passwords, in lower case. Loading them takes 31 ms."""
+    # zxcvbn's list of the 30,000 most common passwords omits those that are in its lists of words
+    # and names, so use all lists.
     from zxcvbn import frequency_lists as lists  # type: ignore[import-untyped]  # noqa: PLC0415
 
     return frozenset().union(*lists.FREQUENCY_LISTS.values())
 
 
 def _bytes(password: str) -> bytes:
-    # Keyboards send one letter in several forms (NIST SP 800-63B asks for NFKC).
+    # Keyboards may encode a letter in different ways (NIST SP 800-63B recommends NFKC).
     return unicodedata.normalize("NFKC", password).encode(errors="surrogatepass")
 
 
 @functools.cache
 def hasher() -> "argon2.PasswordHasher":
-    """What hashes every password; tests put a weaker one in its place."""
+    """Return the hasher for all passwords; tests replace it by a weaker one."""
     import argon2  # noqa: PLC0415 - see the module
 
     return argon2.PasswordHasher(time_cost=_PASSES, memory_cost=_KIB, parallelism=_LANES)
@@ -98,5 +101,5 @@ def hasher() -> "argon2.PasswordHasher":
 
 @functools.cache
 def _nobodys(hasher: "argon2.PasswordHasher") -> str:
-    """A hash of nobody's: to check a password of an unknown name costs what any check does."""
+    """Return a hash to check passwords of unknown names with, so that this takes as long."""
     return hasher.hash(_bytes("nobody has this password"))

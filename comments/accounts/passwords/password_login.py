@@ -1,15 +1,16 @@
-"""Signing in by name and password: the tries, the check, and the session.
+"""Sign in with name and password.
 
-What must stay true:
+Known limit: a person who knows a sign-in name can use up its attempts and lock its owner out for
+`PER_NAME.window`. Reset links made by `account reset` are not affected.
 
-- A name that is not there costs what one with another password costs: the same look-ups, the same
-  hashing, the same answer. So does one whose authenticator's code is wrong.
-- Tries are counted before anything is checked, in one transaction with the store: `PER_NETWORK`
-  and `PER_NAME` hold for all processes together, and for names that are nobody's too.
-- A code of an authenticator is good once: the transaction that begins the session notes its step.
+Invariants:
 
-Whoever knows a name can use up its tries, and keep its owner out for `PER_NAME.window`. The links
-of `account reset` are not counted.
+1. An unknown name costs as much as a wrong password: the same look-ups, the same hashing and the
+   same response. The response to a wrong authenticator code is the same too.
+2. Attempts are counted in the store before anything is checked. `PER_NETWORK` and `PER_NAME` hold
+   for all processes together, and for unknown names too.
+3. A code of an authenticator is valid once: the transaction that begins the session stores its
+   step.
 """
 
 from datetime import datetime, timedelta
@@ -28,7 +29,7 @@ PER_NAME = rate_limits.Limit("sign-ins of a name", 10, timedelta(minutes=15))
 
 
 class Attempt(NamedTuple):
-    """What somebody typed, from where, and the session that his browser had."""
+    """The input of a sign-in, the caller's network, and the token of the browser's session."""
 
     login: str
     password: str
@@ -38,17 +39,17 @@ class Attempt(NamedTuple):
 
 
 class Wrong(errors.Forbidden):
-    """Name, password or code are wrong; which of them is not said."""
+    """The name, password or code is wrong. The error does not tell which."""
 
     code = "wrong-credentials"
 
 
 def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session:
-    """Begin a session.
+    """Check name, password and code, and begin a session.
 
     Raises:
-        Wrong: name, password or code are wrong.
-        errors.TooMany: there were too many tries for this name or from this network.
+        Wrong: the name, password or code is wrong.
+        errors.TooMany: there were too many attempts for this name or from this network.
         errors.Overloaded: the store did not answer in time.
     """
     identity = identities.of_typed(attempt.login)
@@ -64,11 +65,11 @@ def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session
 
 
 def confirm(account: str, password: str, *, network: str, secret: str, now: datetime) -> None:
-    """See that somebody who is signed in knows his password.
+    """Check the password of a signed-in account.
 
     Raises:
-        Wrong: he does not.
-        errors.TooMany: there were too many tries.
+        Wrong: the password is wrong.
+        errors.TooMany: there were too many attempts.
     """
     count(f"account:{account}", network, secret, now=now)
     row = reads.get(account_rows.account_key(account))
@@ -77,10 +78,10 @@ def confirm(account: str, password: str, *, network: str, secret: str, now: date
 
 
 def count(name: str, network: str, secret: str, *, now: datetime) -> None:
-    """Count one more try of a name from a network.
+    """Count an attempt for a name from a network.
 
     Raises:
-        errors.TooMany: there were too many.
+        errors.TooMany: there were too many attempts.
     """
     buckets = (
         rate_limits.Network(PER_NETWORK, network, secret),
@@ -107,8 +108,9 @@ def _begin(
     def body() -> sessions.Session:
         mine, row = reads.get_multi([sessions.key_of_new(token, secret), checked.key])
         if mine is not None and row is not None:
-            return sessions.Session(accounts.record(row), token)  # our own commit, answer lost
-        # What was checked must still be so: a new password, or a removal, came in between.
+            # An earlier run committed, and its answer was lost.
+            return sessions.Session(accounts.record(row), token)
+        # The password may have been changed, or the account removed, since the check.
         if row is None or row.password != checked.password:
             raise Wrong
         use_code(row, attempt.code, secret, now)
@@ -122,17 +124,17 @@ def _begin(
 
 
 def use_code(row: account_rows.Account, code: str, secret: str, now: datetime) -> None:
-    """Check the code of an account's authenticator, if it uses one, and note its step in the row.
+    """Check the code of an account's authenticator, if it has one, and set its step in the row.
 
     Raises:
-        Wrong: it is not the code of now, or was used.
+        Wrong: the code is wrong, or was used already.
     """
     if not row.totp:
         return
     try:
         key = accounts.unseal_totp(row.totp, secret, now)
     except errors.BadLink as error:
-        raise Wrong from error  # stored under another secret: only a reset helps
+        raise Wrong from error  # encrypted under another secret; only a reset helps
     step = totp.step_of(key, code, now=now, after=row.totp_step)
     if step is None:
         raise Wrong

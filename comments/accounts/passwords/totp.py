@@ -1,7 +1,7 @@
-"""Codes of an authenticator: six digits of the current half minute (RFC 6238, SHA-1).
+"""Check codes of an authenticator: six digits for each half minute (RFC 6238, SHA-1).
 
-Twenty lines rather than a library: which half minute a code is of has to be known, so that no code
-is good twice, and the libraries only say whether it is right.
+No library is used, because the half minute of a code must be known to accept each code only once,
+and the libraries only tell whether a code is right.
 """
 
 import base64
@@ -17,20 +17,20 @@ STEP = 30  # seconds
 _DIGITS = 6
 _SECRET_TEXT = re.compile("[A-Z2-7]{32}")
 _SECRET = 20  # bytes, the length of SHA-1 (RFC 4226, section 4)
-# A clock may be half a minute off, either way.
+# Steps by which the authenticator's clock may be off.
 _LEEWAY = (0, -1, 1)
 
 
 def secret() -> str:
-    """A new secret, as authenticators read it."""
+    """Make a secret, in the form that authenticators accept."""
     return base64.b32encode(secrets.token_bytes(_SECRET)).decode()
 
 
 def checked(key: str) -> str:
-    """A secret that was shown on a page and came back.
+    """Check a secret that a form sent back.
 
     Raises:
-        errors.BadInput: it is none that `secret` made.
+        errors.BadInput: it does not have the form of a secret.
     """
     if not _SECRET_TEXT.fullmatch(key):
         raise errors.BadInput("key", "bad-totp-secret")
@@ -38,7 +38,7 @@ def checked(key: str) -> str:
 
 
 def code(key: str, step: int) -> str:
-    """The code of a step; steps count from 1970."""
+    """Return the code of a step. Steps count from 1970."""
     digest = hmac.digest(base64.b32decode(key), step.to_bytes(8), "sha1")
     offset = digest[-1] & 0xF
     number = int.from_bytes(digest[offset : offset + 4]) & 0x7FFF_FFFF
@@ -46,7 +46,7 @@ def code(key: str, step: int) -> str:
 
 
 def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
-    """The step that a code is of, if it is right now and later than the last one that was used."""
+    """Return the step of a code that is valid now and later than the step `after`, or None."""
     current = int(now.timestamp()) // STEP
     plain = given.replace(" ", "").encode()
     for step in (current + each for each in _LEEWAY):
@@ -56,10 +56,10 @@ def step_of(key: str, given: str, *, now: datetime, after: int) -> int | None:
 
 
 def shown(key: str, given: str, *, now: datetime) -> int:
-    """The step of the code that an authenticator shows which was just given its secret.
+    """Check the first code of a new authenticator and return its step.
 
     Raises:
-        errors.BadInput: it shows another one.
+        errors.BadInput: the code is wrong.
     """
     step = step_of(checked(key), given, now=now, after=0)
     if step is None:
@@ -68,6 +68,6 @@ def shown(key: str, given: str, *, now: datetime) -> int:
 
 
 def address(key: str, *, service: str, login: str) -> str:
-    """What an authenticator reads, from a link or a picture."""
+    """Return the address that gives an authenticator its secret, by link or QR code."""
     query = urlencode({"secret": key, "issuer": service}, quote_via=quote)
     return f"otpauth://totp/{quote(service)}:{quote(login)}?{query}"

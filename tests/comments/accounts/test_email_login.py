@@ -317,7 +317,7 @@ def test_a_rush_on_a_domain_requires_a_proof_and_refuses_nobody(
     mail.deliver()
     assert {"ann@elsewhere.example", "dora@example.org", "emily@example.org"} < set(box.recipients)
     (said,) = [each for each in caplog.messages if "of a domain" in each]
-    assert "takes a proof of work" in said
+    assert "requires a proof of work" in said
     assert "example" not in caplog.text
 
 
