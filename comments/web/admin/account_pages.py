@@ -125,9 +125,8 @@ def accept_as_oneself() -> flask.Response:
     token, account = forms.read(request_shapes.Ticket).token, signed_in.signed_in()
     sent = request_shapes.Accepted(token=token)
     if account is None:
-        status = signed_in.status_of(signed_in.NotSignedIn())
-        said = labels.text("welcome-sign-in-first")
-        return signed_in.page("admin/welcome.html", status=status, problem=said, sent=sent)
+        said = labels.text("admin.welcome-sign-in-first")
+        return signed_in.page("admin/welcome.html", status=403, problem=said, sent=sent)
     now = datetime.now(UTC)
     try:
         invitations.accept_as(account.id, token, secret=_secret(), now=now)
@@ -216,7 +215,7 @@ def account_page(
         account=account,
         problem="" if error is None else labels.problem(error),
         key=key,
-        address=totp.address(key, service=labels.text("service"), login=login),
+        address=totp.address(key, service=labels.text("admin.service"), login=login),
         ways=[each for each in known if each.at_desk or each.issuer in linked],
         linked=linked,
     )
@@ -255,7 +254,7 @@ def _renewed(account: str, now: datetime) -> flask.Response:
 def _again(template: str, error: errors.FlatthreadError, sent: msgspec.Struct) -> flask.Response:
     """Show a form again, with its error."""
     is_link = isinstance(error, errors.BadLink)
-    said = labels.text("link-used") if is_link else labels.problem(error)
+    said = labels.text("admin.link-used") if is_link else labels.problem(error)
     return signed_in.page(template, status=signed_in.status_of(error), problem=said, sent=sent)
 
 

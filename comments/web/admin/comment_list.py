@@ -46,7 +46,7 @@ class Row(msgspec.Struct, frozen=True):
     @property
     def author(self) -> str:
         """The name that the author gave."""
-        return self.case.comment.author.name or labels.text("anonymous")
+        return self.case.comment.author.name or labels.text("admin.anonymous")
 
     @property
     def kind(self) -> str:
@@ -122,7 +122,7 @@ def _row(
 def in_words(numbers: counter_rows.Numbers) -> str:
     """Return the numbers of comments by status: "3 approved, 1 spam"."""
     return ", ".join(
-        labels.label("count", status, count=count)
+        labels.label("admin.count", status, count=count)
         for status in _COUNTED
         if (count := numbers.get(status))
     )
@@ -131,11 +131,13 @@ def in_words(numbers: counter_rows.Numbers) -> str:
 def _reported(told: reports.Told) -> str:
     """Return how often a comment was reported, and for which reasons."""
     reasons = ", ".join(
-        labels.text("row-reports-reason", reason=labels.label("report", reason), number=number)
+        labels.text(
+            "admin.row-reports-reason", reason=labels.label("admin.report", reason), number=number
+        )
         for reason, number in sorted(told.reasons.items())
     )
     total = sum(told.reasons.values())
-    return labels.text("row-reports-open", open=told.open, total=total, reasons=reasons)
+    return labels.text("admin.row-reports-open", open=told.open, total=total, reasons=reasons)
 
 
 def _opinions(said: classifier_answers.Said) -> Iterator[str]:
@@ -143,10 +145,12 @@ def _opinions(said: classifier_answers.Said) -> Iterator[str]:
     for name, entry in sorted(said.of.items()):
         who = labels.classifier(name)
         if entry.state is classifier_answers.State.FAILED:
-            yield labels.text("classifier-failed", classifier=who, reason=entry.reason)
+            yield labels.text("admin.classifier-failed", classifier=who, reason=entry.reason)
         elif entry.verdict is None:
-            yield labels.text("classifier-waiting", classifier=who)
+            yield labels.text("admin.classifier-waiting", classifier=who)
         else:
-            key = "classifier-said-why" if entry.reason else "classifier-said"
-            verdict = labels.label("verdict", entry.verdict)
-            yield labels.text(key, classifier=who, verdict=verdict, reason=entry.reason)
+            said_so = {"classifier": who, "verdict": labels.label("admin.verdict", entry.verdict)}
+            if entry.reason:
+                yield labels.text("admin.classifier-said-why", **said_so, reason=entry.reason)
+            else:
+                yield labels.text("admin.classifier-said", **said_so)

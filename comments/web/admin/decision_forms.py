@@ -41,7 +41,6 @@ _UNDONE_BY = dict.fromkeys(_BECOMES, Verb.RESTORE) | {
 }
 BULK = (Verb.APPROVE, Verb.REJECT, Verb.SPAM, Verb.HIDE, Verb.HOLD, Verb.RESTORE)
 _PINS = {Verb.PIN: True, Verb.UNPIN: False}
-_NOT_FOUND = "comment-not-found"
 
 
 class Choice(NamedTuple):
@@ -92,8 +91,8 @@ class Report(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """The report in one line."""
         done, total = sum(each.is_done for each in self.outcomes), len(self.outcomes)
-        action = labels.label("verb", self.verb)
-        return labels.text("report-summary", action=action, done=done, total=total)
+        action = labels.label("admin.verb", self.verb)
+        return labels.text("admin.report-summary", action=action, done=done, total=total)
 
 
 def verbs_of(case: records.Case) -> list[Verb]:
@@ -188,7 +187,7 @@ def _decided(
     case = cases.get(choice.id)
     author = "" if case is None else case.comment.author.name
     if case is not None and _is_so(order.verb, case.comment):
-        return _done(case.comment, "outcome-unchanged", "")
+        return _done(case.comment, "admin.outcome-unchanged", "")
     try:
         done = decisions.decide(
             visit.site.id, choice.id, order.verb, visit.account.actor,
@@ -200,7 +199,7 @@ def _decided(
         raise
     except errors.CodedError as error:
         return Outcome(choice.id, author, _refusal(error), is_done=False)
-    return _done(done, "outcome", _UNDONE_BY.get(order.verb, ""))
+    return _done(done, "admin.outcome", _UNDONE_BY.get(order.verb, ""))
 
 
 def _is_so(verb: Verb, comment: records.Comment) -> bool:
@@ -210,7 +209,7 @@ def _is_so(verb: Verb, comment: records.Comment) -> bool:
 
 
 def _refusal(error: errors.CodedError) -> str:
-    return labels.label("refused", error.code, otherwise=labels.problem(error))
+    return labels.label("admin.refused", error.code, otherwise=labels.problem(error))
 
 
 def _done(comment: records.Comment, words: str, undo: str) -> Outcome:
@@ -226,9 +225,11 @@ def _overtaken(site: records.Site, choice: Choice, author: str) -> Outcome:
     """Return the outcome for a comment that was changed after the moderator saw it."""
     now = _own(site, [choice]).get(choice.id)
     if now is None:
-        return Outcome(choice.id, author, labels.text(f"refused-{_NOT_FOUND}"), is_done=False)
+        return Outcome(
+            choice.id, author, labels.text("admin.refused-comment-not-found"), is_done=False
+        )
     shown = labels.status(now.comment)
-    said = labels.text("outcome-overtaken", status=shown)
+    said = labels.text("admin.outcome-overtaken", status=shown)
     return Outcome(
         choice.id, author, said, is_done=False, status=now.comment.status, label=shown,
         revision=now.comment.revision, is_pinned=now.comment.pinned,

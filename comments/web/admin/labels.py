@@ -1,7 +1,7 @@
 """The texts of the admin console: names of stored values, dates, numbers, reports.
 
-A stored value (a status, a verb, a policy) has its text in the catalogue under its kind and itself:
-`admin.status-pending`.
+A stored value (a status, a verb, a policy) has its text in the catalogue under the key of its kind
+and itself: `admin.status-pending`.
 """
 
 from collections.abc import Iterator
@@ -13,28 +13,27 @@ from comments.domain.languages import catalogue, error_texts, formats
 from comments.moderation import rulebook, rules
 
 _TEXTS = catalogue.ENGLISH.entries["admin"]
+_SURFACE = "admin."
 _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _SUBJECTS = ("rule", "thread")
-# Kinds of the states that decisions change, where they are not statuses of comments.
-_STATES = {"set-policy": "policy", "put-rule": "action", "remove-rule": "action"}
 _ENDS = (".", "?", "!")
 
 
-def text(name: str, /, **values: object) -> str:
-    """Return a text of the console.
+def text(key: str, /, **values: object) -> str:
+    """Return a text of the catalogue.
 
     Raises:
-        KeyError: no such text, or a placeholder without a value.
+        KeyError: no such key, or a placeholder without a value.
     """
-    return catalogue.ENGLISH.text(f"admin.{name}", **values)
+    return catalogue.ENGLISH.text(key, **values)
 
 
 def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:
     """Return the text for a stored value, `otherwise` or the value itself if there is no text."""
-    name = f"{kind}-{value}"
-    return text(name, **values) if name in _TEXTS else otherwise or value
+    key = f"{kind}-{value}"
+    return text(key, **values) if key.removeprefix(_SURFACE) in _TEXTS else otherwise or value
 
 
 def of_scripts() -> dict[str, catalogue.Entry]:
@@ -67,15 +66,15 @@ def problem(error: errors.FlatthreadError) -> str:
 def sentence(words: str, field: str = "") -> str:
     """Return an error message as a sentence, with the label of the field that it begins with."""
     if field and words.startswith(field):
-        words = label("field", field) + words.removeprefix(field)
+        words = label("admin.field", field) + words.removeprefix(field)
     said = f"{words[:1].upper()}{words[1:]}"
     return said if said.endswith(_ENDS) else f"{said}."
 
 
 def status(comment: records.Comment) -> str:
     """Return the status of a comment, and whether it is pinned."""
-    shown = label("status", comment.status)
-    return text("status-pinned", status=shown) if comment.pinned else shown
+    shown = label("admin.status", comment.status)
+    return text("admin.status-pinned", status=shown) if comment.pinned else shown
 
 
 def ruling(rule: str, why: str) -> str:
@@ -85,41 +84,46 @@ def ruling(rule: str, why: str) -> str:
     """
     kind, _, detail = rule.partition(":")
     if kind == "rule":
-        shown = text("ruling-rule", rule=detail)
+        shown = text("admin.ruling-rule", rule=detail)
+    elif kind in classifier_verdicts.NAMES:
+        shown = classifier(kind)
     else:
-        shown = classifier(kind) if kind in classifier_verdicts.NAMES else label("ruling", kind)
+        shown = label("admin.ruling", kind)
     if kind == "opinion":
         return shown  # the stored words say the same
     if not (shown and why):
         return shown or sentence(why)
-    return text("ruling-why", ruling=shown, why=why)
+    return text("admin.ruling-why", ruling=shown, why=why)
 
 
 def conditions(rule: rules.Rule) -> list[str]:
     """Return the conditions of a rule, one text for each."""
     found = [
-        label("condition", name, list=", ".join(given))
+        label("admin.condition", name, list=", ".join(given))
         for name in _LISTS
         if (given := getattr(rule, name))
     ]
     counts = ((name, getattr(rule, name)) for name in _NUMBERS)
     return found + [
-        label("condition", name, count=count) for name, count in counts if count is not None
+        label("admin.condition", name, count=count) for name, count in counts if count is not None
     ]
 
 
 def ban(found: rulebook.Ban) -> str:
     """Return the terms of a ban: its kind, its end, and what is banned besides the author."""
-    kind = "ban-shadow" if found.is_shadow else "ban-plain"
-    said = text(f"{kind}-until", moment=moment(found.until)) if found.until else text(kind)
+    if found.until is None:
+        said = text("admin.ban-shadow" if found.is_shadow else "admin.ban-plain")
+    else:
+        key = "admin.ban-shadow-until" if found.is_shadow else "admin.ban-plain-until"
+        said = text(key, moment=moment(found.until))
     return ", ".join([said, *_besides(found.known)])
 
 
 def _besides(known: rulebook.Known) -> Iterator[str]:
     if known.network and known.network_until is not None:
-        yield text("ban-network", day=day(known.network_until))
+        yield text("admin.ban-network", day=day(known.network_until))
     if known.mailbox:
-        yield text("ban-mailbox")
+        yield text("admin.ban-mailbox")
 
 
 def subject(entry: records.Audit) -> str:
@@ -128,31 +132,37 @@ def subject(entry: records.Audit) -> str:
     if kind == "adviser":
         return classifier(name)
     if kind not in _SUBJECTS:
-        return label("about", kind)
+        return label("admin.about", kind)
     # The key of a thread begins with its site, whose log this is.
-    return label("about", kind, name=name.partition("/")[2] if kind == "thread" else name)
+    return label("admin.about", kind, name=name.partition("/")[2] if kind == "thread" else name)
 
 
 def change(entry: records.Audit) -> str:
     """Return the states before and after an entry of the audit log."""
     before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
-    return text("log-before-after", before=before, after=after)
+    return text("admin.log-before-after", before=before, after=after)
 
 
 def _state(verb: str, stored: str) -> str:
     """Return a stored state: a word that has a text, and what follows its comma as stored."""
     if not stored:
-        return text("log-nothing")
+        return text("admin.log-nothing")
     if verb == "set-site":
-        return ", ".join(label("changed", name) for name in stored.split(", "))
+        return ", ".join(label("admin.changed", name) for name in stored.split(", "))
     if verb == "set-thread":
         state, _, policy = stored.partition(" ")
-        shown = (label("thread", state), label("policy", policy) if policy else "")
-        return ", ".join(filter(None, shown))
+        shown = label("admin.thread", state)
+        return ", ".join([shown, label("admin.policy", policy)] if policy else [shown])
     word, comma, rest = stored.partition(", ")
-    return f"{label(_STATES.get(verb, 'status'), word)}{comma}{rest}"
+    if verb == "set-policy":
+        shown = label("admin.policy", word)
+    elif verb in {"put-rule", "remove-rule"}:
+        shown = label("admin.action", word)
+    else:
+        shown = label("admin.status", word)
+    return f"{shown}{comma}{rest}"
 
 
 def classifier(name: str) -> str:
     """Return the name of a classifier."""
-    return label("classifier", name) if name in classifier_verdicts.NAMES else name
+    return label("admin.classifier", name) if name in classifier_verdicts.NAMES else name

@@ -73,7 +73,7 @@ def show_code() -> flask.Response:
         )
     except password_login.Wrong as error:
         status = signed_in.status_of(error)
-        problem = labels.text("second-step-wrong")
+        problem = labels.text("admin.second-step-wrong")
         return signed_in.page(
             "admin/second_step.html", status=status, problem=problem, token=sent.token
         )

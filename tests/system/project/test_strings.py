@@ -23,13 +23,15 @@ from comments.domain.languages import catalogue
 COMMENTS = Path(__file__).parents[3] / "comments"
 LANGUAGES = COMMENTS / "domain" / "languages"
 # Below comments/web/templates.
-TEMPLATES = ("public",)
+TEMPLATES = ("admin", "public")
 # Below comments/web/static, each with the surface that a function comes with from a module.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
+    "admin": {"desk-texts.js": "admin"},
     "widget": {"words.js": "widget", "writing.js": "widget-writing"},
 }
 # Below comments: folders and files.
 PYTHON = (
+    "web/admin",
     "web/public",
     "events/mail/compose.py",
     "notifications/comment_mail.py",
@@ -44,9 +46,10 @@ DYNAMIC = {
 TECHNICAL = {
     # HTML, CSS and HTTP
     "nofollow ugc noopener", 'link[rel~="canonical"][href]', "Authorization", "Bearer \0", "GET",
+    ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
-    "Lax", "Link", "export const",
+    "Cookie", "Lax", "Link", "Origin", "Strict", "View", "export const",
     # Mail, and the name of a signature
     "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
@@ -54,6 +57,9 @@ TECHNICAL = {
     # Names
     "Flatthread",
 }  # fmt: skip
+
+# A function for the text of a stored value: `label("admin.status", status)`.
+LABEL = "label"
 
 SURFACES = catalogue.ENGLISH.entries
 TEXTS = {
@@ -134,12 +140,13 @@ def _templates() -> Iterator[tuple[str, nodes.Template]]:
 def _uses_in_templates() -> Iterator[Use]:
     for place, tree in _templates():
         for call in tree.find_all(nodes.Call):
-            if isinstance(call.node, nodes.Name) and call.node.name == "t":
-                given = None
-                if call.dyn_kwargs is None:
-                    given = frozenset(each.key for each in call.kwargs)
-                for key, is_prefix in _template_keys(call.args[0]):
-                    yield Use(place, key, given, is_prefix)
+            name = call.node.name if isinstance(call.node, nodes.Name) else ""
+            given = None
+            if call.dyn_kwargs is None and name == "t":
+                given = frozenset(each.key for each in call.kwargs)
+            for key, is_prefix in _template_keys(call.args[0]) if name in {"t", LABEL} else ():
+                use = Use(place, key, given, is_prefix)
+                yield _of_stored_value(use) if name == LABEL else use
 
 
 def _template_keys(node: nodes.Expr) -> Iterator[tuple[str, bool]]:
@@ -193,7 +200,7 @@ class _Document(html.parser.HTMLParser):
     """The text that people read in a document."""
 
     READ = frozenset({"title", "alt", "aria-label", "aria-description", "placeholder", "label"})
-    CODE = frozenset({"code", "pre", "script", "style"})
+    CODE = frozenset({"code", "kbd", "pre", "script", "style"})
     BUTTONS = frozenset({"submit", "reset", "button"})
 
     def __init__(self) -> None:
@@ -319,17 +326,29 @@ def _uses_in_python() -> Iterator[Use]:
             if isinstance(node, ast.Call) and node.args:
                 if _called(node) == "url_for":
                     ignored.add(node.args[0])
-                if _called(node) in {"t", "text", "fill"} and _key(node.args[0]):
-                    ignored.add(node.args[0])
-                    given = frozenset(str(each.arg) for each in node.keywords if each.arg)
-                    is_known = _called(node) != "fill" and all(each.arg for each in node.keywords)
-                    yield _key(node.args[0])._replace(
-                        place=place, values=given if is_known else None
-                    )
+                if use := _use_in_call(node):
+                    ignored |= set(ast.walk(node.args[0]))
+                    yield use._replace(place=place)
             elif node not in ignored:
                 use = _key(node)
                 if use and (checked or use.key in TEXTS):
+                    ignored |= set(ast.walk(node))
                     yield use._replace(place=place)
+
+
+def _use_in_call(call: ast.Call) -> Use | None:
+    use = _key(call.args[0])
+    if use is None or _called(call) not in {"t", "text", "fill", LABEL}:
+        return None
+    if _called(call) == LABEL:
+        return _of_stored_value(use)
+    is_known = _called(call) != "fill" and all(each.arg for each in call.keywords)
+    given = frozenset(str(each.arg) for each in call.keywords if each.arg)
+    return use._replace(values=given if is_known else None)
+
+
+def _of_stored_value(use: Use) -> Use:
+    return use._replace(key=f"{use.key}-", is_prefix=True)
 
 
 def _called(call: ast.Call) -> str:
@@ -352,6 +371,8 @@ def _silent(tree: ast.Module) -> set[ast.AST]:
         match node:
             case ast.Expr(value=ast.Constant() as value):
                 found.add(value)
+            case ast.Raise():
+                found |= set(ast.walk(node))
             case ast.Call(func=ast.Attribute(value=ast.Name(id="_log" | "errors" | "problems"))):
                 found |= set(ast.walk(node))
     return found

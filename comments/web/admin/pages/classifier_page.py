@@ -46,7 +46,7 @@ def change(site_id: str) -> flask.Response:
         registration.set_akismet(site, sent.key.strip(), terms, by, _client())
     else:
         made = registration.set_webhook(site, sent.url, terms, by, _client())
-    return _page(visit, said=labels.text("classifiers-saved"), made=made)
+    return _page(visit, said=labels.text("admin.classifiers-saved"), made=made)
 
 
 @blueprint.post("/turnstile")
@@ -57,16 +57,16 @@ def change_turnstile(site_id: str) -> flask.Response:
     noted = site_settings.Noted(audit_log.Act(visit.account.actor, "set-site", sent.reason), now)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
-        return _page(visit, said=_disabled(labels.text("turnstile-title")))
+        return _page(visit, said=_disabled(labels.text("admin.turnstile-title")))
     given = turnstile_settings.Given(
         sent.key.strip(), sent.secret.strip(), refuses=bool(sent.refuses)
     )
     turnstile_settings.set_up(site, given, settings=site_visit.settings(), now=now, noted=noted)
-    return _page(visit, said=labels.text("classifiers-saved"))
+    return _page(visit, said=labels.text("admin.classifiers-saved"))
 
 
 def _disabled(name: str) -> str:
-    return labels.text("classifiers-disabled", classifier=name)
+    return labels.text("admin.classifiers-disabled", classifier=name)
 
 
 def _client() -> safe_http.Client:

@@ -12,6 +12,13 @@ from comments.web.http.decode import forms, query_strings
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
 signed_in.guard(blueprint)
 
+# Units of time, with their length in seconds.
+_UNITS = (
+    (86_400, "admin.health-days"),
+    (3_600, "admin.health-hours"),
+    (60, "admin.health-minutes"),
+)
+
 
 @blueprint.get("")
 def show() -> flask.Response:
@@ -26,23 +33,24 @@ def show() -> flask.Response:
 
 
 def _waiting(found: dead_letters.Waiting) -> list[str]:
-    def counted(kind: str, count: int) -> str:
-        is_more = count == dead_letters.MOST_COUNTED
-        return labels.text(f"health-{kind}-more" if is_more else f"health-{kind}", count=count)
+    def counted(key: str, more: str, count: int) -> str:
+        return labels.text(more if count == dead_letters.MOST_COUNTED else key, count=count)
 
-    return [
-        counted("events", found.events),
-        counted("messages", found.messages),
-        labels.text("health-oldest", age=_age(found.oldest)),
+    lines = [
+        counted("admin.health-events", "admin.health-events-more", found.events),
+        counted("admin.health-messages", "admin.health-messages-more", found.messages),
     ]
+    if found.events or found.messages:
+        lines.append(labels.text("admin.health-oldest", age=_age(found.oldest)))
+    return lines
 
 
 def _age(seconds: int) -> str:
     """Return a duration in its largest unit of which there are at least two."""
-    for size, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+    for size, unit in _UNITS:
         if seconds >= 2 * size:
-            return labels.text(f"health-{unit}", count=seconds // size)
-    return labels.text("health-seconds", count=seconds)
+            return labels.text(unit, count=seconds // size)
+    return labels.text("admin.health-seconds", count=seconds)
 
 
 @blueprint.post("/letters")

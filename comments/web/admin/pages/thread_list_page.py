@@ -49,7 +49,7 @@ def show(site_id: str) -> flask.Response:
         "discussion.html",
         visit,
         about=about,
-        own=", ".join(labels.label("thread-own", each) for each in about.own),
+        own=", ".join(labels.label("admin.thread-own", each) for each in about.own),
         policies=list(records.Policy),
         policy=rulebook.read(visit.site.id).policy,
         address=thread_info.address(about.url, visit.site),

@@ -7,6 +7,7 @@
  * decide about the rows that they saw. The script handles no text of a comment and writes no HTML.
  */
 
+import { t } from "./desk-texts.js";
 import { load, save } from "./memory.js";
 
 const VERBS = { a: "approve", r: "reject", s: "spam", h: "hide", w: "hold" };
@@ -18,27 +19,6 @@ const undoable = [];
 /** @type {HTMLElement | null} */
 let current = null;
 let line = Promise.resolve();
-/** The texts of the catalogue (admin.json) that begin with "script-". */
-const texts = JSON.parse(live.dataset.texts ?? "{}");
-const { lang } = document.documentElement;
-const plurals = new Intl.PluralRules(lang);
-const numbers = new Intl.NumberFormat(lang);
-
-/**
- * Return a text with its placeholders filled; `count` chooses its plural form.
- *
- * @param {string} key
- * @param {Record<string, string | number>} [values]
- * @returns {string}
- */
-function t(key, values = {}) {
-  const entry = texts[key];
-  const text = typeof entry === "string" ? entry : entry[plurals.select(Number(values.count))];
-  return text.replace(/\{(\w+)\}/g, (_, /** @type {string} */ name) => {
-    const value = values[name];
-    return typeof value === "number" ? numbers.format(value) : value;
-  });
-}
 
 /** @returns {HTMLElement[]} */
 function rows() {
@@ -94,7 +74,7 @@ function update(row, outcome) {
     let verb = button.value.split(":")[0];
     if (verb === "pin" || verb === "unpin") {
       verb = outcome.is_pinned ? "unpin" : "pin";
-      button.textContent = t(outcome.is_pinned ? "script-unpin" : "script-pin");
+      button.textContent = outcome.is_pinned ? t("script-unpin") : t("script-pin");
     }
     button.value = `${verb}:${outcome.id}:${outcome.revision}`;
   }
@@ -162,9 +142,7 @@ async function send(verb, sent) {
 class Refused extends Error {
   constructor(status) {
     super(
-      status === 403
-        ? t("script-signed-out")
-        : t("script-refused", { status: String(status) }),
+      status === 403 ? t("script-signed-out") : t("script-refused", { status: String(status) }),
     );
   }
 }
@@ -202,11 +180,7 @@ async function act(verb, decided, { keeps = true } = {}) {
     if (keeps && back.verb) undoable.push(back);
     tell(report);
   } catch (error) {
-    say(
-      error instanceof Refused
-        ? error.message
-        : t("script-no-answer"),
-    );
+    say(error instanceof Refused ? error.message : t("script-no-answer"));
   } finally {
     for (const row of decided) row.removeAttribute("aria-busy");
   }

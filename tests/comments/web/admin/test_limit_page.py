@@ -63,7 +63,7 @@ def test_a_limit_that_is_none_is_refused_by_its_field(
     owner: Desk, path: str, form: dict[str, str]
 ) -> None:
     said = owner.settle(path, status=400, **form)
-    assert labels.label("field", next(iter(form))).lower() in said.lower()
+    assert labels.label("admin.field", next(iter(form))).lower() in said.lower()
     assert site_settings.get("demo").guard == records.OwnGuard()
     assert site_settings.get("demo").budget == records.Budget()
 
