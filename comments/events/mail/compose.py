@@ -98,7 +98,7 @@ class Entry:
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.Message:
-    """Return the mail of a notice, the same at the same time.
+    """Return the mail of a notice. It depends only on the arguments.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or a link is not a web address.

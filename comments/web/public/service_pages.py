@@ -23,7 +23,11 @@ _STATIC = Path(__file__).parents[1] / "static"
 # A load balancer asks every few seconds and gives up sooner than a reader does.
 _HEALTH_SECONDS = 2.0
 # The modules made of the catalogue, and the surface whose texts each of them holds.
-_STRINGS = {"strings.js": "widget", "strings-writing.js": "widget-writing"}
+_STRINGS = {
+    "strings.js": "widget",
+    "strings-writing.js": "widget-writing",
+    "strings-errors.js": "errors",
+}
 # Named here because the machine's own table differs from machine to machine.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",

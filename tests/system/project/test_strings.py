@@ -40,7 +40,8 @@ PYTHON = (
 # Keys that are put together while the program runs: their first part, and what follows it.
 DYNAMIC = {
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
-    "widget-writing.error-": "a problem's code, and perhaps the field (problems.js)",
+    "widget-writing.error-": "an error's code or status (problems.js)",
+    "widget-writing.field-": "an error's field (problems.js)",
 }
 # Literals that nobody reads, or that are the same in every language.
 TECHNICAL = {

@@ -1,17 +1,17 @@
 /**
  * Why a call failed, as a sentence for readers. Loads when a call fails.
  *
- * The server names each problem by a stable code. A text for the code, or else for the status,
- * replaces the server's own English sentence.
+ * The server names each problem by a stable code with parameters. The sentence comes from the first
+ * text that these fill: one for readers, one for the code and field, one for the code, one for the
+ * status. Without any, the server's own English sentence is shown.
  */
 
-import { entries } from "./strings-writing.js";
+import { entries as ofErrors } from "./strings-errors.js";
+import { entries as ofWidget } from "./strings-writing.js";
 import { language, t, texts } from "./words.js";
 
-const { parts } = texts(entries);
 /** @type {[string, number][]} */
 const UNITS = [
-  ["day", 86400],
   ["hour", 3600],
   ["minute", 60],
   ["second", 1],
@@ -19,19 +19,35 @@ const UNITS = [
 
 /**
  * @param {Response} response
- * @param {{ code?: string, field?: string, detail?: string, params?: object } | null} content
+ * @param {{
+ *   code?: string,
+ *   field?: string,
+ *   detail?: string,
+ *   params?: Record<string, string | number>,
+ * } | null} content
  */
 export function explain({ status, headers }, content) {
-  const { code, field, detail = t("unreachable"), params } = content ?? {};
-  const values = { ...params, wait: duration(Number(headers.get("Retry-After")) || 1) };
-  for (const name of [`error-${code}-${field}`, `error-${code}`, `error-${status}`]) {
-    const said = Object.hasOwn(entries, name) ? parts(name, values) : [undefined];
-    if (!said.includes(undefined)) return said.join("");
-  }
-  return detail.charAt(0).toUpperCase() + detail.slice(1);
+  const { code, field = "", detail = t("unreachable"), params } = content ?? {};
+  const seconds = Number(params?.seconds ?? headers.get("Retry-After"));
+  const label = filled(ofWidget, `field-${field}`, {}) ?? field;
+  const values = { ...params, field: label, wait: seconds ? duration(seconds) : undefined };
+  const said =
+    filled(ofWidget, `error-${code}`, values) ??
+    filled(ofErrors, `${code}.${field}`, values) ??
+    filled(ofErrors, `${code}`, values) ??
+    filled(ofWidget, `error-${status}`, values) ??
+    detail;
+  return said.charAt(0).toUpperCase() + said.slice(1);
 }
 
-/** Write a number of seconds in the largest unit that it fills: "2 minutes". */
+/** Fill a text; null if there is none, or if a placeholder has no value. */
+function filled(entries, name, values) {
+  if (!Object.hasOwn(entries, name)) return null;
+  const said = texts(entries).parts(name, values);
+  return said.includes(undefined) ? null : said.join("");
+}
+
+/** Write a number of seconds in the largest unit that it fills, rounded up: "2 minutes". */
 function duration(seconds) {
   const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ["second", 1];
   const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" });

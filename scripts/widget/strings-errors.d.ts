@@ -1,0 +1,1 @@
+export const entries: import("./strings.js").Entries;

@@ -1,0 +1,84 @@
+"""The widget fills texts as the server does, and shows no text that is not in the catalogue."""
+
+import json
+import re
+
+import playwright.sync_api as playwright
+import pytest
+from playwright.sync_api import expect
+
+from comments.domain.languages import catalogue
+from comments.web.public import service_pages
+from tests.browser.conftest import OpenTab, Say
+
+pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
+
+FILL = """async ([entries, values]) => {
+  const { texts } = await import("/widget/words.js");
+  const { t } = texts(entries);
+  return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
+}"""
+# Every text and every label in the widget, of what is shown.
+TEXTS = """() => {
+  const { shadowRoot } = document.querySelector("#flatthread");
+  const walker = document.createTreeWalker(shadowRoot, NodeFilter.SHOW_ALL);
+  const found = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (node.nodeType === Node.TEXT_NODE) found.push(node.data);
+    else found.push(node.getAttribute("aria-label") ?? "", node.getAttribute("title") ?? "");
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("surface", service_pages._STRINGS.values())
+@pytest.mark.parametrize("count", [0, 1, 2, 1145])
+def test_the_widget_fills_texts_as_the_server_does(
+    server: str, open_tab: OpenTab, surface: str, count: int
+) -> None:
+    entries = catalogue.ENGLISH.entries[surface]
+    names = set(re.findall(r"\{(\w+)\}", json.dumps(entries)))
+    values = {name: f"{{{name}}} $& <b>" for name in names} | {"count": count}
+    expected = {name: catalogue.ENGLISH.text(f"{surface}.{name}", **values) for name in entries}
+    assert open_tab(server).page.evaluate(FILL, [entries, values]) == expected
+
+
+def test_the_widget_shows_only_texts_of_the_catalogue(
+    server: str, open_tab: OpenTab, say: Say
+) -> None:
+    """With every text in brackets, nothing is left outside but what people wrote and dates."""
+
+    def bracketed(text: str) -> str:
+        return f"[{text}]"
+
+    def translate(route: playwright.Route) -> None:
+        name = route.request.url.rpartition("/")[2]
+        entries = catalogue.ENGLISH.entries[service_pages._STRINGS[name]].items()
+        made = {
+            key: bracketed(entry)
+            if isinstance(entry, str)
+            else {form: bracketed(text) for form, text in entry.items()}
+            for key, entry in entries
+        }
+        body = f'export const language = "en"; export const entries = {json.dumps(made)};'
+        route.fulfill(body=body, content_type="text/javascript")
+
+    say("1", parent=say("2", name="3"), name="4")
+    tab = open_tab("about:blank")
+    page = tab.page
+    page.route("**/widget/strings*.js", translate)
+    page.goto(server)
+    form = page.get_by_role("form").first
+    form.get_by_role("textbox", name="Comment").fill("5")
+    form.get_by_role("textbox", name="Name").fill("6")
+    expect(form.get_by_role("checkbox")).to_have_count(2)
+    form.get_by_role("button", name="Post comment").click()
+    expect(page.get_by_role("button", name="Delete")).to_be_visible()
+    page.get_by_role("button", name="Reply to").first.click()
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("button", name="Keep comment")).to_be_visible()
+    shown = [text for text in page.evaluate(TEXTS) if text]
+    assert len(shown) > 60
+    outside = [re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", text)) for text in shown]
+    dates = re.compile(r"\w+ \d+, \d{4} at \d+:\d+\s[AP]M")
+    assert [text for text in outside if re.search("[a-z]", dates.sub("", text))] == []
