@@ -369,7 +369,7 @@ def test_a_cross_site_request_without_an_origin_is_refused(all_roles: AllRoles) 
                                         "Authorization": f"Bearer {all_roles.tokens['author']}"},
             )  # fmt: skip
             assert response.status_code == 403, row
-            assert response.json["code"] == "origin-not-allowed"
+            assert response.json["code"] == "origin-missing"
 
 
 @pytest.mark.parametrize("public", ["", "http://localhost:8080"])

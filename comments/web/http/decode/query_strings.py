@@ -24,7 +24,8 @@ _WORDS = {request_shapes.ALL}  # allowed in place of a number
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-_NUMBER = re.compile("[1-9][0-9]{0,8}")
+# Zero and negative numbers pass, so that the error names the bounds.
+_NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})")
 _LONGEST_NAME = 64
 
 
