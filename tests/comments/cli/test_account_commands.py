@@ -1,4 +1,4 @@
-"""Claims about the commands of accounts: what they make, show and refuse."""
+"""The account commands: what they create, print and refuse."""
 
 import re
 from collections.abc import Callable
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("site")
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Runs a command as `flask --app main account ...` does; `typed` is what is typed."""
+    """Return a function that runs `flask --app main account ...`; `typed` is its input."""
     runner = app.test_cli_runner()
     return lambda *arguments, typed="": runner.invoke(args=("account", *arguments), input=typed)
 
@@ -49,14 +49,14 @@ def _typed(password: str = PASSWORD) -> str:
         (("--moderator", "--site", "demo"), moderator("demo")),
     ],
 )
-def test_an_invitation_gives_the_role_it_names(
+def test_an_invitation_grants_the_role_it_names(
     run: Run, open_store: connection.Store, arguments: tuple[str, ...], granted: object
 ) -> None:
     token = _token(run, "invite", *arguments)
     with open_store.context():
         made = account_holders.accept(token, now=account_holders.here()).account
         assert made.grants == (granted,)
-        # Who owns the service is its first owner, however he came to it.
+        # The first account with the owner role owns the service, by any kind of invitation.
         assert accounts.is_owned() == (granted == OWNER)
 
 
@@ -74,7 +74,7 @@ def test_an_invitation_gives_the_role_it_names(
         (("remove", "nobody"), "There is no account nobody."),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
+def test_an_invalid_request_is_refused_in_one_line(
     run: Run, arguments: tuple[str, ...], problem: str
 ) -> None:
     refused = run(*arguments, typed=_typed())
@@ -83,7 +83,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert "Traceback" not in refused.output
 
 
-def test_a_link_leads_where_people_reach_the_service(run: Run) -> None:
+def test_a_link_has_the_services_public_url(run: Run) -> None:
     shown = run("invite", "--owner", "--url", "https://comments.example/under/")
     assert shown.output.startswith("https://comments.example/under/admin/welcome#")
 
@@ -136,7 +136,7 @@ def _reset_of_both(run: Run, open_store: connection.Store) -> None:
 
 
 @pytest.mark.parametrize("password", ["Password123", "QWERTYUIOP", "Ann.Example", "UNIVERSITY"])
-def test_a_password_that_others_guess_is_refused(run: Run, password: str) -> None:
+def test_an_easily_guessed_password_is_refused(run: Run, password: str) -> None:
     arguments = ("add", "ann.example", "--role", "owner", "--service")
     refused = run(*arguments, typed=_typed(password))
     assert refused.exit_code == 1
@@ -144,7 +144,7 @@ def test_a_password_that_others_guess_is_refused(run: Run, password: str) -> Non
     assert run("list").output == ""
 
 
-def test_the_first_owners_link_is_made_while_there_was_none(
+def test_a_first_owners_link_can_be_made_until_there_is_an_owner(
     open_store: connection.Store,
 ) -> None:
     with open_store.context():

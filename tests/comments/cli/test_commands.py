@@ -1,4 +1,4 @@
-"""Claims about the commands: what they print, what they refuse, and with which exit code."""
+"""The commands: what they print, what they refuse, and their exit codes."""
 
 import json
 import re
@@ -77,7 +77,7 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store
     assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
 
 
-def test_a_thread_is_given_other_categories(
+def test_the_categories_of_a_thread_are_changed(
     run: Runner, store: connection.Store, site: records.Site
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
@@ -157,7 +157,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         (["repair", "--site", "nobody"], "There is no site nobody."),
     ],
 )
-def test_what_is_refused_is_one_clear_line_and_exit_code_1(
+def test_a_refusal_is_one_clear_line_and_exit_code_1(
     run: Runner, site: records.Site, arguments: list[str], message: str
 ) -> None:
     refused = run(*arguments)
@@ -180,7 +180,7 @@ def test_an_import_stores_the_file_once(
     assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
 
-def test_an_import_leaves_word_of_how_far_it_came(
+def test_an_import_stores_its_progress(
     run: Runner, open_store: connection.Store, site: records.Site, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo", "--dry-run")
@@ -194,7 +194,7 @@ def test_an_import_leaves_word_of_how_far_it_came(
         assert (found.seen, found.added) == (2, added)
 
 
-def test_the_numbers_of_a_site_know_of_an_import_when_it_ends(
+def test_a_sites_numbers_include_an_import_when_it_ends(
     run: Runner, site: records.Site, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo")
@@ -214,7 +214,7 @@ def test_a_dry_run_stores_nothing(
     assert list(repair.threads("demo")) == []
 
 
-def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Site) -> None:
+def test_a_refusal_names_the_option_and_its_range(run: Runner, site: records.Site) -> None:
     for arguments, said in (
         (("site", "set", "demo", "--moderator", "nobody"), "moderators must be one e-mail address"),
         (("budget", "set", "demo", "writes", "9" * 30), "writes must be between 0 and "),
@@ -228,7 +228,7 @@ def test_a_refusal_names_the_option_and_the_bounds(run: Runner, site: records.Si
         assert said in refused.output
 
 
-def test_an_import_that_cannot_be_stored_is_refused_by_a_dry_run_too(
+def test_a_dry_run_refuses_an_import_that_cannot_be_stored(
     run: Runner, site: records.Site, open_store: connection.Store, export: Path
 ) -> None:
     run("import", "disqus", export, "--site", "demo")
@@ -255,7 +255,7 @@ def test_a_damaged_file_is_refused_with_its_line_and_stores_nothing(
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["import", "dry run"])
 @pytest.mark.parametrize("system", ["disqus", "wordpress"])
-def test_an_encoding_that_is_not_read_is_one_line_and_stores_nothing(
+def test_an_unsupported_encoding_is_reported_in_one_line_and_stores_nothing(
     run: Runner,
     site: records.Site,
     store: connection.Store,
@@ -287,7 +287,7 @@ def test_wrong_usage_is_exit_code_2(run: Runner, arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_repair_reports_mends_and_then_finds_nothing(
+def test_repair_reports_repairs_and_then_finds_nothing(
     run: Runner, site: records.Site, store: connection.Store
 ) -> None:
     row = sample_threads.post(site, "1")
@@ -306,7 +306,7 @@ def test_repair_reports_mends_and_then_finds_nothing(
     assert run("repair").output == "0 problems found.\n"
 
 
-def test_recount_shows_mends_and_then_finds_nothing(
+def test_recount_reports_repairs_and_then_finds_nothing(
     run: Runner, site: records.Site, store: connection.Store
 ) -> None:
     sample_threads.post(site, "1")
@@ -322,14 +322,14 @@ def test_recount_shows_mends_and_then_finds_nothing(
     assert run("recount", "demo", "page").output == "0 differences corrected.\n"
 
 
-def test_recount_refuses_what_is_not_there(run: Runner, site: records.Site) -> None:
+def test_recount_refuses_unknown_sites_and_threads(run: Runner, site: records.Site) -> None:
     for arguments in (["never"], ["demo", "never"], ["never", "page"]):
         refused = run("recount", *arguments)
         assert refused.exit_code == 1
         assert refused.output.startswith("Error: ")
 
 
-def test_a_store_that_does_not_answer_is_one_clear_line(
+def test_a_store_that_does_not_answer_is_reported_in_one_line(
     run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail() -> list[records.Site]:
@@ -344,7 +344,7 @@ def test_a_store_that_does_not_answer_is_one_clear_line(
     )
 
 
-def test_the_settings_of_the_application_are_the_commands(
+def test_the_commands_use_the_applications_settings(
     app: flask.Flask, run: Runner, settings: config.Settings, store: connection.Store
 ) -> None:
     run("site", "add", "blog", "--origin", "https://blog.example")

@@ -1,4 +1,4 @@
-"""Claims about the commands `rule` and `moderate`: what they show, do and refuse."""
+"""The commands `rule` and `moderate`: what they print, do and refuse."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Run = Callable[..., click.testing.Result]
 
 @pytest.fixture
 def run(app: flask.Flask, site: records.Site) -> Run:
-    """Runs a command as `flask --app main ...` does."""
+    """Return a function that runs `flask --app main ...`."""
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=arguments)
 
@@ -57,7 +57,7 @@ def test_a_rule_is_added_listed_replaced_and_removed(
         assert {entry.actor for entry in audit_log.log("demo")} == {moderation_commands.ACTOR}
 
 
-def test_what_cannot_be_is_one_line_and_exit_code_1(run: Run) -> None:
+def test_an_invalid_request_is_one_line_and_exit_code_1(run: Run) -> None:
     for arguments, word in (
         (("rule", "add", "demo"), "condition"),
         (("rule", "add", "demo", "--word", "a*b"), "words"),
@@ -87,7 +87,7 @@ def test_a_ban_of_thousands_of_years_is_refused(run: Run, rows: list) -> None:
     assert "--days" in told.output
 
 
-def test_bans_are_listed_with_the_comment_that_led_to_them(run: Run, rows: list) -> None:
+def test_bans_are_listed_with_their_comment(run: Run, rows: list) -> None:
     refused = run("moderate", "ban", "demo", rows[0].id, "--network-days", "7")
     assert (refused.exit_code, "Ban the author without the network" in refused.output) == (1, True)
     refused = run("moderate", "ban", "demo", rows[0].id, "--mailbox")
@@ -102,7 +102,7 @@ def test_bans_are_listed_with_the_comment_that_led_to_them(run: Run, rows: list)
     assert rows[0].body.startswith(begins)
 
 
-def test_the_queue_shows_how_the_text_of_an_imported_comment_begins(
+def test_the_queue_shows_the_beginning_of_an_imported_comments_text(
     run: Run, export: Callable[..., Path]
 ) -> None:
     file = export(THREAD, post("1", message="<p>Buy &amp; <b>sell</b></p>"))
@@ -111,7 +111,7 @@ def test_the_queue_shows_how_the_text_of_an_imported_comment_begins(
     assert told.splitlines()[0].endswith("\tBuy & sell")
 
 
-def test_a_rule_is_tried_before_it_is_added_and_after(run: Run, rows: list) -> None:
+def test_a_rule_can_be_tried_before_and_after_it_is_added(run: Run, rows: list) -> None:
     tried = run("rule", "test", "demo", "--word", "number 1", "--action", "reject")
     assert tried.output == (
         f"{rows[1].id}\trejected\trule:tried\tthe text holds 'number 1'\n"
@@ -123,7 +123,7 @@ def test_a_rule_is_tried_before_it_is_added_and_after(run: Run, rows: list) -> N
     assert "2 of 2 comments." in run("rule", "test", "demo", "all", "--last", "2").output
 
 
-def test_comments_are_decided_about_and_the_log_says_so(
+def test_decisions_about_comments_are_made_and_logged(
     run: Run, rows: list, open_store: connection.Store
 ) -> None:
     held = run("moderate", "hold", "demo", rows[0].id, rows[1].id, "--reason", "to look at")
@@ -143,7 +143,7 @@ def test_comments_are_decided_about_and_the_log_says_so(
         assert run("moderate", verb, "demo", rows[2].id).exit_code == 0, verb
 
 
-def test_a_ban_by_a_comment_hides_and_its_undo_brings_back(
+def test_a_ban_by_comment_hides_comments_and_its_undo_restores_them(
     run: Run, rows: list, open_store: connection.Store
 ) -> None:
     told = run("moderate", "ban", "demo", rows[0].id, "--days", "3", "--hide")
@@ -155,7 +155,7 @@ def test_a_ban_by_a_comment_hides_and_its_undo_brings_back(
 
 
 @pytest.mark.parametrize("address", ["https://example.com/a/", "http://example.com/a?b=1#c"])
-def test_a_thread_is_named_by_its_id_or_the_address_of_its_page(
+def test_a_thread_is_named_by_its_id_or_its_pages_url(
     run: Run, site: records.Site, open_store: connection.Store, address: str
 ) -> None:
     with open_store.context():

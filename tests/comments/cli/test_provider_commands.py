@@ -1,4 +1,4 @@
-"""Claims about the commands of providers: a secret is typed and never shown, faults are named."""
+"""The provider commands: a secret is typed and never shown, and faults are named."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -87,7 +87,7 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
     ],
     ids=str,
 )
-def test_what_cannot_be_a_provider_is_refused_by_its_field(
+def test_an_invalid_provider_is_refused_by_its_field(
     run: Any, add: Any, changed: dict[str, str], said: str
 ) -> None:
     refused = add(**changed)
@@ -96,7 +96,7 @@ def test_what_cannot_be_a_provider_is_refused_by_its_field(
     assert run("list").output == ""
 
 
-def test_a_provider_that_does_not_answer_as_one_is_not_added(
+def test_a_provider_with_an_invalid_document_is_not_added(
     run: Any, add: Any, provider: Impostor
 ) -> None:
     for document in ({"issuer": "https://elsewhere.example"}, {"jwks_uri": None}):
@@ -107,7 +107,7 @@ def test_a_provider_that_does_not_answer_as_one_is_not_added(
     assert run("list").output == ""
 
 
-def test_a_provider_is_there_once_and_there_are_not_too_many(
+def test_a_provider_is_added_once_and_their_number_is_limited(
     run: Any, add: Any, provider: Impostor, open_store: connection.Store
 ) -> None:
     assert add().exit_code == 0
@@ -124,7 +124,7 @@ def test_a_provider_is_there_once_and_there_are_not_too_many(
 
 
 @pytest.mark.parametrize("command", ["offer", "withdraw", "check", "remove"])
-def test_what_is_not_there_is_said(run: Any, add: Any, command: str) -> None:
+def test_an_unknown_provider_or_site_is_reported(run: Any, add: Any, command: str) -> None:
     refused = run(command, "nothing")
     assert refused.exit_code == 1
     assert "There is no sign-in provider" in refused.output

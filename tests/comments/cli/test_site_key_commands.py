@@ -1,4 +1,4 @@
-"""Claims about the commands of sites' keys: a secret is shown once, and works."""
+"""The site key commands: a secret is shown once, and works."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_a_key_is_added_listed_and_removed(run: Any, open_store: connection.Stor
     assert run("list", "demo").output == ""
 
 
-def test_a_public_key_is_taken_and_nothing_else_is(run: Any, tmp_path: Path) -> None:
+def test_only_a_public_key_is_accepted(run: Any, tmp_path: Path) -> None:
     pem = tmp_path / "key.pem"
     pem.write_text(site_tokens.pem_of(site_tokens.Private.generate()))
     assert "(EdDSA)" in run("add", "demo", "--public", pem).output
@@ -50,7 +50,7 @@ def test_a_public_key_is_taken_and_nothing_else_is(run: Any, tmp_path: Path) -> 
         assert "public must be a public Ed25519 key in PEM." in refused.output
 
 
-def test_what_cannot_be_is_refused(run: Any) -> None:
+def test_an_unknown_site_or_key_and_too_many_keys_are_refused(run: Any) -> None:
     for arguments in (("add", "nothing"), ("list", "nothing"), ("remove", "demo", "nothing")):
         refused = run(*arguments)
         assert refused.exit_code == 1

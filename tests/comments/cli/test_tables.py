@@ -1,4 +1,4 @@
-"""Claims about tables: what people wrote does nothing where it is shown."""
+"""Tables of the commands: texts that people wrote have no effect where they are shown."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ def test_json_is_a_list_of_objects() -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "@sum", "-x", "+1 5", "-", "\t=1", "\r=1"])
-def test_a_cell_is_no_formula(text: str) -> None:
+def test_a_cell_is_not_a_formula(text: str) -> None:
     written = tables.written(Row, [Row(text, 1)], Form.CSV)
     (_, (cell, _)) = csv.reader(io.StringIO(written))
     assert cell[0] not in "=+-@\t\r"

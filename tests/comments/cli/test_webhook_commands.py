@@ -1,4 +1,4 @@
-"""Claims about the commands `hook` and `delivery`: what they show, do and refuse."""
+"""The commands `webhook` and `delivery`: what they print, do and refuse."""
 
 import json
 import re
@@ -32,7 +32,7 @@ Run = Callable[..., click.testing.Result]
 
 @pytest.fixture
 def run(app: flask.Flask) -> Run:
-    """Runs a command as `flask --app main ...` does."""
+    """Return a function that runs `flask --app main ...`."""
     runner = app.test_cli_runner()
     return lambda *arguments: runner.invoke(args=arguments)
 
@@ -48,7 +48,7 @@ def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
 
 @pytest.fixture
 def name(run: Run, site: records.Site, told: loopback_servers.Receiver) -> str:
-    """A hook of the site."""
+    """The name of a webhook of the site."""
     return _name(run("webhook", "add", "demo", told.url))
 
 
@@ -79,7 +79,7 @@ def test_a_hook_is_added_listed_and_removed_and_its_secret_shown_once(
     assert run("webhook", "list", "demo").output == ""
 
 
-def test_a_new_secret_is_shown_once_and_is_the_first(
+def test_a_new_secret_is_shown_once_and_comes_first(
     run: Run, store: connection.Store, name: str
 ) -> None:
     before = _secrets()
@@ -90,7 +90,7 @@ def test_a_new_secret_is_shown_once_and_is_the_first(
     assert len(_secrets()) == 1
 
 
-def test_a_test_message_arrives_signed_and_its_answer_is_told(
+def test_a_test_message_is_signed_and_its_answer_printed(
     run: Run, store: connection.Store, name: str, told: loopback_servers.Receiver
 ) -> None:
     arrived = run("webhook", "test", "demo", name)
@@ -105,7 +105,7 @@ def test_a_test_message_arrives_signed_and_its_answer_is_told(
     assert len({each.headers["webhook-id"] for each in told.heard}) == 2
 
 
-def test_why_a_hook_is_off_or_failing_is_shown(
+def test_the_reason_why_a_hook_is_disabled_or_failing_is_shown(
     run: Run, store: connection.Store, name: str, told: loopback_servers.Receiver
 ) -> None:
     recipient = f"demo/{name}"
@@ -138,7 +138,7 @@ def test_why_a_hook_is_off_or_failing_is_shown(
         (["delivery", "drop", "x.1"], "There is no dead letter x.1."),
     ],
 )
-def test_what_is_refused_is_one_clear_line_that_names_it(
+def test_a_refusal_is_one_clear_line_that_names_the_fault(
     run: Run,
     site: records.Site,
     told: loopback_servers.Receiver,
@@ -165,12 +165,12 @@ def test_wrong_usage_is_exit_code_2(run: Run, site: records.Site, arguments: lis
     assert run(*arguments).exit_code == 2
 
 
-# --- What waits, and what was given up --------------------
+# --- Pending events and dead letters --------------------
 
 
 @pytest.fixture
 def dead(store: connection.Store, site: records.Site) -> list[str]:
-    """An event and two messages that were given up, and an event that waits."""
+    """An event and two messages that are dead letters, and a pending event."""
     event = f"{sample_threads.post(site, 'text').id}.1"
 
     def fail(_: object) -> ownership.Writes:
@@ -189,7 +189,7 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
     return [event, *ids]
 
 
-def test_what_waits_is_shown(run: Run, dead: list[str]) -> None:
+def test_pending_events_and_dead_letters_are_counted(run: Run, dead: list[str]) -> None:
     shown = run("delivery", "status").output
     assert re.fullmatch(
         r"Pending: 1 events, 0 messages; the oldest is \d+ s old\.\nDead letters: 3\.\n", shown
@@ -212,7 +212,7 @@ def test_dead_letters_are_listed_in_pages_and_shown(run: Run, dead: list[str]) -
     assert "reason: answered 410\n" in shown
 
 
-def test_dead_letters_are_revived_one_or_all(
+def test_one_or_all_dead_letters_are_revived(
     run: Run, store: connection.Store, dead: list[str]
 ) -> None:
     told = "Revived 1; they are retried within a minute.\n"
@@ -224,16 +224,17 @@ def test_dead_letters_are_revived_one_or_all(
     counter_oracle.assert_all_counted()
 
 
-def test_dead_letters_are_dropped_one_or_all(
+def test_one_or_all_dead_letters_are_discarded(
     run: Run, store: connection.Store, dead: list[str]
 ) -> None:
     assert run("delivery", "drop", dead[1]).output == "Discarded 1.\n"
     assert run("delivery", "drop", "--all").output == "Discarded 2.\n"
     assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
-    assert run("recount", "demo").exit_code == 0  # which finds what the event had to count
+    # the recount adds what the discarded event had to count
+    assert run("recount", "demo").exit_code == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     counter_oracle.assert_all_counted()
 
 
-def test_the_types_that_the_command_takes_are_those_there_are() -> None:
+def test_the_command_accepts_exactly_the_existing_types() -> None:
     assert tuple(webhooks.Type) == webhook_commands._TYPES

@@ -1,4 +1,4 @@
-"""Fixtures of tests that look for damage."""
+"""Fixtures of the tests for recounts and repairs."""
 
 import pytest
 
@@ -11,6 +11,6 @@ from tests.support import prepared_stores
 def counted_rows(
     store: connection.Store, begun: prepared_stores.Beginning
 ) -> dict[str, records.Comment]:
-    """What `counter_drift` has grown, by its texts; the store's context is entered."""
+    """The rows of `counter_drift`, by their texts; the store's context is entered."""
     rows: dict[str, records.Comment] = begun.found
     return rows

@@ -1,8 +1,8 @@
-"""Claims about Cloud Tasks: one task for many commits, and nothing that a request would notice.
+"""Cloud Tasks: one task for many commits, and no effect on requests.
 
-The peer is a server on loopback that behaves as the API is documented: it takes a task of a queue
-by POST with a bearer token, refuses a name it knows with 409 ALREADY_EXISTS, and other faults as
-the test says. Tasks it took are sent to the application as App Engine sends them.
+The server on loopback behaves as the API is documented: it accepts a task for a queue by POST with
+a bearer token, refuses a known name with 409 ALREADY_EXISTS, and fails as the test says. The tests
+send accepted tasks to the application as App Engine does.
 """
 
 import contextlib
@@ -37,13 +37,13 @@ TOKEN = "a token of the metadata server"
 
 
 class Peer:
-    """The API of Cloud Tasks for one queue."""
+    """The Cloud Tasks API for one queue."""
 
     def __init__(self) -> None:
         self.url = ""
         self.tasks: dict[str, dict[str, object]] = {}
         self.answers: list[int] = []
-        self.status = 0  # to answer instead, if any
+        self.status = 0  # the status to answer instead, or 0
         self.headers: dict[str, str] = {}
         self.may_answer = threading.Event()
         self.may_answer.set()
@@ -79,13 +79,13 @@ class Peer:
         return code, {"error": {"code": code, "message": "planned", "status": status}}
 
     def paths(self) -> list[str]:
-        """What the tasks call, in the order they came."""
+        """The paths that the tasks call, in order."""
         return [task["appEngineHttpRequest"]["relativeUri"] for task in self.tasks.values()]
 
 
 @pytest.fixture
 def peer() -> Iterator[Peer]:
-    """A peer that serves until the test is over."""
+    """Serve the API until the test ends."""
     made = Peer()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -106,7 +106,7 @@ def peer() -> Iterator[Peer]:
                 self.wfile.write(content)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     server = http.server.ThreadingHTTPServer((loopback_servers.LOOPBACK, 0), Handler)
     server.handle_error = lambda *_: None
@@ -124,7 +124,7 @@ def peer() -> Iterator[Peer]:
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine an answer may take longer than a reader is to wait."""
+    """Wait longer for an answer than in production, because the machine may be busy."""
     monkeypatch.setattr(cloud_tasks, "WITHIN", 30.0)
 
 
@@ -135,7 +135,7 @@ def session() -> AuthorizedSession:
 
 
 def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.TaskQueue:
-    """The queue as an instance has it."""
+    """Return the queue as one instance uses it."""
     return cloud_tasks.TaskQueue(
         QUEUE,
         service,
@@ -157,7 +157,7 @@ def queue(open_store: connection.Store, peer: Peer, clock: Clock) -> cloud_tasks
 def client(
     queue: cloud_tasks.TaskQueue, open_store: connection.Store, site: records.Site
 ) -> flask.testing.FlaskClient:
-    """The application on App Engine."""
+    """A client of the application on App Engine."""
     settings = config.Settings(
         secret="a secret of the tests", on_app_engine=True, tasks_queue=QUEUE
     )
@@ -174,7 +174,7 @@ def post(client: flask.testing.FlaskClient, text: str = "text") -> str:
     return found
 
 
-def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
+def test_a_task_delivers_a_post_before_a_sweep_would(
     client: flask.testing.FlaskClient, peer: Peer, open_store: connection.Store
 ) -> None:
     post(client)
@@ -188,7 +188,7 @@ def test_a_post_is_delivered_by_a_task_before_a_sweep_would_find_it(
         counter_oracle.assert_all_counted()
 
 
-def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
+def test_a_task_compacts_a_retraction_without_waiting_for_the_grace(
     client: flask.testing.FlaskClient,
     queue: cloud_tasks.TaskQueue,
     peer: Peer,
@@ -206,7 +206,7 @@ def test_what_is_taken_back_is_folded_by_a_task_that_waits_for_no_grace(
     assert answer.json == {"folded": 1, "cleared": 0, "waiting": 1}
 
 
-def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
+def test_many_commits_within_a_span_are_one_task_that_runs_after_them(
     queue: cloud_tasks.TaskQueue, peer: Peer, clock: Clock
 ) -> None:
     other = instance(peer, clock)
@@ -214,7 +214,7 @@ def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
     for _ in range(5):
         queue.tell("event")
         other.tell("event")
-    assert peer.answers == [200, 409]  # each instance asks once
+    assert peer.answers == [200, 409]  # each instance sends one request
     clock.now += 1.9
     queue.tell("event")
     assert peer.answers == [200, 409]
@@ -224,13 +224,15 @@ def test_many_commits_of_a_span_are_one_task_that_runs_after_them(
     assert [task["scheduleTime"] for task in peer.tasks.values()] == [
         "1970-01-01T00:16:42Z", "1970-01-01T00:16:44Z",
     ]  # fmt: skip
-    # A name that is taken is no failure: nobody rests.
+    # A taken name is not a failure, so there is no pause.
     clock.now += 2
     other.tell("event")
     assert peer.answers == [200, 409, 200, 200]
 
 
-def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.TaskQueue, peer: Peer) -> None:
+def test_work_that_can_wait_for_cron_is_not_enqueued(
+    queue: cloud_tasks.TaskQueue, peer: Peer
+) -> None:
     queue.add(NAME)
     queue.add(NAME, changes=0, within=10.0)
     assert peer.answers == []
@@ -239,7 +241,7 @@ def test_what_can_wait_for_cron_is_not_enqueued(queue: cloud_tasks.TaskQueue, pe
     assert peer.paths() == ["/tasks/compact"]
 
 
-def test_a_service_of_its_own_runs_its_tasks(peer: Peer, clock: Clock) -> None:
+def test_tasks_run_in_the_configured_service(peer: Peer, clock: Clock) -> None:
     instance(peer, clock, "comments").tell("event")
     (task,) = peer.tasks.values()
     assert task["appEngineHttpRequest"]["appEngineRouting"] == {"service": "comments"}
@@ -252,7 +254,7 @@ def test_a_service_of_its_own_runs_its_tasks(peer: Peer, clock: Clock) -> None:
         (503, "soon", 30), (500, "", 30), (403, "", 30), (404, "", 30), (302, "", 30),
     ],
 )  # fmt: skip
-def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
+def test_after_a_failure_requests_pause_and_no_post_fails(
     *,
     client: flask.testing.FlaskClient,
     peer: Peer,
@@ -274,7 +276,7 @@ def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
     clock.now += 1
     post(client)
     assert peer.answers == [status, 200]
-    # What was lost is in the store, for cron.
+    # The event is in the store, and cron delivers it.
     answer = client.get("/tasks/deliver", headers={"X-AppEngine-Cron": "true"})
     assert answer.json is not None
     assert answer.json["delivered"] == 3
@@ -282,10 +284,10 @@ def test_after_a_failure_nobody_asks_for_a_while_and_no_request_fails(
         counter_oracle.assert_all_counted()
 
 
-def test_a_service_that_hangs_holds_up_no_request(
+def test_a_hanging_task_service_delays_no_request(
     client: flask.testing.FlaskClient, peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The requests are answered while the peer has still to answer its first one."""
+    """The requests are answered while the server has not yet answered its first one."""
     monkeypatch.setattr(cloud_tasks, "WITHIN", 0.1)
     monkeypatch.setattr(cloud_tasks, "TIMEOUT", 300.0)
     peer.may_answer.clear()
@@ -293,10 +295,10 @@ def test_a_service_that_hangs_holds_up_no_request(
         post(client, f"{number}")
     assert peer.heard.acquire(timeout=60)
     assert peer.answers == []
-    assert not peer.heard.acquire(blocking=False)  # only one asked
+    assert not peer.heard.acquire(blocking=False)  # only one request was sent
 
 
-def test_credentials_that_hang_hold_up_no_request(
+def test_hanging_credentials_delay_no_request(
     open_store: connection.Store,
     site: records.Site,
     peer: Peer,
@@ -316,14 +318,14 @@ def test_credentials_that_hang_hold_up_no_request(
     )
     backlog.ELSEWHERE.put(open_store, made)
     with open_store.context():
-        for number in range(3):  # each after the rest of the one before
+        for number in range(3):  # each after the previous pause
             sample_threads.post(site, f"{number}")
     assert waited == []
     may_connect.set()
     assert peer.heard.acquire(timeout=60)
 
 
-def test_a_service_that_is_not_there_fails_no_request(
+def test_an_unreachable_task_service_fails_no_request(
     open_store: connection.Store, site: records.Site, clock: Clock
 ) -> None:
     with loopback_servers.receiver() as gone:
@@ -355,7 +357,7 @@ def test_without_credentials_no_request_fails(
     assert "canary" not in caplog.text
 
 
-def test_what_was_not_committed_enqueues_nothing(
+def test_an_uncommitted_change_enqueues_nothing(
     queue: cloud_tasks.TaskQueue, store: connection.Store, peer: Peer, site: records.Site
 ) -> None:
     with pytest.raises(errors.NotFound):
@@ -363,12 +365,12 @@ def test_what_was_not_committed_enqueues_nothing(
     assert peer.answers == []
 
 
-# --- Who may call --------------------
+# --- Permissions --------------------
 
 
 @pytest.mark.parametrize("path", ["/tasks/deliver", "/tasks/compact"])
 @pytest.mark.parametrize("name", ["", "default", "flatthread2", "Flatthread", QUEUE])
-def test_tasks_of_another_queue_open_nothing(
+def test_tasks_of_another_queue_are_refused(
     client: flask.testing.FlaskClient, path: str, name: str
 ) -> None:
     assert client.get(path, headers={"X-AppEngine-QueueName": name}).status_code == 403
@@ -382,7 +384,7 @@ def test_tasks_of_another_queue_open_nothing(
         {"tasks_queue": QUEUE, "tasks_secret": "a secret of the tasks"},
     ],
 )
-def test_without_a_queue_or_off_app_engine_its_header_opens_nothing(
+def test_without_a_queue_or_off_app_engine_the_queue_header_is_ignored(
     open_store: connection.Store, given: dict[str, object]
 ) -> None:
     settings = config.Settings(secret="a secret of the tests", **given)  # type: ignore[arg-type]
@@ -399,7 +401,7 @@ def test_only_app_engine_with_a_queue_enqueues(open_store: connection.Store) -> 
         assert backlog.ELSEWHERE.of(open_store) is None
 
 
-def test_the_name_of_the_queue_is_a_whole_one() -> None:
+def test_the_queues_full_name_is_required() -> None:
     given = {"SECRET": "0123456789abcdef", "GAE_SERVICE": "comments"}
     found = config.load(given | {"TASKS_QUEUE": QUEUE})
     assert (found.tasks_queue, found.service) == (QUEUE, "comments")

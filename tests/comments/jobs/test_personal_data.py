@@ -1,4 +1,4 @@
-"""Claims about what is held of an author: he gets all of it and no more, and can have it gone."""
+"""Export and erasure of an author's data: complete, and nothing of other authors."""
 
 import gzip
 import json
@@ -48,7 +48,9 @@ def _say(client: FlaskClient, who: dict | None, body: str, **more: Any) -> dict:
     return api_requests.answer(client.post(api_requests.THREAD, json=sent, headers=headers))
 
 
-def test_an_author_gets_all_of_his_and_nothing_of_others(client: FlaskClient, shared: str) -> None:
+def test_an_export_contains_all_of_an_authors_data_and_nothing_of_others(
+    client: FlaskClient, shared: str
+) -> None:
     other = _say(client, None, "By a guest", email="guest@example.org")
     ann = _enter(client, shared)
     first = _say(client, ann, "One", website="https://ann.example", email="ann@example.org")
@@ -73,7 +75,7 @@ def test_an_author_gets_all_of_his_and_nothing_of_others(client: FlaskClient, sh
     assert [each["body"] for each in guests["comments"]] == ["By a guest"]
 
 
-def test_by_a_token_nobody_learns_that_he_is_in_the_shadow_and_an_operator_does(
+def test_an_export_by_token_hides_shadow_bans_and_an_operators_shows_them(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     del store
@@ -109,7 +111,7 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
         )
         api_requests.refused(refused, 401)
         api_requests.refused(client.open(ME, method=method), 401)
-    # A comment of his that is on another site is not within reach of this token.
+    # The account's comments on another site are out of this token's reach.
     account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
     author = account.author
@@ -128,7 +130,7 @@ def _identity() -> identities.Identity:
 CANARIES = ("Zebedee", "zebedee@example.org", "zebedee.example", "The canary sings", "42")
 
 
-def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
+def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     client: FlaskClient, store: connection.Store, shared: str
 ) -> None:
     settings = config.Settings(secret=SECRET)
@@ -164,7 +166,7 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
     assert shown[1].score == 0
     assert repair.find_problems(settings.scheme, name) == []
     assert recount.site("demo", tell=print, fixes=False) == 0
-    # Again, it finds nothing; and the token is nobody's.
+    # A repeat finds nothing, and the token is no longer valid.
     api_requests.refused(client.delete(ME, headers=api_requests.bearer(zeb)), 401)
     assert personal_data.erase(account.author, now=here()) == personal_data.Erased(
         0, 0, is_done=True
@@ -172,7 +174,7 @@ def test_what_is_erased_is_nowhere_and_the_thread_is_whole(
 
 
 def _settle(settings: config.Settings, *, wait: bool = False) -> None:
-    """Deliver and fold, until nothing is left to do."""
+    """Deliver and compact until nothing is due."""
     made = scheduler.Scheduler(settings.scheme, handlers=wiring.handlers(settings))
     while events := counter_oracle.events():
         made.deliver(events)
@@ -185,7 +187,7 @@ def _settle(settings: config.Settings, *, wait: bool = False) -> None:
 
 
 def _everything(store: connection.Store) -> str:
-    """Every row of every kind, as text; what is compressed is unpacked."""
+    """Return every row of every kind as text, decompressed."""
     del store
     found = []
     for kind in kinds.stored():
@@ -205,7 +207,7 @@ def _unpacked(blob: bytes) -> str:
     return blob.decode("utf-8", "replace")
 
 
-def test_an_erasure_goes_on_where_it_ended(
+def test_an_interrupted_erasure_continues_where_it_stopped(
     client: FlaskClient, shared: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(personal_data, "AT_ONCE", 2)
@@ -225,9 +227,7 @@ def test_an_account_with_a_role_is_not_erased_by_a_token(store: connection.Store
     assert accounts.get(ann.id) == ann
 
 
-def test_votes_of_a_voter_are_found_and_nobody_elses(
-    store: connection.Store, site: records.Site
-) -> None:
+def test_only_the_voters_own_votes_are_found(store: connection.Store, site: records.Site) -> None:
     settings = config.Settings(secret=SECRET)
     ids = []
     for number in range(3):
@@ -250,7 +250,7 @@ class TestCommands:
         runner = app.test_cli_runner()
         return lambda *arguments: runner.invoke(args=("author", *arguments))
 
-    def test_an_operator_exports_and_erases_by_a_comment_or_an_account(
+    def test_an_operator_exports_and_erases_by_comment_or_account(
         self, run: Any, client: FlaskClient, open_store: connection.Store
     ) -> None:
         posted = api_requests.post(client, "Ann", "Of a guest", email="ann@example.org")
@@ -265,6 +265,6 @@ class TestCommands:
         with open_store.context():
             account_holders.account("bob", password="")
         assert json.loads(run("export", "bob").output)["account"]["login"] == "bob"
-        assert run("erase", "bob").exit_code == 1  # nobody said yes
+        assert run("erase", "bob").exit_code == 1  # without confirmation
         assert run("erase", "bob", "--yes").exit_code == 0
         assert "There is no account" in run("export", "bob").output

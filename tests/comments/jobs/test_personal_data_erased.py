@@ -1,7 +1,7 @@
-"""Claims about somebody who is erased: nothing of him is in any byte of the files, or shown.
+"""After an erasure no byte of the files and no response contains the author's data.
 
-The store is a file, searched byte by byte with its log, in plain and as it was compressed, while a
-process that has shown everything of his still runs.
+The store is a file, searched byte by byte together with its log, for plain and compressed data,
+while a process that has shown all of the data is still running.
 """
 
 import json
@@ -47,11 +47,11 @@ SHOWING = (
 )  # fmt: skip
 
 
-AGE = 0.3  # seconds that a directory may be used here
+AGE = 0.3  # seconds for which a directory may be used here
 
 
 def _let_age_pass(_grace: float) -> None:
-    """What a process has kept of a thread must not be used any more when it is cleared."""
+    """Wait until no process may use its cached directory."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)
 
@@ -67,7 +67,7 @@ class Clock:
 
 
 class ServiceOnDisk:
-    """A file with everything of his that there can be, and a process that shows it."""
+    """A file with every kind of an author's data, and a process that shows it."""
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
@@ -113,7 +113,7 @@ class ServiceOnDisk:
         return new_comment.post(draft, SiteRequest(site, SETTINGS, here())).comment
 
     def settle(self) -> None:
-        """Deliver, count and fold, until nothing is left to do."""
+        """Deliver, count and compact until nothing is due."""
         made = scheduler.Scheduler(SETTINGS.scheme, handlers=wiring.handlers(SETTINGS))
         for _ in range(2):
             while events := counter_oracle.events():
@@ -123,12 +123,12 @@ class ServiceOnDisk:
         scheduler.compact_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
-        """Where which word of his is shown."""
+        """Return where each of the author's words is shown."""
         texts = {path: self.client.get(path).text for path in SHOWING}
         return {f"{path}: {word}" for path in texts for word in WORDS if word in texts[path]}
 
     def stored_forms(self) -> set[bytes]:
-        """The blobs that hold words of his, as they are stored."""
+        """Return the stored blobs that contain the author's words."""
         return {
             bytes(blob)
             for kind in ("Bucket", "BucketDirectory", "Ranking")
@@ -139,7 +139,7 @@ class ServiceOnDisk:
         }
 
     def in_files(self, forms: set[bytes]) -> set[str]:
-        """What of his is in which file. His account's id goes with him, too."""
+        """Return the author's words, ids and blobs found in each file."""
         wanted = {word.encode() for word in (*WORDS, self.account.id)}
         wanted |= {form[8:40] for form in forms if len(form) > 40}
         return {
@@ -151,7 +151,7 @@ class ServiceOnDisk:
         }
 
     def pass_by(self) -> None:
-        """Let the engine empty its log and its file of locks, as it does within a minute."""
+        """Let the engine empty its log and its lock files, as it does within a minute."""
         self.clock.now += file_store.LOG_SECONDS
         assert self.client.get("/healthz").status_code == 200
         with pytest.MonkeyPatch.context() as patch:
@@ -174,7 +174,9 @@ def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service
             yield made
 
 
-def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(on_disk: ServiceOnDisk) -> None:
+def test_after_an_erasure_no_byte_and_no_page_contains_the_authors_data(
+    on_disk: ServiceOnDisk,
+) -> None:
     assert len(on_disk.shown()) > len(SHOWING)
     forms = on_disk.stored_forms()
     assert forms
@@ -191,7 +193,7 @@ def test_nothing_of_who_is_erased_is_in_any_byte_or_shown(on_disk: ServiceOnDisk
     assert on_disk.in_files(forms) == set()
     assert on_disk.shown() == set()
 
-    # What others wrote stands where it stood, below a mark where he is gone.
+    # Other comments keep their places, below a tombstone of the erased author.
     after = json.loads(on_disk.client.get(SHOWING[0]).text)["comments"]
     places = {each["id"]: each for each in before}
     assert [each["status"] for each in after] == ["approved", "removed", "approved"]

@@ -1,7 +1,7 @@
-"""Claims about a thread's change of categories: exact wherever it is interrupted, whoever writes.
+"""Recategorizing a thread is exact despite interruptions and concurrent writers.
 
-A walk over six comments in steps of two takes five commits: the beginning, three steps, and one
-that finds nothing left.
+With six comments in steps of two it takes five commits: the beginning, three steps, and one that
+finds nothing left.
 """
 
 import threading
@@ -34,11 +34,11 @@ COMMITS = 5
 
 
 class Killed(BaseException):
-    """The process died here."""
+    """The end of the process."""
 
 
 class Hook:
-    """Does something once: before or after the n-th commit, or other call, from now."""
+    """Runs an action once, before or after the n-th commit or other call from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[int, str, Callable[[], None]] | None = None
@@ -102,8 +102,8 @@ def _change(*names: str) -> int:
 
 
 def _assert_all_right() -> None:
-    """No walk goes on, every counter is exact, and the recount agrees before and after delivery."""
-    # A comment that comes or goes may give its thread other categories: a worker walks through it.
+    """No recategorization is unfinished, every counter is exact, and the recount agrees."""
+    # A posted or retracted comment may change its thread's categories, which a worker then applies.
     recategorize.finish(now=NOW)
     journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
     assert [each for each in journals if each.startswith(category_journal.PREFIX)] == []
@@ -119,7 +119,7 @@ def _numbers(category: str) -> counter_rows.Numbers:
 
 
 def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[], None]:
-    """Do it in a thread of its own and wait for it."""
+    """Return a function that runs `act` in another thread and waits for it."""
 
     def work() -> None:
         with store.context():
@@ -133,7 +133,7 @@ def _elsewhere(store: connection.Store, act: Callable[[], object]) -> Callable[[
     return run
 
 
-def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> None:
+def test_all_comments_move_together_with_their_counters(filed: records.Site) -> None:
     assert _change("Travel", "sport") == 6
     _assert_all_right()
     assert _numbers("news") == {"approved": 1, "participants": 1}
@@ -146,7 +146,7 @@ def test_all_comments_move_and_the_counters_with_them(filed: records.Site) -> No
     _assert_all_right()
 
 
-def test_readers_see_nothing_of_it(filed: records.Site) -> None:
+def test_readers_see_no_change(filed: records.Site) -> None:
     compaction.whole(NAME)
     rows = _rows()
     assert scheduler.look() == [OTHER]
@@ -159,7 +159,7 @@ def _rows() -> list[records.Comment]:
     return [conversion.comment_from_message(each) for each in reads.fetch(reads.Query("Comment"))]
 
 
-def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
+def test_an_unknown_thread_or_invalid_category_is_refused_and_changes_nothing(
     filed: records.Site,
 ) -> None:
     with pytest.raises(errors.NotFound):
@@ -170,7 +170,7 @@ def test_what_is_no_thread_or_no_category_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize("commit", range(COMMITS))
-def test_a_change_that_was_killed_after_any_commit_is_finished_by_whoever_comes_next(
+def test_another_process_finishes_a_change_killed_after_any_commit(
     filed: records.Site, hook: Hook, commit: int
 ) -> None:
     def die() -> None:
@@ -205,7 +205,7 @@ def test_a_commit_whose_answer_is_lost_counts_once(
 
 
 @pytest.mark.parametrize("commit", range(COMMITS))
-def test_two_runners_share_one_walk(
+def test_two_runners_share_one_recategorization(
     filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
 ) -> None:
     other = _elsewhere(open_store, lambda: recategorize.finish(now=NOW, steps=2))
@@ -217,7 +217,7 @@ def test_two_runners_share_one_walk(
 
 
 @pytest.mark.parametrize("commit", range(COMMITS))
-def test_a_change_upon_a_change_wins(
+def test_the_later_of_two_changes_wins(
     filed: records.Site, open_store: connection.Store, hook: Hook, commit: int
 ) -> None:
     hook.plan(
@@ -233,10 +233,10 @@ def test_a_change_upon_a_change_wins(
 
 
 @pytest.mark.parametrize("step", range(COMMITS - 1))
-def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
+def test_a_late_runner_does_not_continue_another_changes_journal(
     filed: records.Site, open_store: connection.Store, hook: Hook, step: int
 ) -> None:
-    """It has read where the walk goes on, and the walk begins anew before its transaction."""
+    """It has read the position, and before its transaction the recategorization starts again."""
     act = _elsewhere(open_store, lambda: recategorize.begin(NAME, ("sport",)))
     hook.plan(step, "after", act, "RunQuery")
     _change("travel")
@@ -248,7 +248,7 @@ def test_a_runner_that_is_late_does_not_move_the_journal_of_another_change(
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("commit", range(COMMITS))
-def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
+def test_changes_between_two_commits_are_counted_in_the_right_categories(
     filed: records.Site, open_store: connection.Store, hook: Hook, commit: int, when: str
 ) -> None:
     first, *_, last = (row for row in _rows() if row.thread == NAME.id)
@@ -258,7 +258,7 @@ def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
         own_comment.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
         _deliver()
 
-    # Before a commit the transaction holds locks on what it read, so people write around them.
+    # Before a commit the transaction holds locks on its reads, so others write elsewhere.
     act = write if when == "after" else lambda: sample_threads.post(filed, "text", thread="other")
     hook.plan(commit, when, _elsewhere(open_store, act))
     _change("travel")
@@ -266,7 +266,7 @@ def test_what_people_do_between_two_commits_is_counted_where_it_belongs(
     _assert_all_right()
 
 
-def test_writers_and_changes_at_once_leave_every_counter_exact(
+def test_concurrent_writers_and_changes_leave_every_counter_exact(
     filed: records.Site, open_store: connection.Store
 ) -> None:
     def write(label: int) -> None:
@@ -290,7 +290,7 @@ def test_writers_and_changes_at_once_leave_every_counter_exact(
     _assert_all_right()
 
 
-def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> None:
+def test_the_events_of_two_changes_are_distinct(filed: records.Site) -> None:
     for _ in range(2):
         _change("travel")
         _change("news")
@@ -298,11 +298,11 @@ def test_an_event_of_one_change_is_not_that_of_another(filed: records.Site) -> N
     assert len(events) == len(set(events)) == 4 * 3
     rows = outbox.read(events)
     assert {row.kind for row in rows} == {"filed"}
-    assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # nobody is told of it but the counters
+    assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # only the counters handle it
     _assert_all_right()
 
 
-def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
+def test_repeating_a_change_repairs_a_comment_with_damaged_categories(
     filed: records.Site,
 ) -> None:
     row = reads.get(comment_rows.comment_key(_rows()[0].id))
@@ -316,7 +316,7 @@ def test_a_comment_that_damage_left_elsewhere_is_met_by_the_same_change_again(
     _assert_all_right()
 
 
-def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> None:
+def test_a_comment_of_another_thread_is_not_moved(filed: records.Site) -> None:
     recategorize.begin(NAME, ("travel",))
     (other,) = [row.id for row in _rows() if row.thread == "other"]
     refiled = transactions.transaction(
@@ -327,7 +327,7 @@ def test_a_comment_of_another_thread_stays_where_it_is(filed: records.Site) -> N
     _assert_all_right()
 
 
-def test_one_call_takes_a_bounded_number_of_steps(filed: records.Site) -> None:
+def test_one_call_takes_a_limited_number_of_steps(filed: records.Site) -> None:
     recategorize.begin(NAME, ("travel",))
     recategorize.begin(OTHER, ("travel",))
     assert recategorize.finish(now=NOW, steps=2) < 7

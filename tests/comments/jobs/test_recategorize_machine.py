@@ -1,8 +1,8 @@
-"""A random history of categories: posts, retractions, imports, changes of categories, deliveries.
+"""A random history of posts, retractions, imports, changes of categories, and deliveries.
 
-Walks of `filing` are taken step by step, begun anew and left in the middle; events are delivered in
-any order, some of them twice. At any moment a recount finds nothing wrong; in the end every counter
-equals what the comments themselves say, in the categories of their threads (`counter_oracle`).
+Recategorizations are taken step by step, restarted, and left unfinished; events are delivered in
+any order, some of them twice. At any moment a recount finds no fault, and in the end every counter
+equals the sum over the comments in the categories of their threads (`counter_oracle`).
 """
 
 from datetime import timedelta
@@ -49,7 +49,7 @@ class Categories(RuleBasedStateMachine):
         backlog.BACKLOG.of(store)
         self._context = store.context()
         self._context.__enter__()
-        # Threads are short here: in the product's steps every walk would be one commit.
+        # Threads are short here: with the product's step size each change would be one commit.
         self._small = mock.patch.object(recategorize, "AT_ONCE", 2)
         self._small.start()
         self._own: list[records.Comment] = []

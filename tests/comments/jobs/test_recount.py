@@ -1,4 +1,4 @@
-"""Claims about the recount: it sees exactly what drifted, mends it once, and disturbs nobody."""
+"""The recount finds exactly the drifted counters, repairs each once, and disturbs nobody."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def _one_more(scope: counting.Scope, comments: int, people: int) -> list[Differe
 
 
 def _places_of(author: str) -> list[counting.Scope]:
-    """Where somebody who wrote in "page" is counted from events."""
+    """Return the scopes of an author of "page" that are counted from events."""
     return [
         counting.author_scope("demo", author),
         *(counting.category_scope("demo", each, author) for each in ("news", "sport")),
@@ -43,12 +43,14 @@ def _places_of(author: str) -> list[counting.Scope]:
     ]
 
 
-def test_nothing_is_found_where_nothing_is_wrong(counted_rows: dict[str, records.Comment]) -> None:
+def test_a_recount_of_exact_counters_finds_nothing(
+    counted_rows: dict[str, records.Comment],
+) -> None:
     assert counter_drift.recount_all() == []
 
 
 @pytest.mark.parametrize("more", [1, -1, 7])
-def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
+def test_a_drifted_number_is_shown_repaired_and_not_found_again(
     counted_rows: dict[str, records.Comment], more: int
 ) -> None:
     counter_drift.plant(counter_drift.thread_row(), approved=more, listed=-more)
@@ -66,7 +68,7 @@ def test_a_number_that_drifted_is_shown_mended_and_found_no_more(
 
 
 @pytest.mark.parametrize("folded", [False, True])
-def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
+def test_a_followed_page_without_comments_is_recounted(
     counted_rows: dict[str, records.Comment], *, folded: bool
 ) -> None:
     silent = records.ThreadName("demo", "silent")
@@ -83,7 +85,7 @@ def test_a_page_that_is_followed_before_anybody_wrote_there_is_recounted(
     assert totals.of_threads([silent]) == [{"followers": 1}]
 
 
-def test_sites_authors_and_their_rows_in_threads_are_mended_too(
+def test_counters_of_sites_and_authors_are_repaired_too(
     counted_rows: dict[str, records.Comment],
 ) -> None:
     author = counted_rows["2"].author.id
@@ -114,7 +116,7 @@ STATISTICS = [
 
 @pytest.mark.parametrize("scope", STATISTICS)
 @pytest.mark.parametrize("more", [1, -1])
-def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
+def test_drifted_statistics_are_shown_repaired_and_not_found_again(
     counted_rows: dict[str, records.Comment], scope: counting.Scope, more: int
 ) -> None:
     row = reads.get(counter_rows.scope_key(scope))
@@ -132,7 +134,7 @@ def test_statistics_that_drifted_are_shown_mended_and_found_no_more(
 
 
 @pytest.mark.parametrize("scope", STATISTICS)
-def test_rows_of_statistics_that_are_gone_come_back(
+def test_missing_rows_of_statistics_are_restored(
     counted_rows: dict[str, records.Comment], scope: counting.Scope
 ) -> None:
     numbers = counter_rows.numbers_of(reads.get(counter_rows.scope_key(scope)))
@@ -146,7 +148,7 @@ def test_rows_of_statistics_that_are_gone_come_back(
 
 @pytest.mark.parametrize("day", ["", "2020-02-20"])
 @pytest.mark.parametrize("category", ["news", "nothing"])
-def test_rows_of_statistics_that_count_nothing_go(
+def test_rows_of_statistics_without_comments_are_deleted(
     counted_rows: dict[str, records.Comment], category: str, day: str
 ) -> None:
     place = counting.category_scope("demo", category)._replace(kind="day" if day else "category")
@@ -162,7 +164,7 @@ def test_rows_of_statistics_that_count_nothing_go(
     counter_oracle.assert_all_counted()
 
 
-def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
+def test_missing_rows_are_restored_and_rows_of_unknown_authors_deleted(
     counted_rows: dict[str, records.Comment],
 ) -> None:
     counter_drift.delete(
@@ -185,7 +187,7 @@ def test_rows_that_are_gone_come_back_and_rows_of_nobody_go(
 
 
 @pytest.mark.parametrize("lost", range(4))
-def test_a_shard_that_is_gone_is_counted_again(
+def test_a_missing_shard_is_recounted(
     counted_rows: dict[str, records.Comment], site: records.Site, lost: int
 ) -> None:
     sharding.spread(counter_drift.NAME, 4)
@@ -205,7 +207,7 @@ def test_a_shard_that_is_gone_is_counted_again(
     counter_oracle.assert_all_counted()
 
 
-def test_threads_stored_before_there_were_counters_get_theirs(
+def test_threads_stored_before_there_were_counters_get_them(
     counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     for kind in ("Counter", "Participation", "Standing", "Category", "Day", "Appearance"):
@@ -214,7 +216,7 @@ def test_threads_stored_before_there_were_counters_get_theirs(
             counter_drift.delete(ndb.Key(*path))
     sample_threads.post(
         site, "meanwhile", counted_rows["2"].id
-    )  # counted from what is there: nothing
+    )  # counted on top of the missing counters
     counter_drift.recount_all()
     assert counter_drift.recount_all() == []
     counter_drift.deliver()
@@ -222,7 +224,7 @@ def test_threads_stored_before_there_were_counters_get_theirs(
     counter_oracle.assert_all_counted()
 
 
-def test_what_events_have_still_to_add_is_counted_in(
+def test_undelivered_events_are_included_in_a_recount(
     counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     sample_threads.post(site, "late")
@@ -240,7 +242,7 @@ def test_what_events_have_still_to_add_is_counted_in(
     counter_oracle.assert_all_counted()
 
 
-def test_an_event_that_was_lost_is_found_as_drift(
+def test_a_lost_event_is_found_as_drift(
     counted_rows: dict[str, records.Comment], site: records.Site
 ) -> None:
     row = sample_threads.post(site, "lost")
@@ -259,12 +261,10 @@ def test_an_event_that_was_lost_is_found_as_drift(
     counter_oracle.assert_all_counted()
 
 
-def test_an_interrupted_recount_goes_on_where_it_ended(
+def test_an_interrupted_recount_continues_where_it_stopped(
     counted_rows: dict[str, records.Comment], site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_threads.post(
-        site, "next", thread="other/2"
-    )  # whose key begins with the one that is noted
+    sample_threads.post(site, "next", thread="other/2")  # its key begins with the stored position
     monkeypatch.setattr(recount, "NOTE_EVERY", 1)
     seen: list[str] = []
     real = recount.thread
@@ -282,10 +282,10 @@ def test_an_interrupted_recount_goes_on_where_it_ended(
     counter_drift.recount_all()
     assert seen == ["other", "interrupted", "other/2", "page"]
     counter_drift.recount_all()
-    assert seen[4:] == ["other", "other/2", "page"]  # a whole one begins anew
+    assert seen[4:] == ["other", "other/2", "page"]  # a complete recount starts from the beginning
 
 
-def test_many_authors_are_mended_in_transactions_of_bounded_size(
+def test_the_repair_of_many_authors_uses_transactions_of_bounded_size(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recount, "AT_ONCE", 3)

@@ -1,4 +1,4 @@
-"""Claims about a recount while others write, vote or recount: of one moment, and mends once."""
+"""A recount during writes, votes and other recounts compares one moment and repairs once."""
 
 import itertools
 import threading
@@ -18,7 +18,7 @@ from tests.support.threads import sample_threads, sample_votes
 
 
 class Between:
-    """Lets somebody else do something once, before the n-th call of a method from now."""
+    """Runs an action of another actor once, before the n-th call of a method from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[str, int, Any] | None = None
@@ -52,13 +52,13 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
 
 
-# The commits of a recount of two threads, the second of which is wrong: two comparisons, a mending,
-# the comparison of the site, its mending. What others do comes after a comparison was read.
+# The commits of a recount of two threads, the second of which is wrong: two comparisons, a repair,
+# the comparison of the site, its repair. The other actor acts after the reads of a comparison.
 COMPARED = [1, 3]
 
 
 @pytest.mark.parametrize("commit", COMPARED)
-def test_what_people_write_between_comparison_and_mending_stays(
+def test_writes_between_comparison_and_repair_are_kept(
     counted_rows: dict[str, records.Comment],
     site: records.Site,
     open_store: connection.Store,
@@ -68,7 +68,7 @@ def test_what_people_write_between_comparison_and_mending_stays(
     author = counted_rows["2"].author
     counter_drift.delete(
         counter_rows.participation_key(counter_drift.NAME, author.id)
-    )  # so that he seems new in the thread
+    )  # so that the author appears to be new in the thread
     counter_drift.plant(reads.get(counter_rows.standing_key("demo", author.id)), approved=-2)
     counter_drift.plant(counter_drift.thread_row(), approved=5)
 
@@ -85,7 +85,7 @@ def test_what_people_write_between_comparison_and_mending_stays(
 
 
 @pytest.mark.parametrize("commit", COMPARED)
-def test_two_recounts_at_once_mend_once(
+def test_two_concurrent_recounts_repair_once(
     counted_rows: dict[str, records.Comment],
     open_store: connection.Store,
     between: Between,
@@ -106,7 +106,7 @@ def test_two_recounts_at_once_mend_once(
 
 
 @pytest.mark.parametrize("query", range(13))
-def test_a_comparison_is_of_one_moment(
+def test_a_comparison_is_from_one_moment(
     counted_rows: dict[str, records.Comment],
     site: records.Site,
     open_store: connection.Store,
@@ -126,7 +126,7 @@ def test_a_comparison_is_of_one_moment(
     counter_oracle.assert_all_counted()
 
 
-def test_a_recount_finds_nothing_while_writers_go_on(
+def test_a_recount_finds_nothing_during_writes(
     open_store: connection.Store, site: records.Site
 ) -> None:
     site = sample_threads.filing(site, "news", "sport")
@@ -177,7 +177,7 @@ def _author(number: int) -> records.Author:
     return records.Author("somebody", id=f"g:{number}")
 
 
-def test_a_vote_in_the_middle_of_a_recount_of_votes_is_counted_once(
+def test_a_vote_during_a_recount_of_votes_is_counted_once(
     counted_rows: dict[str, records.Comment], open_store: connection.Store, between: Between
 ) -> None:
     row = counted_rows["2"]

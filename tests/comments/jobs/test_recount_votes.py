@@ -1,4 +1,4 @@
-"""Claims about the recount of votes: a row says what its votes come to, or is mended."""
+"""The recount of votes: a row with another number of votes than are stored is repaired."""
 
 import pytest
 
@@ -19,13 +19,13 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
 
 
 def _plant_votes(comment_id: str, **values: int) -> None:
-    """Change a comment's row around everybody."""
+    """Change a comment's row directly."""
     row = reads.get(comment_rows.comment_key(comment_id))
     row.populate(**values)
     transactions.transaction(lambda: transactions.apply(ownership.Writes("tree", put=(row,))))
 
 
-def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
+def test_a_row_that_drifted_from_its_votes_is_shown_repaired_and_not_found_again(
     counted_rows: dict[str, records.Comment],
 ) -> None:
     one, two, other = (counted_rows[text] for text in ("1", "2", "3"))
@@ -36,7 +36,7 @@ def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
     assert counter_drift.recount_all() == []
     counter_drift.lose_vote(one.id, "bob")
     _plant_votes(two.id, score=7)
-    sample_votes.vote(other, "ann")  # waits to be counted, which is nothing wrong
+    sample_votes.vote(other, "ann")  # uncounted, which is not a fault
     found = [
         Difference(Scope("comment", one.id), "up", 2, 1),
         Difference(Scope("comment", one.id), "score", 1, 0),
@@ -51,7 +51,7 @@ def test_a_row_that_drifted_from_its_votes_is_shown_mended_and_found_no_more(
     sample_votes.assert_counted()
 
 
-def test_votes_that_a_retraction_left_behind_are_found_and_deleted(
+def test_votes_left_behind_by_a_retraction_are_found_and_deleted(
     counted_rows: dict[str, records.Comment],
 ) -> None:
     row = counted_rows["2.1"]

@@ -1,4 +1,4 @@
-"""Claims about repair: exactly the planted damage is found, mended, and not found again."""
+"""Repair finds exactly the planted damage, repairs it, and does not find it again."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ ORDER = sample_threads.ORDER
 
 @pytest.fixture(autouse=True)
 def _entered(store: connection.Store) -> None:
-    """Every test here runs inside the store."""
+    """Run every test here inside the store."""
 
 
-def test_a_sound_thread_has_no_problems(
+def test_an_intact_thread_has_no_problems(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     gone = tree_rows["1.1"]
@@ -42,7 +42,7 @@ def test_a_sound_thread_has_no_problems(
         ("1.1", {"child_count": 1}, {"child_count"}),
     ],
 )
-def test_what_the_links_and_numbers_tell_is_rebuilt(
+def test_fields_that_follow_from_links_and_numbers_are_rebuilt(
     site: records.Site,
     tree_rows: dict[str, records.Comment],
     text: str,
@@ -62,7 +62,7 @@ def test_what_the_links_and_numbers_tell_is_rebuilt(
     assert sample_threads.listed(site) == ORDER
 
 
-def test_a_root_counter_that_fell_behind_is_raised(
+def test_a_root_counter_that_is_too_low_is_raised(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
@@ -81,7 +81,7 @@ def test_a_root_counter_that_fell_behind_is_raised(
     assert sample_threads.listed(site) == [*ORDER, "4"]
 
 
-def test_two_siblings_of_one_number_are_told_apart(
+def test_two_siblings_with_one_number_get_distinct_numbers(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
@@ -91,7 +91,7 @@ def test_two_siblings_of_one_number_are_told_apart(
     assert sample_threads.listed(site) == ORDER
 
 
-def test_comments_whose_parent_is_gone_become_roots(
+def test_comments_whose_parent_is_missing_become_roots(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
@@ -104,7 +104,7 @@ def test_comments_whose_parent_is_gone_become_roots(
     assert sample_threads.listed(site)[-1] == "4"
 
 
-def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
+def test_a_cycle_of_links_is_broken_at_the_oldest_comment(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)
@@ -115,7 +115,7 @@ def test_links_that_run_in_a_circle_are_cut_at_the_oldest(
     assert next(row for row in ordered_query.thread(name) if row.body == "1").level == 0
 
 
-def test_every_hash_destroyed_is_every_hash_rebuilt(
+def test_all_hashes_can_be_rebuilt(
     site: records.Site, tree_rows: dict[str, records.Comment]
 ) -> None:
     name = sample_threads.name_of(site)

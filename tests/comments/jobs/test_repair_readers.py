@@ -1,7 +1,7 @@
-"""Claims about repair and readers: what is repaired, no process shows otherwise for a moment.
+"""After a repair every process shows the repaired thread at once.
 
-Two processes with warm caches read through every stage of a folding while comments get other
-hashes; each answer is compared with the floor at once, without a second passing.
+Two processes with warm caches read at every stage of a compaction while comments get new hashes.
+Each answer is compared with the ordered query immediately, without waiting.
 """
 
 from collections.abc import Callable
@@ -76,7 +76,7 @@ def _damage(row: records.Comment, **values: object) -> None:
 
 
 def _lose_a_parent(repaired_rows: Grown) -> None:
-    """A reply becomes a root, and all below it get other hashes."""
+    """Make a reply a root, so it and all comments below it get new hashes."""
     _damage(repaired_rows["1.1"], parent=None)
 
 
@@ -85,12 +85,12 @@ def _run_in_a_circle(repaired_rows: Grown) -> None:
 
 
 def _share_a_number(repaired_rows: Grown) -> None:
-    """Two siblings at one place: one of them gets another."""
+    """Give two siblings the same place; one of them gets another."""
     _damage(repaired_rows["1.2"], number=1, sort_hash=repaired_rows["1.1"].sort_hash)
 
 
 def _swap_hashes(repaired_rows: Grown) -> None:
-    """The buckets hold both where they belong: what is stored of them says otherwise."""
+    """Swap the hashes of two comments in the store, but not in the buckets."""
     _damage(repaired_rows["2"], sort_hash=repaired_rows["3"].sort_hash)
     _damage(repaired_rows["3"], sort_hash=repaired_rows["2"].sort_hash)
 
@@ -104,7 +104,7 @@ DAMAGES = [_lose_a_parent, _run_in_a_circle, _share_a_number, _swap_hashes, _spo
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_after_a_repair_warm_processes_equal_the_floor_at_once(
+def test_after_a_repair_warm_processes_equal_the_ordered_query_at_once(
     repaired_rows: Grown, processes: list[reader_processes.Reader], damage: Callable[[Grown], None]
 ) -> None:
     damage(repaired_rows)
@@ -113,7 +113,8 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
     folded = compactor.compact(SCHEME, NAME)
     assert folded is not None
     _assert_current(processes)
-    processes[0].now += view_cache.CACHE_MAX_AGE  # one sees the new directory, one the old
+    # one process sees the new directory, the other the old
+    processes[0].now += view_cache.CACHE_MAX_AGE
     _assert_current(processes)
     for process in processes:
         process.now += compactor.GRACE
@@ -126,7 +127,7 @@ def test_after_a_repair_warm_processes_equal_the_floor_at_once(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("stops", ["before the switch", "before the clearing"])
-def test_a_folding_that_stops_over_a_repair_harms_nobody(
+def test_a_compaction_interrupted_by_a_repair_misleads_no_reader(
     repaired_rows: Grown,
     processes: list[reader_processes.Reader],
     damage: Callable[[Grown], None],
@@ -152,13 +153,13 @@ def test_a_folding_that_stops_over_a_repair_harms_nobody(
 
 
 @pytest.mark.parametrize("query", range(1, 7))
-def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost(
+def test_a_row_whose_flag_is_cleared_during_a_new_compaction_is_not_lost(
     engine: inprocess.Engine,
     repaired_rows: Grown,
     processes: list[reader_processes.Reader],
     query: int,
 ) -> None:
-    """A slow folder clears before any of the queries of the next one."""
+    """A slow compaction clears before any of the queries of the next one."""
     slow = compactor.compact(SCHEME, NAME)
     assert slow is not None
     _lose_a_parent(repaired_rows)
@@ -182,7 +183,7 @@ def test_a_row_whose_flag_is_cleared_while_the_thread_is_folded_anew_is_not_lost
     _assert_current(processes)
 
 
-def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
+def test_a_later_change_of_a_moved_comment_is_visible_at_once(
     repaired_rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
     _lose_a_parent(repaired_rows)
@@ -206,13 +207,13 @@ def test_what_is_said_of_a_moved_comment_later_is_seen_at_once(
 def _clear_after_the_grace(
     folded: compactor.Compacted, processes: list[reader_processes.Reader]
 ) -> None:
-    """Clear when no process may use the directory before any more."""
+    """Clear once no process may use the previous directory."""
     for process in processes:
         process.now += compactor.GRACE
     compactor.clear(folded)
 
 
-def test_only_a_thread_with_moved_comments_is_read_from_the_floor(
+def test_only_a_thread_with_moved_comments_needs_the_ordered_query(
     site: records.Site, repaired_rows: Grown, processes: list[reader_processes.Reader]
 ) -> None:
     _damage(repaired_rows["1.1"], slug="damaged")

@@ -1,4 +1,4 @@
-"""Claims about upkeep: whoever runs folds and clears what changed, and faults end nobody."""
+"""Upkeep: running processes compact and clear changed threads, and survive faults."""
 
 import re
 import threading
@@ -53,7 +53,7 @@ def _assert_reader_right(name: records.ThreadName) -> None:
     assert thread_view.using(name, lambda v: [each.json for each in v.rows()]) == expected
 
 
-def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
+def test_a_worker_gathers_the_counters_of_quiet_threads(
     open_store: connection.Store,
     store: connection.Store,
     worker: background_worker.Worker,
@@ -72,7 +72,7 @@ def test_a_worker_gathers_the_counters_of_threads_that_are_quiet_again(
     counter_oracle.assert_counted()
 
 
-def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
+def test_a_worker_compacts_due_threads_and_clears_them_after_the_grace(
     store: connection.Store,
     worker: background_worker.Worker,
     clock: Clock,
@@ -94,7 +94,7 @@ def test_a_worker_folds_what_is_due_and_clears_it_after_the_grace(
     _assert_reader_right(name)
 
 
-def test_a_process_that_starts_finishes_what_another_one_left(
+def test_a_starting_process_finishes_the_work_of_another(
     store: connection.Store,
     worker: background_worker.Worker,
     clock: Clock,
@@ -111,14 +111,14 @@ def test_a_process_that_starts_finishes_what_another_one_left(
     assert scheduler.look() == []
 
 
-def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left(
+def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     store: connection.Store,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     sample_threads.post(site, "left by another process", thread="other")
-    backlog.BACKLOG.forget(store)  # that process is gone
+    backlog.BACKLOG.forget(store)  # that process has ended
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
     worker = background_worker.Worker(store, SCHEME, first=5.0)
     sample_threads.post(site, "changed here")
@@ -132,7 +132,7 @@ def test_a_process_serves_its_first_readers_before_it_looks_for_what_others_left
     assert directories.load_directory(sample_threads.name_of(site, "other")).version
 
 
-def test_what_fails_is_tried_again_and_the_others_are_folded(
+def test_a_failed_compaction_is_retried_and_others_proceed(
     store: connection.Store,
     worker: background_worker.Worker,
     clock: Clock,
@@ -158,7 +158,7 @@ def test_what_fails_is_tried_again_and_the_others_are_folded(
     assert _flags(name) == 0
 
 
-def test_a_damaged_directory_ends_no_worker(
+def test_a_damaged_directory_stops_no_worker(
     store: connection.Store,
     worker: background_worker.Worker,
     site: records.Site,
@@ -175,12 +175,12 @@ def test_a_damaged_directory_ends_no_worker(
     assert worker.step() == scheduler.Done(1, 0, 1)
 
 
-def test_a_running_worker_folds_an_edit_by_itself_and_stops(
+def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
     open_store: connection.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
     worker = background_worker.Worker(open_store, SCHEME)
-    assert threading.active_count() == before  # making one starts nothing
+    assert threading.active_count() == before  # creating a worker starts no thread
     worker.start()
     with open_store.context():
         sample_threads.post(site, "text")
@@ -190,7 +190,7 @@ def test_a_running_worker_folds_an_edit_by_itself_and_stops(
     assert worker.stop(programs.PATIENCE)
 
 
-def test_a_worker_that_is_stopped_while_it_waits_ends(open_store: connection.Store) -> None:
+def test_a_waiting_worker_can_be_stopped(open_store: connection.Store) -> None:
     worker = background_worker.Worker(open_store, SCHEME)
     worker.start()
     assert worker.stop(programs.PATIENCE)
@@ -202,7 +202,7 @@ def commands(app: flask.Flask, monkeypatch: pytest.MonkeyPatch) -> flask.testing
     return app.test_cli_runner()
 
 
-def test_the_command_folds_clears_and_removes_orphans(
+def test_the_command_compacts_clears_and_removes_orphans(
     open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
@@ -225,7 +225,7 @@ def test_the_command_folds_clears_and_removes_orphans(
         _assert_reader_right(name)
 
 
-def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
+def test_the_command_compacts_one_thread_and_leaves_the_clearing_to_others(
     open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
@@ -244,7 +244,7 @@ def test_the_command_folds_one_thread_and_leaves_the_clearing_to_others(
         assert commands.invoke(args=unknown).exit_code == 1
 
 
-def test_the_command_waits_for_the_grace_only_when_asked_and_says_until_when(
+def test_the_command_waits_for_the_grace_only_if_asked_and_names_its_end(
     open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
@@ -281,7 +281,7 @@ def _client(store: connection.Store, **settings: object) -> flask.testing.FlaskC
         ({"tasks_secret": SECRET}, {"Authorization": f"Bearer {SECRET}"}),
     ],
 )
-def test_cron_is_let_in_by_what_only_it_can_present(
+def test_cron_is_admitted_by_its_own_credentials(
     open_store: connection.Store,
     site: records.Site,
     name: records.ThreadName,
@@ -315,7 +315,7 @@ def test_cron_is_let_in_by_what_only_it_can_present(
         {"Authorization": "Bearer ä".encode().decode("latin-1")},
     ],
 )
-def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
+def test_the_app_engine_cron_header_is_ignored_elsewhere(
     open_store: connection.Store, site: records.Site, given: str, headers: dict[str, str]
 ) -> None:
     with open_store.context():
@@ -326,13 +326,13 @@ def test_elsewhere_the_header_of_app_engines_cron_opens_nothing(
         assert not directories.load_directory(sample_threads.name_of(site)).version
 
 
-def test_on_app_engine_nobody_else_folds(open_store: connection.Store) -> None:
+def test_on_app_engine_only_cron_may_compact(open_store: connection.Store) -> None:
     client = _client(open_store, on_app_engine=True, tasks_secret=SECRET)
     for headers in ({}, {"X-Appengine-Cron": "false"}, {"Authorization": f"Bearer {SECRET}"}):
         assert client.get("/tasks/compact", headers=headers).status_code == 403
 
 
-def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:
+def test_only_app_engines_variable_enables_app_engine_mode(tmp_path: object) -> None:
     given = {"SECRET": "0123456789abcdef"}
     assert config.load(given | {"GAE_ENV": "standard"}).on_app_engine
     assert not config.load(given).on_app_engine
@@ -341,6 +341,6 @@ def test_only_app_engine_says_that_it_is_app_engine(tmp_path: object) -> None:
         config.load(given | {"TASKS_SECRET": "short"})
 
 
-def test_sites_are_not_needed_to_look(store: connection.Store) -> None:
+def test_a_look_needs_no_sites(store: connection.Store) -> None:
     assert list(site_settings.every()) == []
     assert scheduler.look() == []

@@ -1,7 +1,7 @@
-"""Claims about upkeep where every call of cron meets a process that knows nothing and then ends.
+"""Upkeep with one process per cron call: each starts without state and ends afterwards.
 
-Nothing but the store is left between two calls. What a call folds it clears itself, after a grace
-by its own clock; a call that dies while it waits leaves all of it to the next one.
+Only the store connects two calls. A call clears what it compacted itself, after a grace by its own
+clock; a call that dies while it waits leaves everything to the next one.
 """
 
 import threading
@@ -30,7 +30,7 @@ class Died(Exception):
 
 
 class Instance(reader_processes.Reader):
-    """An instance that lives for one call. Its clock starts anywhere, and ticks for all readers."""
+    """An instance that lives for one call. Its clock starts anywhere, and moves all readers'."""
 
     def __init__(
         self, engine: inprocess.Engine, others: list[reader_processes.Reader], *, age: float = 0.0
@@ -50,12 +50,12 @@ class Instance(reader_processes.Reader):
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
-        for each in self.others:  # with what they held before the clearing, if that may still be
+        for each in self.others:  # with their cached directory, if it may still be used
             each.assert_current(NAME)
         return done
 
     def wait(self, seconds: float) -> None:
-        """Wait as `time.sleep` does, which readers live through."""
+        """Wait like `time.sleep`, and let the readers read afterwards."""
         self.waited.append(seconds)
         self.clock += seconds
         for each in self.others:
@@ -66,7 +66,7 @@ class Instance(reader_processes.Reader):
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small buckets, and no row waits to be folded: the time of day stands still here."""
+    """Use small buckets and compact without a delay, because the time never advances here."""
     compaction.small_buckets(monkeypatch, 3)
     for module in (placement, changes):
         monkeypatch.setattr(module, "IN_TIME", timedelta(0))
@@ -80,13 +80,13 @@ def others(engine: inprocess.Engine) -> list[reader_processes.Reader]:
 
 @pytest.fixture
 def said(store: connection.Store, site: records.Site) -> records.Comment:
-    """The comment that is taken back, in a thread never folded."""
+    """The comment to retract, in a thread that was never compacted."""
     sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(4)})
     return sample_threads.post(site, CANARY)
 
 
 def _holders(text: str) -> Iterator[str]:
-    """The kinds that hold a text."""
+    """Yield the kinds that contain a text."""
     for kind in ("Comment", "Bucket", "BucketDirectory", "Ranking"):
         for message in reads.fetch(reads.Query(kind)):
             if text.encode() in message.SerializeToString() + reader_processes.decompressed(
@@ -95,7 +95,7 @@ def _holders(text: str) -> Iterator[str]:
                 yield kind
 
 
-def test_instances_of_one_call_each_fold_clear_and_erase(
+def test_instances_of_one_call_each_compact_clear_and_erase(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
     first = Instance(engine, others)
@@ -112,7 +112,7 @@ def test_instances_of_one_call_each_fold_clear_and_erase(
     assert idle.waited == []
 
 
-def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
+def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
     said: records.Comment,
     engine: inprocess.Engine,
     others: list[reader_processes.Reader],
@@ -129,7 +129,7 @@ def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
         monkeypatch.setattr(dying, "wait", die)
         with pytest.raises(Died):
             dying.call()
-        # Nothing was cleared before its grace, nothing was deleted that readers use.
+        # Nothing was cleared before its grace, and nothing was deleted that readers use.
         assert scheduler.look() == [NAME]
         for each in others:
             each.assert_current(NAME)
@@ -143,7 +143,7 @@ def test_a_call_that_dies_while_it_waits_leaves_all_to_the_next(
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """What another process switched, however long ago it says that was."""
+    """Even if another process switched long ago by its own clock."""
     assert compactor.compact(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()
@@ -151,7 +151,7 @@ def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     assert scheduler.look() == []
 
 
-def test_of_several_calls_at_once_one_waits(
+def test_of_several_concurrent_calls_one_waits(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
     instance = Instance(engine, [])
@@ -161,7 +161,7 @@ def test_of_several_calls_at_once_one_waits(
     def wait(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) == 1:
-            # The same process, asked again by another request meanwhile.
+            # The same process, called by another request meanwhile.
             again = threading.Thread(target=visit_again)
             again.start()
             again.join()
@@ -177,10 +177,10 @@ def test_of_several_calls_at_once_one_waits(
     assert scheduler.look() == []
 
 
-def test_rankings_go_when_cursors_expired_though_nobody_lives_that_long(
+def test_rankings_are_deleted_when_cursors_expire_although_no_instance_lives_that_long(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """Whose clock is ten minutes ahead deletes none too early."""
+    """An instance whose clock is ten minutes ahead deletes none too early."""
     term = ranking.KEPT + ranking.SKEW
     for votes in (1, 2):
         _vote(said, votes)

@@ -1,4 +1,4 @@
-"""Claims about what a thread shows of itself: its title, its page's address, its categories."""
+"""The title, page URL and categories that a thread shows."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ THREADS = itertools.count()
 
 
 def post(site: records.Site, word: str, minute: int = 0, **more: Any) -> records.Comment:
-    """A comment that brings a title, an address and a category with `word` in them."""
+    """Post a comment whose title, URL and category contain `word`."""
     more.setdefault("categories", (word,))
     return sample_threads.post(
         sample_threads.filing(site, *CATEGORIES), f"text {word}",
@@ -53,7 +53,7 @@ def judge(comment: records.Comment, verb: Verb) -> None:
 
 
 def shown(thread: str = "page") -> str:
-    """The word in all that the thread shows; "" where it shows nothing. Fails if they differ."""
+    """Return the word in all that the thread shows, or "" if it shows nothing; all must agree."""
     row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
     found = conversion.thread_record(row)
     words = {
@@ -71,13 +71,13 @@ def pages(client: flask.testing.FlaskClient) -> str:
 
 
 def words(client: flask.testing.FlaskClient) -> set[str]:
-    """The words of all titles and addresses that readers get."""
+    """Return the words of all titles and URLs that readers get."""
     found = re.findall(rf"title (\w+)|{ORIGIN}/(\w+)", pages(client))
     return {title or address for title, address in found}
 
 
 def fold() -> None:
-    """Fold the thread, as a process that has just started will find it."""
+    """Compact the thread and empty the caches."""
     compaction.whole(sample_threads.name_of(records.Site("demo", (), "", 2)))
     compaction.forget()
 
@@ -85,7 +85,7 @@ def fold() -> None:
 # --- Which comment names a thread --------------------
 
 
-def test_what_a_held_comment_brought_is_shown_when_it_is_approved_and_not_before(
+def test_a_held_comments_title_is_shown_once_it_is_approved(
     client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     moderated_site.policy(Policy.ALL)
@@ -97,7 +97,7 @@ def test_what_a_held_comment_brought_is_shown_when_it_is_approved_and_not_before
 
 @pytest.mark.parametrize("verb", [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, None])
 @pytest.mark.parametrize("is_folded", [True, False])
-def test_a_comment_that_goes_takes_its_title_along_at_once(
+def test_a_removed_comments_title_disappears_at_once(
     client: flask.testing.FlaskClient,
     store: connection.Store,
     site: records.Site,
@@ -116,14 +116,14 @@ def test_a_comment_that_goes_takes_its_title_along_at_once(
     assert words(client) == set()
 
 
-def test_another_process_shows_a_hidden_title_no_more(
+def test_another_process_stops_showing_a_hidden_title(
     app: flask.Flask, store: connection.Store, site: records.Site
 ) -> None:
     first, second = post(site, "ape"), post(site, "bee", 1)
     fold()
     client = app.test_client()
     assert words(client) == {"ape"}
-    # As another process would do it: this one keeps the directory, and its copy of the thread.
+    # As another process would do it: this one keeps the directory and its copy of the thread.
     kept = dict(store.kept)
     per_process.fresh_process(store)
     judge(first, Verb.HIDE)
@@ -156,7 +156,7 @@ def test_a_later_comment_changes_nothing_and_writes_no_thread(
     assert reads.get(comment_rows.thread_key(sample_threads.name_of(site))) == before
 
 
-def test_webhooks_tell_no_title_of_a_held_comment(
+def test_webhooks_contain_no_title_of_a_held_comment(
     store: connection.Store, site: records.Site
 ) -> None:
     moderated_site.policy(Policy.ALL)
@@ -177,7 +177,7 @@ STEPS = st.lists(
 
 
 class Story:
-    """A thread that people write in and moderators decide about, step by step."""
+    """A thread with posts and moderators' decisions, step by step."""
 
     def __init__(self, site: records.Site) -> None:
         self.site = site
@@ -217,7 +217,7 @@ def status(row: records.Comment) -> str:
 
 @examples(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS)
-def test_a_thread_shows_what_its_oldest_approved_comment_brought(
+def test_a_thread_shows_the_title_of_its_oldest_approved_comment(
     store: connection.Store, site: records.Site, steps: list[tuple[str, int]]
 ) -> None:
     story = Story(site)
@@ -232,7 +232,7 @@ def test_a_thread_shows_what_its_oldest_approved_comment_brought(
     counter_oracle.assert_all_counted()
 
 
-def test_what_is_erased_keeps_nothing_of_what_it_brought(
+def test_an_erased_comment_keeps_nothing_of_its_title(
     store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
@@ -247,7 +247,7 @@ def test_what_is_erased_keeps_nothing_of_what_it_brought(
 # --- What a moderator sets --------------------
 
 
-def test_what_a_moderator_sets_stays_until_it_is_given_back(
+def test_a_moderators_title_stays_until_it_is_reset(
     client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
@@ -284,7 +284,7 @@ def test_what_a_moderator_sets_stays_until_it_is_given_back(
         (thread_overrides.Wanted(inherits=["state"]), "inherit"),
     ],
 )
-def test_what_no_thread_can_show_is_refused_by_its_field(
+def test_an_invalid_title_url_or_category_is_refused_by_its_field(
     store: connection.Store, site: records.Site, wanted: thread_overrides.Wanted, field: str
 ) -> None:
     post(site, "ape")
@@ -294,14 +294,12 @@ def test_what_no_thread_can_show_is_refused_by_its_field(
     assert shown() == "ape"
 
 
-def test_nobody_names_a_thread_that_is_not_there(
-    store: connection.Store, site: records.Site
-) -> None:
+def test_an_unknown_thread_cannot_be_named(store: connection.Store, site: records.Site) -> None:
     with pytest.raises(errors.NotFound):
         thread_overrides.name(site, "nowhere", thread_overrides.Wanted("x"), ADA, now=NOW)
 
 
-def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site) -> None:
+def test_the_console_sets_and_resets_a_title(desk: Desk, site: records.Site) -> None:
     post(site, "ape")
     where = "/thread/title?thread=page"
     same = {"url": f"{ORIGIN}/ape", "categories": "ape"}
@@ -315,7 +313,7 @@ def test_the_desk_sets_a_title_and_gives_it_back(desk: Desk, site: records.Site)
     desk.settle("/thread/title?thread=nowhere", status=404, title="x")
 
 
-def test_the_desk_shows_moderators_what_a_held_comment_would_bring(
+def test_the_console_shows_moderators_the_title_of_a_held_comment(
     desk: Desk, site: records.Site
 ) -> None:
     moderated_site.policy(Policy.ALL)
@@ -329,7 +327,7 @@ def test_the_desk_shows_moderators_what_a_held_comment_would_bring(
 
 
 def age(thread: str = "page") -> None:
-    """Make a thread and its comments as older releases wrote them: they show the first title."""
+    """Change a thread and its comments to what older releases stored: they show the first title."""
 
     def body() -> None:
         row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
@@ -346,7 +344,7 @@ def age(thread: str = "page") -> None:
     transactions.transaction(body)
 
 
-def test_an_old_thread_keeps_the_title_of_its_first_comment_while_that_is_approved(
+def test_an_old_thread_keeps_its_first_comments_title_while_that_is_approved(
     client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
@@ -364,7 +362,7 @@ def test_an_old_thread_keeps_the_title_of_its_first_comment_while_that_is_approv
 
 
 @pytest.mark.parametrize("verb", [Verb.HIDE, None])
-def test_an_old_thread_loses_a_title_that_nobody_may_see(
+def test_an_old_thread_loses_a_title_that_must_not_be_visible(
     client: flask.testing.FlaskClient,
     store: connection.Store,
     site: records.Site,
@@ -383,7 +381,7 @@ def test_an_old_thread_loses_a_title_that_nobody_may_see(
     assert naming.decode(row.brought).title == ("title ape" if verb else "")
 
 
-def test_a_decision_about_an_old_thread_does_not_wait_for_the_walk(
+def test_a_decision_about_an_old_thread_does_not_wait_for_the_upgrade(
     client: flask.testing.FlaskClient, store: connection.Store, site: records.Site
 ) -> None:
     first = post(site, "ape")
@@ -396,7 +394,7 @@ def test_a_decision_about_an_old_thread_does_not_wait_for_the_walk(
     assert words(client) == {"own"}
 
 
-def test_an_old_thread_can_be_named_by_a_moderator_first(
+def test_a_moderator_can_name_an_old_thread_first(
     store: connection.Store, site: records.Site
 ) -> None:
     post(site, "ape")
@@ -409,7 +407,7 @@ def test_an_old_thread_can_be_named_by_a_moderator_first(
     assert shown() == "ape"
 
 
-def test_a_walk_that_is_interrupted_goes_on_and_ends(
+def test_an_interrupted_upgrade_continues_and_ends(
     store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upgrades, "AT_ONCE", 2)
@@ -423,7 +421,7 @@ def test_a_walk_that_is_interrupted_goes_on_and_ends(
     assert upgrades.go_on() == 0
 
 
-def test_an_import_names_a_thread_and_no_other_one(
+def test_an_import_names_its_thread_and_no_other(
     store: connection.Store, site: records.Site
 ) -> None:
     node = sample_threads.node("old")

@@ -1,4 +1,4 @@
-"""Claims about the two export formats: what is read from them, and what is refused by line."""
+"""The two export formats: what is read from them, and faults that are reported by line."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -42,13 +42,13 @@ def test_a_disqus_post_is_read_with_its_line_author_and_links() -> None:
     )
 
 
-def test_what_disqus_deleted_is_retracted_whatever_else_it_was() -> None:
+def test_a_comment_that_disqus_deleted_is_retracted() -> None:
     found = comments(disqus.read(IMPORTS / "disqus.xml"))
     assert found["104"].status is Status.RETRACTED
     assert found["106"].status is Status.SPAM
 
 
-def test_disqus_threads_say_what_they_are() -> None:
+def test_disqus_threads_have_their_link_id_and_state() -> None:
     found = threads(disqus.read(IMPORTS / "disqus.xml"))
     roses = found["1"]
     assert (roses.link, roses.id, roses.closed) == ("http://garden.example/roses/", "/roses", True)
@@ -104,7 +104,7 @@ def test_pingbacks_and_private_notes_are_skipped() -> None:
     assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
 
 
-def test_wordpress_posts_say_whether_everybody_may_read_them() -> None:
+def test_wordpress_posts_are_hidden_unless_they_are_public() -> None:
     beans, secret = threads(wordpress.read(IMPORTS / "wordpress.xml")).values()
     assert (beans.link, beans.closed, beans.hidden) == (
         "https://garden.example/beans/",
@@ -115,7 +115,7 @@ def test_wordpress_posts_say_whether_everybody_may_read_them() -> None:
     assert comments(wordpress.read(IMPORTS / "wordpress.xml"))["20"].thread == secret.key
 
 
-def test_only_the_namespace_of_the_export_counts(tmp_path: Path) -> None:
+def test_only_elements_in_the_exports_namespace_count(tmp_path: Path) -> None:
     path = tmp_path / "export.xml"
     comment = "<wp:comment><wp:comment_id>1</wp:comment_id></wp:comment>"
     title = "<x:title xmlns:x='http://evil.example/'>no</x:title><title>yes</title>"
@@ -130,14 +130,14 @@ def test_only_the_namespace_of_the_export_counts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "date", ["", "yesterday", "2015-13-01T00:00:00Z", "0001-01-01T00:00:00+09:00", "1e9"]
 )
-def test_what_is_not_a_date_refuses_the_file_with_its_line(date: str) -> None:
+def test_an_invalid_date_refuses_the_file_with_its_line(date: str) -> None:
     with pytest.raises(errors.BadImport) as caught:
         import_source.moment(Path("x.xml"), 7, date)
     assert (caught.value.line, caught.value.file) == (7, "x.xml")
 
 
 @pytest.mark.parametrize("raw", ["", "  ", "a\nb", "\u202e", "9" * 201])
-def test_what_is_not_an_id_refuses_the_file_with_its_line(raw: str) -> None:
+def test_an_invalid_id_refuses_the_file_with_its_line(raw: str) -> None:
     with pytest.raises(errors.BadImport) as caught:
         import_source.checked_id(Path("x.xml"), 7, raw)
     assert caught.value.line == 7

@@ -1,4 +1,4 @@
-"""Claims about the first pass of an import, which needs no store: what is kept, what is noted."""
+"""The first pass of an import, which needs no store: what is kept, and what the report notes."""
 
 import hashlib
 from collections.abc import Callable
@@ -33,14 +33,14 @@ from tests.support.threads.sample_exports import (
 )
 
 
-def test_the_report_counts_what_will_be_stored() -> None:
+def test_the_report_counts_the_comments_to_store() -> None:
     with planned("disqus.xml") as plan:
         assert (plan.report.comments, plan.report.threads) == (12, 2)
         assert plan.report.statuses == {"approved": 10, "retracted": 1, "spam": 1}
         assert sum(1 for _ in plan.report.lines()) > 10
 
 
-def test_two_pages_of_one_path_become_one_thread_that_is_open_while_one_is() -> None:
+def test_two_pages_with_one_path_become_one_thread_that_is_open_if_either_is() -> None:
     with planned("disqus.xml") as plan:
         roses, tulips = plan.threads
         assert roses.name == ROSES
@@ -57,7 +57,7 @@ def test_a_title_is_plain_text() -> None:
         assert plan.threads[0].title == "Roses & thorns"
 
 
-def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out() -> None:
+def test_a_thread_without_a_usable_link_is_named_by_its_id_or_skipped() -> None:
     with planned("disqus.xml") as plan:
         assert plan.threads[1].name.id == "tulips"
         assert [line for line, _ in notes(plan, import_report.NO_LINK)] == [24]
@@ -65,14 +65,14 @@ def test_a_thread_without_a_usable_link_is_named_by_its_id_or_left_out() -> None
         assert "301" not in written(plan)
 
 
-def test_comments_of_deleted_and_missing_threads_are_left_out_and_noted() -> None:
+def test_comments_of_deleted_and_missing_threads_are_skipped_and_noted() -> None:
     with planned("disqus.xml") as plan:
         assert not written(plan).keys() & {"302", "303"}
         assert notes(plan, import_report.DELETED) == [(26, "http://garden.example/old")]
         assert notes(plan, import_report.NO_THREAD) == [(41, "303, thread 77")]
 
 
-def test_threads_without_comments_are_not_made() -> None:
+def test_threads_without_comments_are_not_created() -> None:
     with planned("disqus.xml") as plan:
         assert all("localhost" not in thread.name.id for thread in plan.threads)
 
@@ -94,7 +94,7 @@ def _by(name: str = "", email: str = "", account: str = "", system: str = "disqu
     return import_plan.author_id(SECRET, SITE.id, comment)
 
 
-def test_one_author_is_one_address_or_one_account_or_one_name() -> None:
+def test_authors_are_identified_by_address_then_account_then_name() -> None:
     assert _by("Ada", "ada@garden.example") == _by("A. L.", " Ada@Garden.Example ".strip(), "ada")
     assert _by("Ada", account="ada") == _by("A. L.", account="ada")
     assert _by("Ada  Lovelace") == _by("ada lovelace")
@@ -111,7 +111,7 @@ def test_one_author_is_one_address_or_one_account_or_one_name() -> None:
     assert _by() == _by(" ") == ""
 
 
-def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_his_address() -> None:
+def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_an_address() -> None:
     comment = msgspec.structs.replace(
         import_source.Comment("disqus", "1", 1, "1", None, Status.APPROVED, NOW, "Ada", ""),
         email="ada@garden.example",
@@ -124,14 +124,14 @@ def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_his_addres
     assert len(ids) == 4
 
 
-def test_a_retracted_comment_comes_without_content_and_personal_data() -> None:
+def test_a_retracted_comment_has_no_content_and_no_personal_data() -> None:
     with planned("disqus.xml") as plan:
         gone = written(plan)["104"]
     assert (gone.status, gone.body, gone.html, gone.renderer) == (Status.RETRACTED, "", "", "")
     assert gone.author == records.Author("")
 
 
-def test_bodies_pass_the_sanitiser_and_keep_their_source() -> None:
+def test_bodies_are_sanitized_and_keep_their_source() -> None:
     with planned("disqus.xml") as plan:
         first = written(plan)["101"]
     assert first.html == "<p>First. <a>z</a></p>"
@@ -139,7 +139,7 @@ def test_bodies_pass_the_sanitiser_and_keep_their_source() -> None:
     assert first.renderer == rendering.SANITISER
 
 
-def test_a_comment_without_name_is_a_guests_and_one_without_text_is_kept() -> None:
+def test_a_comment_without_a_name_is_a_guests_and_one_without_a_text_is_kept() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
         assert (found["102"].author.name, found["107"].body) == (import_plan.GUEST, "")
@@ -156,7 +156,7 @@ def test_replies_that_cannot_be_placed_become_roots_and_are_noted() -> None:
         assert [text for _, text in notes(plan, import_report.CROSSING)] == ["201 replies to 101"]
 
 
-def test_a_circle_is_cut_at_its_earliest_comment() -> None:
+def test_a_cycle_is_broken_at_its_earliest_comment() -> None:
     with planned("disqus.xml") as plan:
         found = written(plan)
         assert found["203"].reply_to is None
@@ -164,7 +164,7 @@ def test_a_circle_is_cut_at_its_earliest_comment() -> None:
         assert len(notes(plan, import_report.CYCLES)) == 1
 
 
-def test_an_id_that_comes_twice_is_taken_once() -> None:
+def test_a_repeated_id_is_imported_once() -> None:
     with planned("disqus.xml") as plan:
         assert written(plan)["203"].body == "And round."
         assert notes(plan, import_report.REPEATED) == [(38, "203, first in line 37")]
@@ -176,7 +176,7 @@ def test_a_reply_may_come_before_its_parent_and_its_thread() -> None:
         assert order == ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
 
 
-def test_hosts_that_are_not_the_sites_are_noted() -> None:
+def test_hosts_of_other_sites_are_noted() -> None:
     with planned(
         "disqus.xml", site=msgspec.structs.replace(SITE, origins=("https://x.example",))
     ) as plan:
@@ -194,7 +194,7 @@ def test_a_report_shows_the_first_notes_of_a_kind_and_counts_the_rest(
     assert lines[start + 21] == "  and 5 more"
 
 
-def test_what_nobody_can_act_on_is_one_line_of_the_report(export: Callable[..., Path]) -> None:
+def test_notes_that_need_no_action_take_one_line_of_the_report(export: Callable[..., Path]) -> None:
     nameless = [post(str(n), name="") for n in range(25)]
     with plan_of(export(THREAD, *nameless, post("25", message=""))) as plan:
         lines = list(plan.report.lines())
@@ -203,13 +203,13 @@ def test_what_nobody_can_act_on_is_one_line_of_the_report(export: Callable[..., 
     assert len(lines) == 4
 
 
-def test_a_thread_that_comes_twice_is_taken_once(export: Callable[..., Path]) -> None:
+def test_a_repeated_thread_is_imported_once(export: Callable[..., Path]) -> None:
     with plan_of(export(THREAD, THREAD.replace("roses", "tulips"), post("1"))) as plan:
         assert [thread.name for thread in plan.threads] == [ROSES]
         assert notes(plan, import_report.REPEATED) == [(3, "thread 1, first in line 2")]
 
 
-def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[..., Path]) -> None:
+def test_an_unusable_title_or_link_is_left_empty(export: Callable[..., Path]) -> None:
     title = "x" * (rendering.MAX_HTML + 1)
     thread = THREAD.replace("</link>", f"?it's</link><title>{title}</title>")
     with plan_of(export(thread, post("1"))) as plan:
@@ -217,7 +217,7 @@ def test_a_title_or_link_that_cannot_be_shown_is_left_empty(export: Callable[...
         assert plan.threads[0].name == ROSES
 
 
-def test_the_sites_rules_tell_pages_apart(export: Callable[..., Path]) -> None:
+def test_the_sites_rules_distinguish_pages(export: Callable[..., Path]) -> None:
     lines = [
         f'<thread dsq:id="{n}"><link>https://garden.example/?p={n}</link></thread>\n' for n in "12"
     ]
@@ -241,14 +241,14 @@ def test_wordpress_replies_to_pingbacks_become_roots() -> None:
         assert summed in list(plan.report.lines())
 
 
-def test_comments_of_pages_that_not_everybody_may_read_are_held() -> None:
+def test_comments_of_private_pages_are_held() -> None:
     with planned("wordpress.xml", wordpress.read) as plan:
         found = written(plan)
         assert (found["20"].status, found["21"].status) == (Status.PENDING, Status.SPAM)
         assert len(notes(plan, import_report.HIDDEN)) == 1
 
 
-def test_a_website_that_is_not_one_is_dropped_and_names_of_owners_are_kept() -> None:
+def test_an_invalid_website_is_dropped_and_owners_keep_their_names() -> None:
     with planned("wordpress.xml", wordpress.read) as plan:
         found = written(plan)
         assert (found["9"].author.website, found["10"].author.name) == ("", "admin")
@@ -286,7 +286,7 @@ def test_a_file_with_too_many_comments_is_refused(
     assert caught.value.line == 5
 
 
-def test_ids_are_the_same_for_ever() -> None:
+def test_comment_ids_are_stable() -> None:
     # A change would import every comment of every site a second time.
     assert import_plan.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
     digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
@@ -304,7 +304,7 @@ def test_a_batch_is_bounded_in_comments_and_in_bytes(export: Callable[..., Path]
     assert max(sizes) <= import_writer.BATCH_BYTES
 
 
-def test_a_report_shows_no_escape_sequences_of_strangers(export: Callable[..., Path]) -> None:
+def test_a_report_contains_no_escape_sequences_from_the_file(export: Callable[..., Path]) -> None:
     link = "https://garden.example/\x9b2Jx\ny" + "z" * 500
     thread = f'<thread dsq:id="1"><link>{link}</link><isDeleted>true</isDeleted></thread>\n'
     with plan_of(export(thread, post("1"))) as plan:

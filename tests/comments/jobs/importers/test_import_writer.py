@@ -1,4 +1,4 @@
-"""Claims about imports: stored whole, in order, once, and resumable."""
+"""Imports are stored completely, in order, once, and can be resumed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_an_import_stores_everything_in_order(garden: records.Site) -> None:
     assert repair.find_problems(SCHEME, ROSES) == []
 
 
-def test_dates_far_away_are_kept(garden: records.Site) -> None:
+def test_extreme_dates_are_kept(garden: records.Site) -> None:
     with planned("disqus.xml") as plan:
         write(plan)
     years = {row.created.year for row in rows()}
@@ -67,7 +67,7 @@ def test_a_later_export_is_appended(garden: records.Site, export: Callable[..., 
     more = [post("3", "1", minute=7), post("4", minute=1)]
     with plan_of(export(THREAD, *first, *more)) as plan:
         assert write(plan).added == 2
-        # Numbers are never given again, so what comes later stands behind, whatever its date.
+        # Numbers are never reused, so later imports come last, with any date.
         assert source_ids(rows(), plan) == ["1", "2", "3", "4"]
 
 
@@ -93,11 +93,11 @@ def test_a_refused_file_leaves_nothing_behind(
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The end of the process."""
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-def test_an_interrupted_import_is_finished_by_running_again(
+def test_an_interrupted_import_is_completed_by_another_run(
     garden: records.Site, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
     monkeypatch.setattr(import_writer, "BATCH", 3)
@@ -121,13 +121,13 @@ def test_an_interrupted_import_is_finished_by_running_again(
 
 
 def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
-    """What a fresh store holds after `pieces` runs that were killed and one that was not."""
+    """Return what a fresh store contains after `pieces` killed runs and a complete one."""
     scheme = sorthash.Scheme(levels=3)
     with inprocess.open_engine(None, indexes=INDEXES) as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context(), plan_of(path, levels=3) as plan:
             for piece in range(pieces):
-                # Each run gets one batch further than the one before it.
+                # Each run gets one batch further than the previous one.
                 left = iter(range(piece))
                 with pytest.raises(StopIteration):
                     import_writer.write(
@@ -140,7 +140,7 @@ def imported_in_pieces(path: Path, pieces: int) -> list[records.Comment]:
             return rows()
 
 
-def test_an_interrupted_import_ends_as_an_uninterrupted_one(
+def test_an_interrupted_import_ends_like_an_uninterrupted_one(
     monkeypatch: pytest.MonkeyPatch, export: Callable[..., Path]
 ) -> None:
     links = {n: None if n % 7 == 0 else str(n // 3) for n in range(40)}
@@ -149,7 +149,7 @@ def test_an_interrupted_import_ends_as_an_uninterrupted_one(
     assert imported_in_pieces(path, pieces=10) == imported_in_pieces(path, pieces=0)
 
 
-def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_starts(
+def test_comments_already_stored_in_another_thread_refuse_the_import_before_it_starts(
     garden: records.Site, export: Callable[..., Path]
 ) -> None:
     with plan_of(export(THREAD, post("1"))) as plan:
@@ -163,7 +163,7 @@ def test_comments_that_stand_elsewhere_already_refuse_the_import_before_it_start
     assert entities() == before
 
 
-def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
+def test_stored_comments_are_read_once_to_check_their_threads(
     garden: records.Site, engine: inprocess.Engine
 ) -> None:
     with planned("disqus.xml") as plan:
@@ -179,7 +179,7 @@ def test_what_is_stored_is_read_once_to_find_what_stands_elsewhere(
 def test_a_commit_whose_answer_was_lost_is_counted_once(
     garden: records.Site, export: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The store runs a body again when it cannot know whether the commit was applied.
+    # The store runs a body again if the result of the commit is unknown.
     transaction = transactions.transaction
 
     def twice(body: Callable[[], None], *, line: str = "") -> None:

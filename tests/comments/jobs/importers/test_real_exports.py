@@ -1,4 +1,4 @@
-"""Claims about imports of real exports, where they are at hand: stored whole and in order."""
+"""Real exports, if they are available, are stored completely and in order."""
 
 from collections.abc import Iterator
 
@@ -51,7 +51,7 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
 
 
 def by_definition(items: list[import_source.Comment], levels: int) -> Iterator[str]:
-    """The order of one thread as the rules say it: places one by one, then a recursive walk."""
+    """Yield one thread by the definition of its order: compute each place, then walk the tree."""
     by_id = {item.id: item for item in items}
 
     def place(item: import_source.Comment) -> tuple[str | None, int]:
@@ -87,7 +87,7 @@ def recursive_walk(found: list[records.Comment], parent: str | None = None) -> I
         ("wxr/themeunittestdata-33.xml", 29),
     ],
 )
-def test_a_real_export_is_stored_whole_and_in_order(
+def test_a_real_export_is_stored_completely_and_in_order(
     garden: records.Site, name: str, count: int, levels: int
 ) -> None:
     path, reader = optional_tools.real_export(name), READERS[name]

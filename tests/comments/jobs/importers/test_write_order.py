@@ -1,4 +1,4 @@
-"""Claims about the order of writing: that of a recursive walk, whatever the dates."""
+"""Imports are written in the order of a recursive walk, for any dates."""
 
 import sys
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def test_a_long_chain_is_arranged_without_recursion() -> None:
     assert list(write_order.cycles({each.id: each for each in chain})) == []
 
 
-def test_circles_are_found_once_each_without_what_leads_to_them() -> None:
+def test_each_cycle_is_found_once_without_the_comments_that_lead_to_it() -> None:
     links = {"a": "b", "b": "c", "c": "a", "d": "a", "e": "e", "f": None, "g": "f"}
     nodes = {key: node(key, answers) for key, answers in links.items()}
     circles = [{each.id for each in circle} for circle in write_order.cycles(nodes)]
@@ -75,7 +75,7 @@ def test_circles_are_found_once_each_without_what_leads_to_them() -> None:
 
 @st.composite
 def discussions(draw: st.DrawFn) -> list[write_order.Node]:
-    """Any links without circles, any dates that do not lie: a reply is dated after its parent."""
+    """Any links without cycles; a reply is dated after its parent."""
     nodes: list[write_order.Node] = []
     for number in range(draw(st.integers(1, 25))):
         answers = draw(st.none() | st.sampled_from(nodes)) if nodes else None
@@ -86,7 +86,7 @@ def discussions(draw: st.DrawFn) -> list[write_order.Node]:
 
 
 def oracle(nodes: list[write_order.Node], levels: int) -> list[str]:
-    """The order by its definition: each place worked out alone, then a recursive walk."""
+    """Return the order by its definition: each place computed alone, then a recursive walk."""
     by_id = {each.id: each for each in nodes}
 
     def place(each: write_order.Node) -> tuple[str | None, int]:
@@ -112,7 +112,7 @@ def test_any_discussion_is_arranged_as_a_recursive_walk_by_date(
 
 
 @given(discussions(), st.integers(1, 5), st.randoms())
-def test_whatever_the_dates_what_is_answered_comes_first(
+def test_parents_come_before_replies_for_any_dates(
     nodes: list[write_order.Node], levels: int, random: Random
 ) -> None:
     for each in nodes:

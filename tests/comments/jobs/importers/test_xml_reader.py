@@ -1,4 +1,4 @@
-"""Claims about reading XML: strict, streamed, within budgets, refused by line."""
+"""Reading XML: strict, streaming, within limits, and faults are reported by line."""
 
 import contextlib
 import tracemalloc
@@ -51,13 +51,13 @@ def test_records_come_with_their_fields_and_lines(tmp_path: Path) -> None:
     assert (first.text("other"), second.line, dict(second.fields)) == ("", 5, {})
 
 
-def test_a_prefix_that_is_not_declared_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_an_undeclared_prefix_is_refused_with_advice(tmp_path: Path) -> None:
     error = refused(tmp_path, "<list>\n<atom:link/></list>")
     assert error.line == 2
     assert "unbound prefix; add xmlns:PREFIX=" in str(error)
 
 
-def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path) -> None:
+def test_a_nested_record_names_the_one_around_it(tmp_path: Path) -> None:
     content = "<list><letter><note><body>n</body></note><body>l</body></letter><letter/></list>"
     note, letter, last = read(tmp_path, content)
     assert (note.inside, note.text("body")) == (letter.serial, "n")
@@ -65,14 +65,14 @@ def test_a_record_within_a_record_names_the_one_around_it(tmp_path: Path) -> Non
     assert len({note.serial, letter.serial, last.serial}) == 3
 
 
-def test_names_are_told_apart_by_namespace_not_by_prefix(tmp_path: Path) -> None:
+def test_elements_are_distinguished_by_namespace_not_by_prefix(tmp_path: Path) -> None:
     content = """<list xmlns:a="urn:x" xmlns:b="urn:y">
     <a:letter><a:body>yes</a:body></a:letter><b:letter/>
     <letter xmlns="urn:y"/><letter xmlns="urn:x"><b:body>no</b:body></letter></list>"""
     assert [element.text("body") for element in read(tmp_path, content)] == ["yes", ""]
 
 
-def test_a_file_longer_than_a_chunk_is_read_whole(tmp_path: Path) -> None:
+def test_a_file_longer_than_a_chunk_is_read_completely(tmp_path: Path) -> None:
     body = "\u00e9" * 70_000
     content = "<list>" + f"<letter><body>{body}</body></letter>" * 3 + "</list>"
     assert [element.text("body") for element in read(tmp_path, content)] == [body] * 3
@@ -134,7 +134,7 @@ def test_ascii_under_another_name_is_read(tmp_path: Path, name: str) -> None:
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
+def test_an_unsupported_encoding_is_refused_with_advice(
     tmp_path: Path, name: str, codec: str, reason: str
 ) -> None:
     error = refused(tmp_path, declaring(name).encode(codec, "replace"))
@@ -155,7 +155,7 @@ def test_a_declared_encoding_that_cannot_be_read_is_refused_with_what_to_do(
         (declaring("utf8").encode(), 3, 'set encoding="UTF-8" in the first line'),
     ],
 )
-def test_bytes_of_another_encoding_are_refused_with_what_to_do(
+def test_bytes_of_another_encoding_are_refused_with_advice(
     tmp_path: Path, content: bytes, line: int, advice: str
 ) -> None:
     error = refused(tmp_path, content)
@@ -200,13 +200,13 @@ def test_a_doctype_is_refused(tmp_path: Path, content: str) -> None:
         ("<list>\n<letter id='1' id='2'/></list>", 2),
     ],
 )
-def test_what_is_not_this_format_is_refused_with_its_line(
+def test_a_malformed_file_is_refused_with_its_line(
     tmp_path: Path, content: str | bytes, line: int
 ) -> None:
     assert refused(tmp_path, content).line == line
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(errors.BadImport) as caught:
         list(xml_reader.read(tmp_path / "nothing.xml", SHAPE))
     assert caught.value.line is None
@@ -229,7 +229,7 @@ def test_a_field_longer_than_the_budget_is_refused(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def at_most(limit: int) -> Iterator[None]:
-    """Fail if more than `limit` bytes were allocated at once; the parser's are counted too."""
+    """Fail if more than `limit` bytes were allocated at once, including the parser's."""
     tracemalloc.start()
     try:
         yield
@@ -239,16 +239,14 @@ def at_most(limit: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("opening", ["<letter id='", "<!--", "<?x ", "<"])
-def test_a_token_without_end_is_refused_before_it_fills_memory(
-    tmp_path: Path, opening: str
-) -> None:
+def test_an_endless_token_is_refused_before_it_fills_memory(tmp_path: Path, opening: str) -> None:
     path = file_of(tmp_path, "<list>\n" + opening + "x" * (32 << 20))
     with at_most(8 * xml_reader.MAX_TOKEN), pytest.raises(errors.BadImport) as caught:
         list(xml_reader.read(path, SHAPE))
     assert caught.value.line == 2
 
 
-def test_text_that_nobody_asked_for_is_not_kept(tmp_path: Path) -> None:
+def test_the_text_of_unused_elements_is_not_kept(tmp_path: Path) -> None:
     other = "<other>" + "x" * (32 << 20) + "</other>"
     path = file_of(tmp_path, f"<list><letter>{other}<body>b</body></letter></list>")
     with at_most(1 << 20):
