@@ -1,8 +1,10 @@
-"""Who is told by mail, and that nobody is told who did not ask for it.
+"""Notify people by mail, and only those who asked for it.
 
-Doors: `double_opt_in` (asking and confirming), `subscriptions` (who follows what), `planner` (who
-gets which mail), `moderation_links` (deciding from a mail). `follower_lists` and
-`follower_compaction` keep lists of any length.
+Entry points: `double_opt_in` (request and confirm subscriptions), `subscriptions` (who follows
+what), `planner` (who gets which mail), `moderation_links` (decide from a mail). `follower_lists`
+and `follower_compaction` store lists of any length.
 
-Invariant: nothing is stored of an address until its owner has confirmed it.
+Invariants:
+
+1. Nothing about an address is stored until its owner has confirmed it.
 """

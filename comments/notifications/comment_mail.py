@@ -1,4 +1,4 @@
-"""Mail that notifies one address of one comment, with its links."""
+"""Compose the mail that notifies one address of one comment, with its links."""
 
 import dataclasses
 import logging
@@ -17,14 +17,14 @@ _log = logging.getLogger("flatthread")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Letter:
-    """A message, and the id of its recipient."""
+    """A mail and the subscriber id of its recipient."""
 
     to: str
     made: mime.Message
 
 
 class CommentMail:
-    """Makes mail with a service's settings."""
+    """Composes mail with a service's settings."""
 
     def __init__(self, settings: config.Settings, clock: Callable[[], datetime]) -> None:
         self._settings = settings
@@ -40,7 +40,7 @@ class CommentMail:
         about: compose.About,
         ending: double_opt_in.Unsubscription | None = None,
     ) -> Letter | None:
-        """Return the mail to one address; None if it cannot be made, which is logged."""
+        """Return the mail to one address; log an error and return None if it cannot be composed."""
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
         notice = compose.Notice(
             event=event,
@@ -62,8 +62,9 @@ class CommentMail:
         try:
             made = compose.message(notice, self._settings.mail_from, now=self._clock())
         except errors.BadInput as error:
-            # For example, an older release accepted the address. Other recipients get their mail.
-            _log.error("a mail about %s cannot be made: %s", comment.id, error)
+            # For example, an older release accepted an address that is not valid. The other
+            # recipients must still get their mail.
+            _log.error("Cannot compose a mail about comment %s: %s", comment.id, error)
             return None
         return Letter(to, made)
 
@@ -75,7 +76,7 @@ class CommentMail:
         return f"{self._settings.public_url}/decisions?{urlencode({'token': token})}"
 
     def _place(self, comment: records.Comment, thread: records.Thread | None) -> str:
-        """Return the comment's URL on the site's page, else on the embed page."""
+        """Return the comment's URL on the site's page or, if that is unknown, on the embed page."""
         on_site = thread_info.address(thread.url, site_settings.get(comment.site)) if thread else ""
         if on_site and compose.is_link(on_site):
             return f"{on_site}#comment-{comment.id}"

@@ -1,19 +1,20 @@
-"""Double opt-in: nobody gets mail that the owner of the address did not ask for and confirm.
+"""Double opt-in: send mail only to addresses whose owners have requested and confirmed it.
 
-Owns the way from somebody's wish to a subscription, and back. What is asked for is sealed into a
-link and mailed to the address; nothing of it is stored but that mail until it is sent. Who follows
-the link is shown a page and presses a button: only that stores a subscription. Every mail about
-comments carries a link that ends it, by one POST (RFC 8058) or by a button.
+A request for a subscription is encrypted into a link and mailed to the address. Until that mail is
+sent, it is the only thing stored about the request. The link opens a page with a button, and only
+the button stores the subscription. Every mail about comments has a link that ends the subscription,
+by one POST (RFC 8058) or by a button.
 
-What must stay true:
+Invariants:
 
-- An answer depends on what was asked, never on what is stored of an address: `ask` does the same
-  reads and writes whoever it is. Nobody learns who follows what.
-- A mailbox (`mail_addresses.mailbox`) is written to unasked at most `PER_ADDRESS` times a day,
-  however many ask; one network may ask `PER_NETWORK` times an hour.
-- Those unasked mails say nothing that a stranger chose: no name, no title, no text.
-- A link opens for one purpose. One to confirm is good for `TERM` and once: it must not subscribe
-  anybody again who unsubscribed since. One to unsubscribe is good for ever, because mail is kept.
+1. A response depends only on the request, never on what is stored about an address. `ask` does the
+   same reads and writes for every address, so nobody can find out who follows what.
+2. A mailbox (`mail_addresses.mailbox`) gets at most `PER_ADDRESS` confirmation mails a day, no
+   matter how many people request them. A network can make `PER_NETWORK` requests an hour.
+3. Confirmation mails contain nothing that a stranger chose: no name, no title, no text.
+4. A link is valid for one purpose. A confirmation link works once, within `TERM`, so it cannot
+   subscribe a person again who has unsubscribed since. An unsubscribe link never expires, because
+   people keep mail.
 """
 
 import hashlib
@@ -47,10 +48,10 @@ _ADDRESS, _CONFIRM = "address", "confirm"
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """What somebody asked for, as it stands in a link. `thread` is a key name.
+    """A request for a subscription, as encoded in a link. `thread` is a key name.
 
-    `id` tells one link from another. Links of releases before it have none, and are good for
-    `TERM`: all of them that ask for the same are used up together.
+    `id` makes each link unique. Links of releases without `id` are valid for `TERM`, and using one
+    also uses up all others with the same content.
     """
 
     email: str
@@ -62,12 +63,12 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def wanted(self) -> subscriptions.Wanted:
-        """What to subscribe to."""
+        """The requested subscriptions."""
         return subscriptions.Wanted(self.site, self.thread, self.author, self.replies)
 
 
 class Unsubscription(NamedTuple):
-    """What a link to unsubscribe is about."""
+    """The content of an unsubscribe link: the subscriber and the names of subscriptions."""
 
     subscriber: str
     names: tuple[str, ...]
@@ -81,20 +82,21 @@ def ask(
     author: str,
     replies: bool,
 ) -> None:
-    """Have an address asked whether its owner wants this.
+    """Mail a confirmation link to an address, for the requested subscriptions.
 
     Args:
-        email: where to.
-        request: the website whose comments it is about, and from where.
-        thread: to be told of its new comments; None for not.
-        author: who asks, empty for nobody we know. His own comments are not told him.
-        replies: to be told of replies to the author.
+        email: the address.
+        request: the website and the caller's network.
+        thread: the thread to follow; None for none.
+        author: the author id of the caller, "" if unknown. Authors get no mail about their own
+            comments.
+        replies: whether to subscribe to replies to the author.
 
     Raises:
         errors.BadInput: the address is not one plain address.
-        errors.NotFound: nobody wrote in the thread yet.
+        errors.NotFound: the thread has no comments yet.
         errors.Conflict: this service sends no mail.
-        errors.TooMany: the network asked too often.
+        errors.TooMany: the network made too many requests.
         errors.Overloaded: the store did not answer in time.
     """
     settings, now = request.settings, request.now
@@ -128,20 +130,20 @@ def ask(
 
 
 def request_of(link: str, *, secret: str, now: datetime) -> Request:
-    """What a link asks to confirm.
+    """Decrypt the request in a confirmation link.
 
     Raises:
-        errors.BadLink: it is none of ours, or too old.
+        errors.BadLink: the link is not valid, or has expired.
     """
     text = encryption.unseal(link, _CONFIRM, secret, now=now, term=TERM)
     return msgspec.json.decode(text, type=Request)
 
 
 def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
-    """What a link asks to confirm, if that was not done yet.
+    """Decrypt the request in a confirmation link that was not used yet.
 
     Raises:
-        errors.BadLink: the link is not valid, too old, or was used.
+        errors.BadLink: the link is not valid, has expired, or was used.
     """
     request = request_of(link, secret=secret, now=now)
     if one_time_links.is_spent(_subject(request), secret):
@@ -150,7 +152,7 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
 
 
 def things(request: Request) -> list[str]:
-    """What somebody would be told of, in our own words."""
+    """Describe the requested subscriptions in words."""
     found = []
     if request.replies:
         found.append(catalogue.ENGLISH.text("mail.about-replies"))
@@ -160,16 +162,16 @@ def things(request: Request) -> list[str]:
 
 
 def title_of(request: Request) -> str:
-    """The title of the thread that a request is about; empty if it is about none."""
+    """Return the title of the requested thread; "" for none."""
     row = reads.get(comment_rows.thread_key_of(request.thread)) if request.thread else None
     return "" if row is None else str(row.title or "")
 
 
 def confirm(link: str, *, secret: str, now: datetime) -> Request:
-    """Subscribe whom a link was sent to, and use the link up.
+    """Store the subscriptions of a confirmation link, and use the link up.
 
     Raises:
-        errors.BadLink: the link is not valid, too old, or was used.
+        errors.BadLink: the link is not valid, has expired, or was used.
         errors.Overloaded: the store did not answer in time.
     """
     request = request_of(link, secret=secret, now=now)
@@ -187,50 +189,50 @@ def confirm(link: str, *, secret: str, now: datetime) -> Request:
 
 
 def _subject(request: Request) -> str:
-    """What stands for a link to confirm, however it is encoded."""
+    """Return the text that identifies a confirmation link, however it is encoded."""
     return f"confirmation {request.id or msgspec.json.encode(request).decode()}"
 
 
 def subscriber_of(email: str, secret: str) -> str:
-    """The id of an address that is nobody's yet. Upper and lower case are one."""
+    """Return the subscriber id for an address that has none yet. Case is ignored."""
     return ids_of(email, secret)[0]
 
 
 def ids_of(email: str, secret: str) -> tuple[str, ...]:
-    """The ids that an address may have: under the current secret, and under the old one."""
+    """Return the possible ids of an address, under the current secret first, then older ones."""
     return tuple(map(keyed_hashes.text, keyed_hashes.every(secret, "subscriber", email.lower())))
 
 
 def address(stored: str, *, secret: str, now: datetime) -> str:
-    """A stored address, to send mail to it.
+    """Decrypt a stored address.
 
     Raises:
-        errors.BadLink: it was stored under another secret.
+        errors.BadLink: it was encrypted under another secret.
     """
     return encryption.unseal(stored, _ADDRESS, secret, now=now)
 
 
 def renewed(stored: str, secret: str) -> str:
-    """A stored address sealed under the current secret; "" if it is."""
+    """Encrypt a stored address under the current secret; return "" if it is already."""
     return encryption.renewed(stored, _ADDRESS, secret)
 
 
 def is_of_the_past(subscriber: str, secret: str, *, now: datetime) -> bool:
-    """Tell whether a subscriber's id was made under the old secret."""
+    """Return whether a subscriber's id was made under an older secret."""
     found = _opened(subscriptions.address_of(subscriber), secret, now)
     return bool(found) and subscriber in ids_of(found, secret)[1:]
 
 
 def unsubscribe_link(ending: Unsubscription, secret: str) -> str:
-    """The text of a link that ends subscriptions."""
+    """Make the token of an unsubscribe link."""
     return str(_signer(secret).dumps([ending.subscriber, *ending.names]))
 
 
 def unsubscription_of(link: str, secret: str) -> Unsubscription:
-    """What a link ends.
+    """Decode an unsubscribe link.
 
     Raises:
-        errors.BadLink: it is none of ours.
+        errors.BadLink: the link is not valid.
     """
     try:
         if len(link) > _LONGEST_LINK:
@@ -242,10 +244,10 @@ def unsubscription_of(link: str, secret: str) -> Unsubscription:
 
 
 def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
-    """End what a link is about. Again, and where nothing is left, it changes nothing.
+    """End the subscriptions of an unsubscribe link. Repeating it changes nothing.
 
     Raises:
-        errors.BadLink: it is none of ours.
+        errors.BadLink: the link is not valid.
         errors.Overloaded: the store did not answer in time.
     """
     ending = unsubscription_of(link, secret)
@@ -253,7 +255,7 @@ def unsubscribe(link: str, secret: str, *, now: datetime) -> None:
 
 
 def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> None:
-    """End everything of whom a link was sent to, and erase his address.
+    """End all subscriptions of an unsubscribe link's recipient, and erase their address.
 
     Raises:
         errors.BadLink, errors.Overloaded: see `unsubscribe`.
@@ -262,27 +264,26 @@ def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> Non
 
 
 def forget(email: str, secret: str, *, now: datetime) -> int:
-    """Erase everything that is stored of an address, also from lists; how many subscriptions.
-
-    Opens the address of every subscriber: their ids may be older than the secrets that are known.
+    """Erase all data about an address, also from lists; return the number of subscriptions.
 
     Raises:
         errors.BadInput: it is not one plain address.
-        errors.Overloaded: the store is busy; run it again.
+        errors.Overloaded: the store is busy; call it again.
     """
     count = 0
     known = mail_addresses.known(email)
+    # Decrypt every subscriber's address too: ids may be from secrets that are no longer known.
     for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
-        # Also erase them from lists that they left: their subscriptions no longer name those.
+        # Also erase the id from lists that the subscriber has left, which no subscription names.
         for name in follower_lists.naming(subscriber):
             follower_compaction.erase(name, subscriber)
     return count
 
 
 def _having(email: str, secret: str, now: datetime) -> list[str]:
-    """The subscribers with this address, whatever secret their ids were made under."""
+    """Return the subscribers with this address, no matter which secret made their ids."""
     return [
         subscriber
         for subscriber, stored in subscriptions.addresses()
@@ -291,7 +292,7 @@ def _having(email: str, secret: str, now: datetime) -> list[str]:
 
 
 def _opened(stored: str, secret: str, now: datetime) -> str:
-    """A stored address; "" if it was sealed under a secret that is gone."""
+    """Decrypt a stored address; return "" if its secret is no longer known."""
     try:
         return address(stored, secret=secret, now=now)
     except errors.BadLink:
@@ -300,9 +301,9 @@ def _opened(stored: str, secret: str, now: datetime) -> str:
 
 def _signer(secret: str) -> itsdangerous.URLSafeSerializer:
     return itsdangerous.URLSafeSerializer(
-        list(secret_rotation.accepted(secret)[::-1]),  # oldest first, as the library wants them
+        list(secret_rotation.accepted(secret)[::-1]),  # oldest first, as the library requires
         salt=_LINK,
         signer_kwargs={"digest_method": hashlib.sha256},
-        # Mail is kept for years: links of older releases were signed with SHA-1.
+        # People keep mail for years, and older releases signed links with SHA-1.
         fallback_signers=[{}],
     )

@@ -1,24 +1,28 @@
-"""Compaction: taking the marks of a large list into its sorted segments.
+"""Compact a large list: move its marks into its sorted segments.
 
-Owns FollowerList and FollowerSegment. One compaction of a list, in steps that each leave it whole:
+Owns FollowerList and FollowerSegment. The steps of a compaction, each of which leaves the list
+intact:
 
-1. **close** the generation that marks are written for, by opening the next one;
-2. **write** new segments under keys of this attempt, which nobody names yet;
-3. **switch** the list to them, in a transaction that fails if somebody else switched since;
-4. **clean**: delete what the list does not need any more, marks that ask for a folding last.
+1. **Close** the current generation of marks by opening the next one.
+2. **Write** new segments under keys of this attempt, which the list does not name yet.
+3. **Switch** the list to them, in a transaction that fails if another process has switched since.
+4. **Clean**: delete compacted marks and unreferenced segments. Marks that request a compaction are
+   deleted last.
 
-What must stay true: a closed generation never grows (`follower_lists`), so what step 2 reads is all
-of it; a segment's key is never used twice; nothing is deleted before the switch that replaces it.
-Two at once both write and one switches. A crash in any step leaves marks, which readers merge, or
-rubbish, and in both cases a mark that asks: the next compaction finishes the one and deletes the
-other.
-
-Every segment's key begins with the generation that it was written for. Such an attempt can switch
-only while that generation is not folded, so afterwards a segment that the list does not name is
-rubbish for ever: no grace, and no list of what is to be deleted.
-
-A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S writes and a delete
+A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S writes, and a delete
 for each mark and replaced segment. It holds the directory's lines and a few segments in memory.
+
+Invariants:
+
+1. A closed generation never grows (`follower_lists`), so step 2 reads all of its marks.
+2. A segment's key is never reused.
+3. Nothing is deleted before the switch that replaces it.
+4. If two processes compact a list at once, both write segments but only one switches.
+5. A crash in any step leaves marks, which readers merge, or garbage, and in both cases a mark that
+   requests a compaction. The next compaction finishes the work and deletes the garbage.
+6. A segment's key starts with the generation that it was written for, and its attempt can switch
+   only while that generation is not compacted. Afterwards, a segment that the list does not name
+   will never be used, so it can be deleted without a grace period.
 """
 
 import dataclasses
@@ -33,17 +37,17 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
 SEGMENT_BYTES = 256 * 1024  # of ids before compression, about 10,000; Datastore takes 1 MiB
-DIRECTORY_BYTES = 16 * 1024  # of lines in the list's entity, which everyone who joins reads
-LINES = 400  # of a segment of lines
-LOADED = 50_000  # ids that are loaded at once
-AT_ONCE = 500  # keys of one commit
+DIRECTORY_BYTES = 16 * 1024  # of lines in the list's entity, which every change of the list reads
+LINES = 400  # lines in a segment of lines
+LOADED = 50_000  # ids that `load` adds at a time
+AT_ONCE = 500  # keys per commit
 _TRIES = 10
 _OWNER = "follower_compaction"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Prepared:
-    """New segments that are written, and the directory that is to name them."""
+    """New segments that have been written, and the directory that will name them."""
 
     name: records.ListName
     base: follower_lists.Pointer
@@ -52,7 +56,7 @@ class Prepared:
 
 
 def compact(name: records.ListName) -> bool:
-    """Take a list's marks into its segments. False if somebody else was faster."""
+    """Compact a list's marks into its segments. Return False if another process was faster."""
     if not is_marked(name):
         clean(name)
         return True
@@ -60,25 +64,25 @@ def compact(name: records.ListName) -> bool:
 
 
 def erase(name: records.ListName, follower: str) -> None:
-    """Fold a list until no row of it names an id that left.
+    """Compact a list until none of its rows contains an id that has left.
 
     Raises:
-        errors.Overloaded: others fold it faster than here, or the store is busy.
+        errors.Overloaded: other processes keep compacting the list, or the store is busy.
     """
     for _ in range(_TRIES):
-        # At first also where nothing is marked: an interrupted folding may have left segments.
+        # Compact once even without marks: an interrupted compaction may have left segments.
         if compact(name) and not follower_lists.is_marked(name, follower):
             return
     raise errors.Overloaded(f"another process is compacting {name.text}")
 
 
 def load(name: records.ListName, ids: Iterable[str]) -> None:
-    """Let many ids join a list, of any order: an import, in `LOADED` ids at a time.
+    """Import many ids, in any order, into a list, `LOADED` at a time.
 
-    Who left before joins again. An interrupted one is finished by running it again.
+    Ids that had left join again. If the import is interrupted, run it again.
 
     Raises:
-        errors.BadInput: one of them cannot be an id; those before it may be stored.
+        errors.BadInput: one of the ids is not valid; ids before it may be stored already.
     """
     left = iter(ids)
     while part := list(itertools.islice(left, LOADED)):
@@ -88,11 +92,12 @@ def load(name: records.ListName, ids: Iterable[str]) -> None:
 
 
 def _join(name: records.ListName, joining: Sequence[str]) -> None:
-    # In a generation that was closed before, who joins now would be older than the marks since.
+    # Compact an already closed generation first. If the ids joined in it, they would be older than
+    # the marks of the open generation.
     if follower_lists.pointer(name).is_closed:
         _fold(name, ())
     while not _fold(name, joining):
-        pass  # somebody switched, so the list got further
+        pass  # another process switched, so the list has advanced
 
 
 def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
@@ -104,18 +109,18 @@ def _fold(name: records.ListName, joining: Sequence[str]) -> bool:
 
 
 def is_marked(name: records.ListName) -> bool:
-    """Whether there are marks to fold."""
+    """Return whether there are marks to compact."""
     at = follower_lists.pointer(name)
     return next(follower_lists.marks(name, at), None) is not None
 
 
 def close(name: records.ListName) -> follower_lists.Pointer:
-    """Open the next generation, unless one is closed already: then that is to be folded first."""
+    """Open the next generation, unless a closed one must be compacted first."""
 
     def body() -> follower_lists.Pointer:
         at = follower_lists.pointer(name)
         if at.is_closed:
-            return at  # also after our own commit, whose answer was lost
+            return at  # also after an earlier run committed and its answer was lost
         opened = dataclasses.replace(at, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
         return opened
@@ -126,7 +131,7 @@ def close(name: records.ListName) -> follower_lists.Pointer:
 def prepare(
     name: records.ListName, base: follower_lists.Pointer, joining: Sequence[str] = ()
 ) -> Prepared | None:
-    """Write the segments of the closed generation. None if somebody else switched meanwhile."""
+    """Write the segments with the closed generation's marks. None if another process switched."""
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
     marks = id_sets.overlaid(follower_lists.marks_of(name, base.folded + 1), joined)
@@ -139,13 +144,13 @@ def prepare(
 
 
 def switch(prepared: Prepared) -> bool:
-    """Make the prepared directory the list's, unless somebody was faster."""
+    """Make the prepared directory current. Return False if another process was faster."""
     name, base = prepared.name, prepared.base
 
     def body() -> bool:
         at = follower_lists.pointer(name)
         if at.version == prepared.token:
-            return True  # our own commit, whose answer was lost
+            return True  # an earlier run committed, and its answer was lost
         if at.folded != base.folded:
             return False
         new = follower_lists.Pointer(
@@ -158,10 +163,9 @@ def switch(prepared: Prepared) -> bool:
 
 
 def clean(name: records.ListName) -> None:
-    """Delete folded marks, and segments that nobody can name any more.
-
-    The marks that ask go last: while one of them stands, an interrupted cleaning is found again.
-    """
+    """Delete compacted marks and unreferenced segments."""
+    # Marks that request a compaction are deleted last: while one exists, an interrupted clean-up is
+    # found and finished.
     at = follower_lists.pointer(name)
     _forget(name, at, asks=False)
     for keys in _in_parts(_unnamed(name, at)):
@@ -184,7 +188,7 @@ def _apply(writes: ownership.Writes) -> None:
 
 
 def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
-    """The segments of folded generations that the list does not name."""
+    """Return the segments of compacted generations that the list does not name."""
     query = reads.Query(
         "FollowerSegment", ancestor=follower_rows.follower_list_key(name), keys_only=True
     )
@@ -193,7 +197,7 @@ def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
     try:
         named = set(follower_lists.keys(name, at.directory)) if old else set()
     except follower_lists.Gone:
-        return []  # somebody switched since, and cleans
+        return []  # another process has switched since, and cleans up
     return [key for key in old if key not in named]
 
 
@@ -212,7 +216,7 @@ def _in_parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class _Writer:
-    """Writes the segments of one attempt. Its token is in every key."""
+    """Writes the segments of one attempt. Every key contains the attempt's token."""
 
     def __init__(self, name: records.ListName, token: str) -> None:
         self._name = name
@@ -222,9 +226,9 @@ class _Writer:
     def rewritten(
         self, stored: Iterable[id_sets.Line], marks: id_sets.Ahead
     ) -> Iterator[id_sets.Line]:
-        """Write the segments that marks change; the lines of all.
+        """Write the segments that marks change, and yield the lines of all segments.
 
-        What is left of a segment and too small for one goes to the next.
+        A rest that is too small for a segment is merged into the next one.
         """
         spans: Iterator[tuple[id_sets.Line | None, str | None]] = id_sets.spans(stored)
         small: list[str] = []
@@ -243,7 +247,7 @@ class _Writer:
                 small = []
 
     def directory(self, lines: Sequence[id_sets.Line]) -> id_sets.Directory:
-        """The directory of these lines, in segments of lines where they are too many."""
+        """Make a directory of these lines, writing segments of lines if there are too many."""
         depth = 0
         while len(lines) > 1 and len(id_sets.encode_lines(lines)) > DIRECTORY_BYTES:
             parts = (lines[first : first + LINES] for first in range(0, len(lines), LINES))

@@ -1,24 +1,25 @@
-"""Large lists of ids that many change at once, such as who follows a thread.
+"""Store large lists of ids that change concurrently, such as the followers of a thread.
 
-Owns FollowerMark, and how a list is read. A list is sorted segments of ids, named by its entity,
-and marks upon them: to join or to leave writes one mark, under the list's *generation*, in a
-transaction that reads the list's entity. `follower_compaction` closes a generation, takes its marks
-into new segments and switches the list to them.
+Owns FollowerMark and the reading of lists. A list consists of sorted segments of ids, which its
+entity names, and marks that override them. An id joins or leaves by one mark under the list's
+*generation*, written in a transaction that reads the list's entity. `follower_compaction` closes a
+generation, merges its marks into new segments and switches the list to them.
 
-What must stay true:
+Costs: a mark is 2 reads and 1 write, or no write if the same mark exists. `contains` is at most 5
+reads (list, marks of two generations, segment, and with more than about 1,000,000 ids a segment of
+lines), and 3 while no compaction runs. Counting marks would cost a read each time or a busy entity.
+Instead, one mark in `_between`, chosen by a digest of its key, requests a compaction (`asks`). The
+request is stored with the mark, so it cannot get lost.
 
-- A mark is written for the generation that is open when it commits. Whoever reads an older one
-  loses against the closing of it and starts again, so a closed generation never grows.
-- Marks of newer generations override older ones, and all of them the segments.
-- Reading is one moment: in a snapshot all segments that a list names are there.
+Invariants:
 
-The store's order of commits decides for each id. Calls for one id that overlap may take effect in
-either order; one whose answer was lost takes effect as late as its repeat.
-
-Costs: a mark is 2 reads and 1 write, or no write where it stands already. `contains` is at most 5
-reads (list, marks of two generations, segment, and a segment of lines above about 1,000,000 ids),
-3 while nobody folds. Counting marks would cost a read each time or a busy entity: instead a mark
-*asks* for a folding if its digest says so, one in `_between` of them. Nobody has to remember it.
+1. A mark is written for the generation that is open when it commits. A transaction that has read
+   an older generation conflicts with its closing and runs again, so a closed generation never
+   grows.
+2. Marks of newer generations override older marks, and all marks override the segments.
+3. A read is of one moment: within a snapshot, all segments that a list names exist.
+4. For each id, the store's order of commits decides. Overlapping calls for one id may take effect
+   in either order. A call whose answer was lost takes effect at the latest with its repeat.
 """
 
 import dataclasses
@@ -33,18 +34,18 @@ from comments.notifications import id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-LONGEST = 500  # bytes of an id; it stands in keys, which hold 1,500
-# Marks in a generation, on average: so many, and one for so many ids. A folding rewrites most
-# segments, so where they are many it has to wait for more marks.
+LONGEST = 500  # bytes of an id; it is part of keys, which hold 1,500
+# Average number of marks in a generation: `MARKS`, and one more for every `IDS_FOR_MARK` ids. A
+# compaction rewrites most segments, so a list with many segments waits for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
-AT_ONCE = 500  # marks of one query or commit
+AT_ONCE = 500  # marks per query or commit
 _OWNER = "follower_lists"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where a list stands. Marks of the generations behind `folded` are not in its segments."""
+    """The state of a list. Marks of generations after `folded` are not in its segments."""
 
     version: str = ""
     generation: int = 1
@@ -53,35 +54,35 @@ class Pointer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a generation is closed and not folded: somebody is at it, or was interrupted."""
+        """Whether a closed generation is not compacted yet, or its compaction was interrupted."""
         return self.generation - self.folded > 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FollowerPage:
-    """Some ids of a list, in order. Go on behind `position`; None says that these are the last."""
+    """Some ids of a list, in order. Continue after `position`; None means that it is the end."""
 
     ids: tuple[str, ...]
     position: str | None
 
 
 class Gone(Exception):
-    """A segment was replaced while it was needed, by somebody who folded faster."""
+    """A segment was replaced by another process's compaction while it was needed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marked:
-    """What a mark puts, nothing where it stands already; whether the list asks to be folded."""
+    """The writes of a mark, empty if it exists already, and whether it requests a compaction."""
 
     writes: ownership.Writes
     asks: bool
 
 
 def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
-    """Let an id join a list, or leave it. Whether the list asks to be folded.
+    """Let an id join or leave a list. Return whether the mark requests a compaction.
 
     Raises:
-        errors.BadInput: the id is empty, longer than `LONGEST` bytes, or no text.
+        errors.BadInput: the id is empty, longer than `LONGEST` bytes, or not valid text.
         errors.Overloaded: the store did not answer in time.
     """
     check(follower)
@@ -95,12 +96,12 @@ def mark(name: records.ListName, follower: str, *, follows: bool) -> bool:
 
 
 def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
-    """Let an id that `check` took join a list, or leave it, in the current transaction."""
+    """Let a valid id (see `check`) join or leave a list, in the current transaction."""
     at = pointer(name)
     key = follower_rows.follower_mark_key(name, at.generation, follower)
     entry = follower_rows.follower_mark_entry(name, at.generation, follows=follows)
-    # Read although it may be overwritten: a commit that arrives after its caller gave up then
-    # loses against what was decided since.
+    # Read the mark even though it is overwritten: a commit that arrives after its caller gave up
+    # then conflicts with later decisions instead of replacing them.
     found = reads.get(key)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(_OWNER), bool(found.asks))
@@ -109,7 +110,7 @@ def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
 
 
 def contains(name: records.ListName, follower: str) -> bool:
-    """Whether an id belongs to a list."""
+    """Return whether an id belongs to a list."""
     check(follower)
 
     def body() -> bool:
@@ -126,10 +127,10 @@ def contains(name: records.ListName, follower: str) -> bool:
 
 
 def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage:
-    """The next ids of a list behind a position, in the order of ids.
+    """Return the next ids of a list after a position, in the order of ids.
 
-    Each page is of one moment. Positions are ids, so whatever is folded between two pages, an id
-    that belongs to the list all the time is met exactly once, and no id twice.
+    Each page is of one moment. Positions are ids, so compactions between two pages do not matter:
+    no id is returned twice, and an id that belongs to the list all the time exactly once.
     """
 
     def body() -> tuple[str, ...]:
@@ -142,7 +143,7 @@ def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage
 
 
 def every(name: records.ListName, *, limit: int) -> Iterator[str]:
-    """All ids of a list, a page at a time; see `page`."""
+    """Yield all ids of a list, reading a page at a time; see `page`."""
     position: str | None = ""
     while position is not None:
         found = page(name, after=position, limit=limit)
@@ -151,12 +152,12 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
 
 
 def count(name: records.ListName) -> int:
-    """How many ids belong to a list. Reads the list and those segments that marks change."""
+    """Count the ids of a list. Reads the list and the segments that marks change."""
     return transactions.snapshot(lambda: counted(name))
 
 
 def counted(name: records.ListName) -> int:
-    """The same, inside a snapshot."""
+    """Like `count`, inside a snapshot."""
     at = pointer(name)
     ahead = id_sets.Ahead(marks(name, at))
     total = at.directory.count
@@ -167,10 +168,10 @@ def counted(name: records.ListName) -> int:
 
 
 def check(follower: str) -> None:
-    """Refuse what cannot be an id.
+    """Check that a text can be an id.
 
     Raises:
-        errors.BadInput: it is empty, longer than `LONGEST` bytes, or no text.
+        errors.BadInput: it is empty, longer than `LONGEST` bytes, or not valid text.
     """
     try:
         size = len(follower.encode())
@@ -181,7 +182,7 @@ def check(follower: str) -> None:
 
 
 def pointer(name: records.ListName) -> Pointer:
-    """Read where a list stands; one nobody folded yet has no entity."""
+    """Read the state of a list. A list has no entity before its first compaction."""
     row = reads.get(follower_rows.follower_list_key(name))
     if row is None:
         return Pointer()
@@ -190,7 +191,7 @@ def pointer(name: records.ListName) -> Pointer:
 
 
 def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[id_sets.Mark]:
-    """The marks that are not in the segments, behind an id, in the order of ids."""
+    """Yield the marks after an id that are not in the segments, in the order of ids."""
     found = marks_of(name, at.folded + 1, after=after)
     if at.is_closed:
         return id_sets.overlaid(found, marks_of(name, at.generation, after=after))
@@ -198,7 +199,7 @@ def marks(name: records.ListName, at: Pointer, *, after: str = "") -> Iterator[i
 
 
 def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Iterator[id_sets.Mark]:
-    """The marks of one generation behind an id, in the order of ids."""
+    """Yield the marks of one generation after an id, in the order of ids."""
     joined, left = (
         _marked(name, generation, follows=follows, after=after) for follows in (True, False)
     )
@@ -206,7 +207,7 @@ def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Ite
 
 
 def _marked(name: records.ListName, generation: int, *, follows: bool, after: str) -> Iterator[str]:
-    """A query gives keys only: it bills one read, however many marks it finds."""
+    """Yield the ids with such a mark. A keys-only query bills one read for any number of marks."""
     entry = follower_rows.follower_mark_entry(name, generation, follows=follows)
     position: str | None = after
     while position is not None:
@@ -224,10 +225,10 @@ def _marked(name: records.ListName, generation: int, *, follows: bool, after: st
 
 
 def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_sets.Line]:
-    """The lines of all segments of ids, in order.
+    """Yield the lines of all segments of ids, in order.
 
     Raises:
-        Gone: somebody folded since the directory was read. Not inside a snapshot.
+        Gone: the list was compacted since the directory was read. Never inside a snapshot.
     """
     for line in directory.lines:
         if directory.depth:
@@ -237,7 +238,7 @@ def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_s
 
 
 def keys(name: records.ListName, directory: id_sets.Directory) -> Iterator[str]:
-    """The keys of all segments, those of lines too.
+    """Yield the keys of all segments, including segments of lines.
 
     Raises:
         Gone: see `lines`.
@@ -249,7 +250,7 @@ def keys(name: records.ListName, directory: id_sets.Directory) -> Iterator[str]:
 
 
 def read_ids(name: records.ListName, line: id_sets.Line) -> list[str]:
-    """The ids of a segment.
+    """Read the ids of a segment.
 
     Raises:
         Gone: see `lines`.
@@ -291,7 +292,10 @@ def _content(name: records.ListName, line: id_sets.Line) -> bytes:
 
 
 def _asks(key: str, name: records.ListName, at: Pointer) -> bool:
-    """Whether a mark asks for a folding. Its key decides, so nobody can write more than one."""
+    """Return whether a mark requests a compaction. That depends on its key alone.
+
+    Repeating a mark therefore never makes a second request.
+    """
     digest = hashlib.sha256(f"{name.text}\n{key}".encode()).digest()
     return int.from_bytes(digest[:8]) % _between(at) == 0
 
@@ -301,21 +305,21 @@ def _between(at: Pointer) -> int:
 
 
 def asking() -> list[records.ListName]:
-    """The lists that ask to be folded, whoever marked them."""
+    """Find all lists that request a compaction."""
     query = reads.Query("FollowerMark", where=(("asks", "=", True),), keys_only=True)
     found = (each.key.path[0].name for each in reads.walk(query))
     return [records.ListName(text) for text in dict.fromkeys(found)]
 
 
 def known() -> list[str]:
-    """The texts of all lists that anything is stored of, sorted. Looks at every mark's key."""
+    """Return the texts of all stored lists, sorted. Reads the key of every mark."""
     marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
     lists = reads.walk(reads.Query("FollowerList", keys_only=True))
     return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
 
 
 def naming(follower: str) -> Iterator[records.ListName]:
-    """The lists whose rows name an id, also such as it left. Looks at every list there is."""
+    """Yield the lists whose rows contain an id, also if it has left them. Reads every list."""
     marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
     found = {
         key.path[0].name
@@ -337,7 +341,7 @@ def _is_stored(name: records.ListName, follower: str) -> bool:
 
 
 def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
-    """Names of marks that are in the segments, up to `AT_ONCE`: those that ask, or the others."""
+    """Return up to `AT_ONCE` names of compacted marks: either those with `asks`, or the others."""
     first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
         "FollowerMark",
@@ -350,7 +354,7 @@ def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str
 
 
 def is_marked(name: records.ListName, follower: str) -> bool:
-    """Whether a mark of an id is stored, in a generation that is not forgotten yet."""
+    """Return whether a mark of an id is stored, in a generation that may still have marks."""
     at = pointer(name)
     keys = [
         follower_rows.follower_mark_key(name, generation, follower)
@@ -360,9 +364,9 @@ def is_marked(name: records.ListName, follower: str) -> bool:
 
 
 def removal(name: records.ListName, found: Sequence[str]) -> ownership.Writes:
-    """Delete marks by the names that `folded_marks` gave.
+    """Return the writes that delete marks by the names from `folded_marks`.
 
-    A name has the mark's generation in it. An id that has joined or left since has another mark.
+    A name contains the mark's generation, so newer marks of the same ids are not deleted.
     """
     keys = [
         follower_rows.follower_mark_key(

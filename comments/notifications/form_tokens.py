@@ -1,9 +1,9 @@
-"""Form tokens: what a button posts in place of the link that opened its page.
+"""Make form tokens, which a page's form posts instead of the mailed link that opened the page.
 
-A link in mail is good for days or for ever, and it ends up in histories and in logs. So it opens a
-page and does nothing by itself, except for one-click unsubscribe (RFC 8058). The form on that page
-posts a slip: the link, sealed for the page's purpose and good for `TERM`. A form, an address or a
-log that leaks afterwards is worth nothing.
+A link in mail is valid for days or forever, and it ends up in browser histories and logs. It
+therefore only opens a page, except for one-click unsubscribe (RFC 8058). The form on that page
+posts a token: the link, encrypted for the page's purpose and valid for `TERM`. A form or log that
+leaks later is useless.
 """
 
 from datetime import datetime, timedelta
@@ -16,15 +16,15 @@ _EXPIRED = "link-expired"
 
 
 def make(link: str, purpose: str, secret: str, *, now: datetime) -> str:
-    """Seal a link for the form of a page."""
+    """Encrypt a link into a token for a page's form."""
     return encryption.seal(link, f"{purpose} slip", secret, now=now)
 
 
 def read(slip: str, purpose: str, secret: str, *, now: datetime) -> str:
-    """Return the link of a slip.
+    """Return the link in a form token.
 
     Raises:
-        errors.BadLink: it is no slip for this purpose, or older than `TERM`.
+        errors.BadLink: the token is not valid for this purpose, or older than `TERM`.
     """
     try:
         return encryption.unseal(slip, f"{purpose} slip", secret, now=now, term=TERM)

@@ -1,19 +1,21 @@
-"""Large sets of ids: sorted runs, the marks upon them, and the lists that name the runs (pure).
+"""Define large sets of ids: sorted segments, marks that override them, and directories (pure).
 
 Owns the stored forms of a set and the arithmetic over them. A *segment* is a sorted run of ids. A
-*mark* says of one id that it belongs to the set or that it does not, and overrides what a segment
-or an older mark says. A *directory* has a line for each segment; one that is too large for its
-entity is cut into segments of lines, and has a line for each of those.
+*mark* states whether one id belongs to the set, and overrides segments and older marks. A
+*directory* has a line for each segment. A directory that is too large for its entity is cut into
+segments of lines and has a line for each of those.
 
     segment    zlib(msgpack [id...])           sorted, no id twice
     lines      zlib(msgpack [line...])         in the order of their ids
     line       [key, first, count]             count: all ids below it
     directory  zlib(msgpack [depth, lines])    depth 0: the lines name segments of ids
 
-The order is that of the ids' UTF-8, which is that of Python's strings and of a Datastore's keys.
+Ids are ordered by their UTF-8, which is also the order of Python's strings and Datastore's keys.
 
-What must stay true: everything here takes and gives iterators, in order, so that no set has to be
-in memory. Stored bytes are for ever: golden tests hold these forms.
+Invariants:
+
+1. Sets are passed as sorted iterators, so no whole set need be in memory.
+2. Stored data outlives releases, so these forms must not change; golden tests check them.
 """
 
 import bisect
@@ -28,12 +30,12 @@ import msgspec
 # An id, and whether it belongs to the set.
 Mark = tuple[str, bool]
 
-_OVERHEAD = 5  # bytes msgpack puts before a text, at most
-_FAST = 1  # of zlib: random ids gain little from more
+_OVERHEAD = 5  # the most bytes that msgpack puts before a text
+_FAST = 1  # zlib's level; higher ones gain little for random ids
 
 
 class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a directory knows of one segment."""
+    """The directory's description of one segment."""
 
     key: str
     first: str
@@ -41,25 +43,25 @@ class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Directory(msgspec.Struct, frozen=True, array_like=True):
-    """The top of a set. With `depth` above 0 its lines name segments of lines."""
+    """The top of a set. If `depth` is above 0, its lines name segments of lines."""
 
     depth: int = 0
     lines: tuple[Line, ...] = ()
 
     @property
     def count(self) -> int:
-        """How many ids the segments hold."""
+        """The number of ids in the segments."""
         return sum(line.count for line in self.lines)
 
 
 def signed(present: Iterable[str], absent: Iterable[str]) -> Iterator[Mark]:
-    """The marks of one generation, where each id is in one of two sorted lists."""
+    """Merge two sorted lists of ids into the marks of one generation."""
     return heapq.merge(((each, True) for each in present), ((each, False) for each in absent))
 
 
 def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
-    """Marks of two generations as one: of an id that both have, the newer one."""
-    # A merge is stable, so the newer mark of an id stands behind the older one.
+    """Merge the marks of two generations; for an id in both, take the newer mark."""
+    # The merge is stable, so the newer mark of an id comes after the older one.
     both = heapq.merge(older, newer, key=_id)
     for _, marks in itertools.groupby(both, key=_id):
         *_, last = marks
@@ -67,13 +69,13 @@ def overlaid(older: Iterable[Mark], newer: Iterable[Mark]) -> Iterator[Mark]:
 
 
 def changed(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
-    """The ids of a set under its marks."""
+    """Apply marks to a set's stored ids, and yield the result."""
     stored = ((each, True) for each in ids)
     return (each for each, belongs in overlaid(stored, marks) if belongs)
 
 
 def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
-    """How many ids more the marks make of a set, or fewer."""
+    """Return by how many ids the marks change the size of a set."""
     named = {each for each, _ in marks}
     return sum(belongs for _, belongs in marks) - sum(each in named for each in ids)
 
@@ -81,7 +83,8 @@ def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
 def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
     """Cut ids into runs of about `most` bytes.
 
-    A run passes `most` by less than one id; of several, none but the last is below half of it.
+    A run exceeds `most` by less than one id. If there are several runs, only the last may be
+    smaller than half of it.
     """
     run: list[str] = []
     total = 0
@@ -93,7 +96,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
             yield run[:first]
             run = run[first:]
             total = size(run)
-    # What is left is cut evenly, so that no crumb stays behind.
+    # Cut the rest evenly to avoid a tiny last run.
     number = -(-total // most)
     while run:
         first = _reaching(run, -(-total // number))
@@ -103,7 +106,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 def size(ids: Iterable[str]) -> int:
-    """The bytes of ids in a segment, before compression."""
+    """Return the size of ids in a segment, in bytes before compression."""
     return sum(map(_weight, ids))
 
 
@@ -112,18 +115,18 @@ def _weight(each: str) -> int:
 
 
 def _reaching(run: Sequence[str], most: int) -> int:
-    """How many ids from the first on reach `most` bytes; all, if they do not."""
+    """Return how many ids from the first on reach `most` bytes, or the number of all ids."""
     sums = itertools.accumulate(map(_weight, run))
     return 1 + next((place for place, total in enumerate(sums) if total >= most), len(run) - 1)
 
 
 def place_of(lines: Sequence[Line], each: str) -> int:
-    """The place of the line in whose range an id lies; an id below all lies in the first."""
+    """Return the place of the line whose range contains an id. The first range has no start."""
     return max(0, bisect.bisect_right(lines, each, key=lambda line: line.first) - 1)
 
 
 def spans(lines: Iterable[Line]) -> Iterator[tuple[Line, str | None]]:
-    """Each line with the first id of the next one, None behind the last."""
+    """Pair each line with the first id of the next line; the last one with None."""
     one, other = itertools.tee(lines)
     next(other, None)
     ends: Iterator[str | None] = (line.first for line in other)
@@ -131,7 +134,7 @@ def spans(lines: Iterable[Line]) -> Iterator[tuple[Line, str | None]]:
 
 
 class Ahead(Iterator[Mark]):
-    """Marks that are taken range by range."""
+    """An iterator of marks that can be consumed range by range."""
 
     def __init__(self, marks: Iterable[Mark]) -> None:
         self._marks = iter(marks)
@@ -144,42 +147,42 @@ class Ahead(Iterator[Mark]):
         return mark
 
     def is_before(self, end: str | None) -> bool:
-        """Whether there is a mark below `end`; None is the end of all."""
+        """Return whether there is a mark below `end`; None means no limit."""
         return self._next is not None and (end is None or self._next[0] < end)
 
     def until(self, end: str | None) -> Iterator[Mark]:
-        """Take the marks below `end`."""
+        """Yield the marks below `end`."""
         while self.is_before(end):
             yield next(self)
 
 
 def encode_ids(ids: Sequence[str]) -> bytes:
-    """Write a segment."""
+    """Encode a segment in the stored form."""
     return _packed(ids)
 
 
 def decode_ids(stored: bytes) -> list[str]:
-    """Read a segment."""
+    """Decode a stored segment."""
     return _IDS.decode(zlib.decompress(stored))
 
 
 def encode_lines(lines: Sequence[Line]) -> bytes:
-    """Write a segment of lines."""
+    """Encode a segment of lines in the stored form."""
     return _packed(lines)
 
 
 def decode_lines(stored: bytes) -> tuple[Line, ...]:
-    """Read a segment of lines."""
+    """Decode a stored segment of lines."""
     return _LINES.decode(zlib.decompress(stored))
 
 
 def encode_directory(directory: Directory) -> bytes:
-    """Write a directory."""
+    """Encode a directory in the stored form."""
     return _packed(directory)
 
 
 def decode_directory(stored: bytes) -> Directory:
-    """Read a directory."""
+    """Decode a stored directory."""
     return _DIRECTORY.decode(zlib.decompress(stored))
 
 

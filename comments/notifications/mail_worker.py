@@ -1,12 +1,15 @@
-"""The mail worker: a thread of the process that sends mail, so that nothing else waits for it.
+"""Send mail in a thread of its own, so that no other work waits for a mail server.
 
-Owns which events are his: those whose ids begin as those of mail do (`outbox.is_of_mail`). The
-worker of the process hands them over (`scheduler`), as it was told of them or found them by a
-sweep, and he delivers one after the other. Each is claimed before it is sent (`dispatcher`), so it
-does not matter that several processes have found one, or that he hears of one twice.
+The background worker (`background_worker`) passes mail events here: those whose ids start like the
+ids of mail events (`outbox.is_of_mail`). The thread delivers them one after the other.
 
-What must stay true: nothing depends on this. What is lost here with a process stands in the store
-and is found by a sweep. What waits is bounded.
+Invariants:
+
+1. Each event is claimed before it is sent (`dispatcher`), so several processes may find the same
+   event, and one may be passed here twice.
+2. Nothing depends on this thread's memory: events that are lost with the process are in the store,
+   and a sweep finds them.
+3. The number of waiting events is bounded (`MOST`).
 """
 
 import logging
@@ -20,16 +23,16 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # events that wait here; what is beyond is found by a later sweep
+MOST = 1_000  # waiting events; a later sweep finds the others
 
 
 class MailThread:
-    """Delivers events of mail in a thread of his own.
+    """Delivers mail events in a thread.
 
     Args:
-        store: where the events are.
-        handlers: those that send.
-        now: the time of day.
+        store: the store of the events.
+        handlers: the handlers that send mail.
+        now: returns the current time.
     """
 
     def __init__(
@@ -47,11 +50,11 @@ class MailThread:
         self._thread = threading.Thread(target=self._run, name="postman", daemon=True)
 
     def start(self) -> None:
-        """Begin, in the process that is to do the work: a thread does not survive a fork."""
+        """Start the thread. Call this after the fork, because threads do not survive one."""
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """End after the mails in hand; whether that was within the seconds."""
+        """Stop after the current event. Return whether the thread ended within `seconds`."""
         with self._changed:
             self._is_open = False
             self._changed.notify_all()
@@ -60,7 +63,7 @@ class MailThread:
         return not self._thread.is_alive()
 
     def take(self, events: Iterable[str]) -> None:
-        """Have these delivered, each once, however often they are named before it is."""
+        """Queue events for delivery. An event that is already waiting is not queued again."""
         with self._changed:
             for event in events:
                 if len(self._waiting) < MOST:
@@ -85,7 +88,7 @@ class MailThread:
         try:
             dispatcher.deliver([event], now=self._now(), handlers=self._handlers)
         except errors.Overloaded as error:
-            _log.warning("sending mail failed, and is tried again: %s", error)
+            _log.warning("Sending mail failed and will be retried: %s", error)
         except Exception:  # noqa: BLE001 - see below
-            # A sweep brings the event again; nothing ends the thread that mail depends on.
-            _log.exception("sending mail failed, and is tried again")
+            # No failure may end this thread; a sweep finds the event again.
+            _log.exception("Sending mail failed and will be retried")

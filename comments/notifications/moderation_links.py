@@ -1,11 +1,16 @@
-"""Moderation links: links in mail by which a moderator decides about one comment.
+"""Make and use moderation links, by which a moderator decides about one comment from a mail.
 
-Owns what such a link holds and for how long. It is sealed for this purpose alone, names the comment
-at the revision that the mail was about, and whose mail it was: so a comment that was edited or
-decided meanwhile is not decided by it, nor is anything by somebody who is no moderator of the site
-any more. To look at it changes nothing; `act` is for a POST.
+Owns the content and validity of these links. A link is encrypted for this purpose only:
 
-    seal of [site, comment's id, revision, keyed digest of the address]
+    encrypted [site, comment id, revision, keyed digest of the address]
+
+Invariants:
+
+1. A link names the revision that the mail was about. It decides nothing if the comment was edited
+   or decided about since.
+2. A link names the moderator it was mailed to. It is void once that person is no longer a moderator
+   of the site.
+3. Opening a link changes nothing; only a POST may call `act`.
 """
 
 from collections.abc import Iterator
@@ -27,7 +32,7 @@ _MAIL = "mail"
 
 
 class ModerationLink(msgspec.Struct, frozen=True, array_like=True):
-    """Who may decide about which comment, at which revision. `moderator` is no address."""
+    """The content of a link. `moderator` is a digest of the address."""
 
     site: str
     comment: str
@@ -36,16 +41,17 @@ class ModerationLink(msgspec.Struct, frozen=True, array_like=True):
 
 
 def link(comment: records.Comment, address: str, *, secret: str, now: datetime) -> str:
-    """The text of a link for the moderator of an address."""
+    """Make the token of a link for a moderator."""
     made = ModerationLink(comment.site, comment.id, comment.revision, _moderator(address, secret))
     return encryption.seal(msgspec.json.encode(made).decode(), _PURPOSE, secret, now=now)
 
 
 def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
-    """What a link lets its holder decide.
+    """Decrypt a link.
 
     Raises:
-        errors.BadLink: it is none of ours, too old, or of somebody who is no moderator any more.
+        errors.BadLink: the link is not valid, has expired, or its recipient is no longer a
+            moderator.
     """
     text = encryption.unseal(token, _PURPOSE, secret, now=now, term=TERM)
     found = msgspec.json.decode(text, type=ModerationLink)
@@ -55,26 +61,26 @@ def read(token: str, *, secret: str, now: datetime) -> ModerationLink:
 
 
 def case(warrant: ModerationLink) -> records.Case:
-    """The comment of a warrant as it is now.
+    """Return the link's comment as it is now.
 
     Raises:
-        errors.NotFound: it is not there any more.
+        errors.NotFound: the comment no longer exists.
     """
     return decisions.case(warrant.site, warrant.comment)
 
 
 def stands(warrant: ModerationLink, found: records.Case) -> bool:
-    """Whether the comment is what its moderator was told of, but for votes."""
+    """Return whether the comment is unchanged since the mail, except for votes."""
     return found.comment.has_text_of(warrant.revision)
 
 
 def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Comment:
-    """Decide. Again, it changes nothing.
+    """Apply a decision. Repeating it changes nothing.
 
     Raises:
-        errors.BadInput: a link cannot do that.
-        errors.RevisionMismatch: the comment was edited or decided since the mail.
-        errors.Conflict: its author took it back.
+        errors.BadInput: links do not allow this verb.
+        errors.RevisionMismatch: the comment was edited or decided about since the mail.
+        errors.Conflict: its author retracted it.
     """
     if verb not in VERBS:
         raise errors.BadInput("verb", "unknown-value", allowed=", ".join(VERBS))

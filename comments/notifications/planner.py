@@ -1,23 +1,25 @@
-"""The planner: who gets mail of what happened to comments, and that each of them gets it.
+"""Plan and send the mail that follows from events of comments.
 
-Owns the handlers of events that mail (`dispatcher`). It goes in steps, each an event that follows
-from the one before (`mail_jobs`), so that none holds much and a crash repeats little:
+Owns the event handlers that send mail (`dispatcher`). The work is split into steps, each of which
+is an event that follows from the one before (`mail_jobs`). So each step is small, and a crash
+repeats little:
 
-1. the event of the comment: who is concerned?
-2. replies, moderators: mail to a few, by their ids
-3. followers of the thread: `PAGE` of them behind a position, and an event for those behind
+1. The comment's event: decide who gets mail.
+2. Replies and moderators: mail to a few recipients by their ids.
+3. Followers of the thread: mail to the next `PAGE` of them, and an event for the others.
 
-What must stay true:
+Invariants:
 
-- Nobody is told of what readers do not see, moderators only of what waits for them: a comment is
-  read when it is told of. One that was taken back meanwhile is told to nobody.
-- Nobody is told of his own comment, and nobody twice of one: who is told in step 2 is left out in
-  step 3. Who wrote it is known by his token, not by an address that he may have made up.
-- All mail about one event to one address has one Message-ID, so that a repeat after a crash is one
-  message in most mailboxes. A crash repeats `PAGE` mails at most.
-- A server that is away holds up the rest of a page, which comes again; a recipient who cannot be
-  reached for now holds up nobody and comes again alone. Both after pauses that double, both given
-  up in the end, but kept (`dispatcher`). What a server refuses for good is not tried again.
+1. Mail is only about comments that readers see, or for moderators about pending ones: the comment
+   is read when the mail is composed. A comment that was retracted meanwhile causes no mail.
+2. Authors get no mail about their own comments, and nobody gets two mails about one comment:
+   recipients of step 2 are left out in step 3. An author is recognized by the author id, not by the
+   address that they entered, which may be anybody's.
+3. All mails about one event to one address have the same Message-ID, so most mailboxes show a
+   repeat after a crash as one message. A crash repeats at most `PAGE` mails.
+4. If the mail server is unavailable, the rest of the page is retried later. If a single recipient
+   cannot be reached for now, only that mail is retried. Pauses double, and in the end the event is
+   given up but kept (`dispatcher`). A mail that the server refuses permanently is not retried.
 """
 
 import dataclasses
@@ -38,8 +40,8 @@ from comments.sites import rate_limits, site_settings, thread_info, usage
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
 
-PAGE = 25  # mails of one event
-TERM = timedelta(minutes=15)  # that `PAGE` mails may take with a slow server
+PAGE = 25  # mails per event
+TERM = timedelta(minutes=15)  # the time that `PAGE` mails may take with a slow server
 MAIL = frozenset({outbox.Kind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
 _DAY = timedelta(days=1)
@@ -48,12 +50,15 @@ _log = logging.getLogger("flatthread")
 
 
 class Unsent(Exception):
-    """Mail could not be sent, for a reason that may pass."""
+    """Mail could not be sent, for a reason that may be temporary."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Sent:
-    """What became of `count` letters: `left` were not tried, `later` may be; `reason` says why."""
+    """The result of sending `count` mails.
+
+    `left` lists recipients whose mail was not tried, `later` those to retry; `reason` says why.
+    """
 
     count: int
     left: Sequence[str]
@@ -64,7 +69,7 @@ class _Sent:
 def handlers(
     settings: config.Settings, clock: Callable[[], datetime]
 ) -> tuple[dispatcher.Handler, ...]:
-    """The handlers of a process that can send mail; none without a server."""
+    """Return the handlers that send mail; none if no mail server is configured."""
     if settings.smtp is None:
         return ()
     notices = MailPlanner(settings, settings.smtp, clock)
@@ -75,7 +80,7 @@ def handlers(
 
 
 class MailPlanner:
-    """The handlers, as methods: they need a server, a secret and a clock."""
+    """The handlers, as methods, with the mail server, the settings and a clock."""
 
     def __init__(
         self, settings: config.Settings, server: setting_values.Smtp, clock: Callable[[], datetime]
@@ -88,15 +93,15 @@ class MailPlanner:
     # --- Step 1 --------------------
 
     def plan(self, event: outbox.Event) -> list[event_rows.Event]:
-        """The events that follow from one of a comment: who is to be told of it."""
+        """Return the mail events that follow from a comment's event."""
         change = event.changes[0]
         was = None if change.old is None else change.old.status
         status = None if change.new is None else change.new.status
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        # Whoever gives the last opinion says whether it is left to moderators
-        # (`classifier_requests`).
+        # While classifiers are still to answer, the last answer decides whether moderators get
+        # mail (`classifier_requests`).
         if comment is None or (status == Status.PENDING and classifier_answers.waits(comment.id)):
             return []
         if status == Status.PENDING:
@@ -118,7 +123,7 @@ class MailPlanner:
     # --- Steps 2 and 3 --------------------
 
     def send(self, event: outbox.Event) -> list[event_rows.Event]:
-        """Send the mail of one event; the events of what is left.
+        """Send the mail of one event, and return the events for the remaining mail.
 
         Raises:
             Unsent: nothing could be sent.
@@ -131,7 +136,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # for the letters, which take this process's copy
+        thread_info.fresh(_thread(comment))  # refreshes the cache, which the mails' titles use
         if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
@@ -146,8 +151,8 @@ class MailPlanner:
             is_entry = isinstance(errand, mail_jobs.LoginMail)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except (errors.BadLink, errors.BadInput):
-            return []  # waited for the server too long, or is to an address that is refused now
-        # Mail that asks or signs in is no site's: its owner cannot bound it.
+            return []  # the link expired while waiting, or the address is no longer accepted
+        # Confirmation and sign-in mails are not charged to the site, whose owner cannot limit them.
         sent = self._post([comment_mail.Letter("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
@@ -179,7 +184,7 @@ class MailPlanner:
         wanted = {
             double_opt_in.subscriber_of(each, secret): each
             for each in site_settings.get(comment.site).moderators
-            # Who is left to be told was noted before the secret was changed, perhaps.
+            # The ids in the event may have been made under an older secret.
             if errand.to is None
             or not set(errand.to).isdisjoint(double_opt_in.ids_of(each, secret))
         }
@@ -229,7 +234,7 @@ class MailPlanner:
         self._check_progress(event, sent)
         follow = [self._later(mail_jobs.RepeatedMail(errand.event, who), who) for who in sent.later]
         if sent.left:
-            # The rest of this page, and what is behind it, when the server is back.
+            # Retry the rest of this page and the pages after it when the server is back.
             first = found.ids.index(sent.left[0])
             before = found.ids[first - 1] if first else errand.after
             rest = mail_jobs.FollowerMail(errand.event, errand.besides, before, errand.page + 1)
@@ -251,7 +256,7 @@ class MailPlanner:
         to: Sequence[str],
         subscription: tuple[str, compose.About],
     ) -> _Sent:
-        """Tell subscribers of a comment, as far as they may be told anything today."""
+        """Mail a comment to subscribers who have not reached their daily limit of mails."""
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
         addresses = subscriptions.take(to, day=day, most=most) if to else {}
@@ -273,11 +278,11 @@ class MailPlanner:
                 stored, secret=self._settings.secret, now=self._clock()
             )
         except errors.BadLink:
-            _log.error("an address cannot be read: SECRET is not the one it was stored under")
+            _log.error("Cannot decrypt an address: it was encrypted under another SECRET")
             return ""
 
     def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:
-        """Leave it to the event's own pauses if nothing was sent, or if it was for one alone."""
+        """Raise, to retry the event itself, if nothing was sent or its only mail failed again."""
         is_stuck = bool(sent.left) and len(sent.left) == sent.count
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
@@ -295,7 +300,7 @@ class MailPlanner:
             for number, letter in enumerate(letters):
                 outcome = session.send(letter.made)
                 if outcome.end is End.GIVE_UP:
-                    _log.warning("a mail is not sent: %s", outcome.reason)
+                    _log.warning("A mail was refused and will not be retried: %s", outcome.reason)
                 if outcome.end is End.RETRY:
                     reason = outcome.reason
                     if outcome.is_general:
@@ -307,34 +312,34 @@ class MailPlanner:
     # --- Events that follow --------------------
 
     def _follow(self, errand: mail_jobs.Told) -> event_rows.Event:
-        # Due at once: on App Engine a sweep is who goes on, and a claim keeps others off.
+        # Due at once: on App Engine a sweep continues, and a claim keeps other processes away.
         due = self._clock()
         return outbox.follow(
             outbox.Kind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
         )
 
     def _later(self, errand: mail_jobs.Told, who: str) -> event_rows.Event:
-        """An event for what could not be sent, after a pause."""
+        """Make an event that retries unsent mail after a pause."""
         due = self._clock() + outbox.pause(1)
         name = _id_of(errand, who)
         return outbox.follow(outbox.Kind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1)
 
 
 def _id_of(errand: mail_jobs.Told, who: str) -> str:
-    """The id of an errand's event: the same however often it is made."""
+    """Return the id of a mail job's event, which is the same every time."""
     page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
     return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:
-    """The comment of an event, if it still has the status it is told of with."""
+    """Return an event's comment if it still has the given status, otherwise None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
     found = None if row is None else conversion.comment_record(row)
     return found if found is not None and found.status == status else None
 
 
 def _answered(comment: records.Comment) -> str:
-    """The author whom a comment answers; empty for nobody."""
+    """Return the author id of the comment that a comment replies to; "" for none."""
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
     return "" if row is None else str(row.author_id or "")
 

@@ -1,21 +1,25 @@
-"""Subscriptions: who follows a thread, and who is told of replies to his comments.
+"""Store who follows a thread, and who gets mail about replies to their comments.
 
 Owns the kinds Subscriber and Subscription, and the name of a thread's list. A subscriber is a
-confirmed mail address under a keyed digest of it; a subscription is one thing he is told of:
+confirmed mail address, stored under a keyed digest of it. A subscription is for a thread or for the
+replies to an author:
 
-    Subscriber    key: the digest (`double_opt_in`); `address`, sealed; `sent` on which `day`
+    Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent`: mails on `day`
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
-Who follows a thread is in its list too (`follower_lists`), which a delivery goes through in pages.
-Row and mark are one commit, with an event by which followers are counted, so the row says what the
-list says. `owner` is the author, on the site, who asked: nobody is told of his own comments, and
-replies are looked up by him.
+The followers of a thread are also in its list (`follower_lists`), which delivery reads in pages.
+`owner` is the author on the site who subscribed: authors get no mail about their own comments, and
+subscriptions to replies are found by it.
 
-What must stay true: an address is stored in one place, sealed, and only while its owner subscribes
-to something; nothing is stored of an address that nobody confirmed (`double_opt_in`). The id of who
-left may stand in a segment until the list is folded next; to erase it now, see
-`follower_compaction.erase`.
+Invariants:
+
+1. An address is stored in one place, encrypted, and only while its owner has a subscription.
+2. Nothing about an address is stored before its owner has confirmed it (`double_opt_in`).
+3. One commit writes a subscription, its mark in the thread's list and the event that counts
+   followers, so the subscription and the list agree.
+4. The id of a subscriber who left may remain in a segment until the list is compacted next. To
+   erase it at once, use `follower_compaction.erase`.
 """
 
 import hashlib
@@ -36,13 +40,13 @@ from comments.store.models.comment_rows import comment_id
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
 _AT_ONCE = 100  # subscriptions in one transaction
-_TOKEN = 16  # bytes that tell one change of followers from another
+_TOKEN = 16  # bytes of the token that makes a change of followers unique
 
 
 class Wanted(NamedTuple):
-    """What somebody wants to be told of: a thread by its key name, replies to an author, or both.
+    """The requested subscriptions: a thread, given by its key name, replies to an author, or both.
 
-    `author` is who asks, and may be empty.
+    `author` is the author id of the person who subscribes, and may be empty.
     """
 
     site: str
@@ -52,12 +56,12 @@ class Wanted(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Who asks, among the authors of all sites; empty for nobody."""
+        """The subscribing author with the site, unique among all sites; "" if unknown."""
         return counter_rows.author_name(self.site, self.author) if self.author else ""
 
 
 class Found(NamedTuple):
-    """A stored subscription; `list` is the thread's list, empty for replies."""
+    """A stored subscription. `list` is the thread's list, and empty for replies."""
 
     name: str
     list: str
@@ -71,10 +75,10 @@ def subscribe(
     now: datetime,
     using: Callable[[], ownership.Writes] | None = None,
 ) -> None:
-    """Store what a subscriber, whose sealed address this is, wants and has confirmed.
+    """Store confirmed subscriptions of a subscriber. `address` is encrypted.
 
-    Twice is as good as once. `using` is called in the transaction: it raises if this must not be
-    done, or returns what is written with it.
+    Repeating it changes nothing. `using` is called in the transaction; it returns further writes,
+    or raises if the subscriptions must not be stored.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
@@ -100,7 +104,7 @@ def subscribe(
 
 
 def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None:
-    """End subscriptions, also those that are not there. With the last one the address is erased.
+    """End subscriptions, ignoring missing ones. With the last one, erase the address.
 
     Raises:
         errors.Overloaded: the store did not answer in time.
@@ -111,7 +115,7 @@ def unsubscribe(subscriber: str, names: Sequence[str], *, now: datetime) -> None
 def _end(
     subscriber: str, names: Sequence[str], *, lists: Sequence[records.ListName], now: datetime
 ) -> None:
-    """End subscriptions, and leave these lists whether there is a subscription or not."""
+    """End subscriptions, and leave these lists even without a subscription."""
     token = secrets.token_hex(_TOKEN)
 
     def body() -> _Done:
@@ -134,7 +138,7 @@ def _end(
 
 
 def known(subscribers: Sequence[str]) -> str:
-    """Return the one of an address's ids that is stored; the first if none is."""
+    """Return which of an address's possible ids is stored; the first if none is."""
     if len(subscribers) > 1:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
         return next(
@@ -145,19 +149,23 @@ def known(subscribers: Sequence[str]) -> str:
 
 
 def address_of(subscriber: str) -> str:
-    """The sealed address of a subscriber; empty for nobody."""
+    """Return the encrypted address of a subscriber; "" if there is none."""
     row = reads.get(follower_rows.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """Yield every subscriber with their sealed address."""
+    """Yield every subscriber's id and encrypted address."""
     for message in reads.walk(reads.Query("Subscriber")):
         yield message.key.path[-1].name, message.properties["address"].string_value
 
 
 def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
-    """Store an address as `seal` gives it; whether it did. It gives "" for what is to stay."""
+    """Replace a stored address by the result of `seal`, unless that is "".
+
+    Returns:
+        Whether the address was replaced.
+    """
 
     def body() -> bool:
         row = reads.get(follower_rows.subscriber_key(subscriber))
@@ -172,18 +180,21 @@ def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
 
 
 def of_subscriber(subscriber: str) -> list[Found]:
-    """What a subscriber is told of."""
+    """List the subscriptions of a subscriber."""
     return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]
 
 
 def forget(subscriber: str, *, now: datetime) -> None:
-    """End everything of a subscriber and erase his address. Lists may name him until compacted."""
+    """End all subscriptions of a subscriber and erase the address.
+
+    Lists may contain the id until they are compacted.
+    """
     while found := of_subscriber(subscriber)[:_AT_ONCE]:
         unsubscribe(subscriber, [each.name for each in found], now=now)
 
 
 def end_of(site: str, author: str, *, now: datetime) -> None:
-    """End what an author asked for on a site; not what the same addresses want besides."""
+    """End an author's subscriptions on a site. Other subscriptions of the same addresses stay."""
     if not author:
         return
     owner = counter_rows.author_name(site, author)
@@ -197,7 +208,7 @@ def end_of(site: str, author: str, *, now: datetime) -> None:
 
 
 def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
-    """The subscribers that are an author, and those of them who want replies told: one query."""
+    """Return an author's subscriber ids, and those of them that subscribe to replies. One query."""
     if not author:
         return [], []
     owner = counter_rows.author_name(site, author)
@@ -209,26 +220,26 @@ def of_author(site: str, author: str) -> tuple[list[str], list[str]]:
 
 
 def wants_replies(subscribers: Sequence[str], site: str, author: str) -> list[str]:
-    """Those of some subscribers who are told of replies to an author."""
+    """Return those of these subscribers who subscribe to replies to an author."""
     name = _name(_REPLIES, counter_rows.author_name(site, author))
     rows = reads.get_multi([follower_rows.subscription_key(each, name) for each in subscribers])
     return [each for each, row in zip(subscribers, rows, strict=True) if row is not None]
 
 
 def name_of_replies(site: str, author: str) -> str:
-    """The name of subscriptions to the replies to an author."""
+    """Return the name of subscriptions to replies to an author."""
     return _name(_REPLIES, counter_rows.author_name(site, author))
 
 
 def name_of_thread(thread: records.ThreadName) -> str:
-    """The name of subscriptions to a thread."""
+    """Return the name of subscriptions to a thread."""
     return _name(_THREAD, comment_rows.thread_key_name(thread))
 
 
 def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
-    """Note that subscribers are sent one message each today; the sealed addresses to send to.
+    """Count one mail today for each subscriber, and return their encrypted addresses by id.
 
-    Left out is who unsubscribed meanwhile, and who was sent `most` messages today.
+    Subscribers who have unsubscribed, or who got `most` mails today, are left out.
     """
 
     def body() -> dict[str, str]:
@@ -250,7 +261,7 @@ def take(subscribers: Sequence[str], *, day: str, most: int) -> dict[str, str]:
 
 
 def give_back(subscribers: Sequence[str], *, day: str) -> None:
-    """Note that subscribers were not sent what `take` noted."""
+    """Undo what `take` counted for subscribers whose mail was not sent."""
 
     def body() -> None:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
@@ -263,10 +274,10 @@ def give_back(subscribers: Sequence[str], *, day: str) -> None:
 
 
 def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Let a follower follow a thread, also one who does.
+    """Let a follower follow a thread. Repeating it changes nothing.
 
     Raises:
-        errors.BadInput: the id cannot be one (`follower_lists.check`).
+        errors.BadInput: the id is not valid (`follower_lists.check`).
         errors.Overloaded: the store did not answer in time.
     """
     follower_lists.check(follower)
@@ -283,7 +294,7 @@ def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
 
 
 def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Let a follower follow a thread no more, also one who does not.
+    """Let a follower unfollow a thread. Repeating it changes nothing.
 
     Raises:
         errors.BadInput, errors.Overloaded: see `follow`.
@@ -293,27 +304,28 @@ def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> Non
 
 
 def is_following(thread: records.ThreadName, follower: str) -> bool:
-    """Whether a follower follows a thread."""
+    """Return whether a follower follows a thread."""
     return follower_lists.contains(list_of(thread), follower)
 
 
 def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower_lists.FollowerPage:
-    """The next followers of a thread behind a position, for delivery; see `follower_lists.page`."""
+    """Return a thread's next followers after a position; see `follower_lists.page`."""
     return follower_lists.page(list_of(thread), after=after, limit=limit)
 
 
 def count(thread: records.ThreadName) -> int:
-    """How many follow a thread."""
+    """Count a thread's followers."""
     return follower_lists.count(list_of(thread))
 
 
 def list_of(thread: records.ThreadName) -> records.ListName:
-    """The name of a thread's list. Stored: changing it loses all followers."""
+    """Return the name of a thread's list."""
+    # The name is stored: if it changed, all followers would be lost.
     return _list(comment_rows.thread_key_name(thread))
 
 
 def followed(site: str) -> list[str]:
-    """The ids of a site's threads that have a list, but for ids that are kept as a digest only."""
+    """Return the ids of a site's threads with a list, except ids stored only as a digest."""
     texts = (_thread_of(records.ListName(text)) for text in follower_lists.known())
     return [text.removeprefix(f"{site}/") for text in texts if text.startswith(f"{site}/")]
 
@@ -331,7 +343,7 @@ def _name(kind: str, text: str) -> str:
 
 
 class _Done:
-    """What a transaction does, and who is to hear of it after the commit."""
+    """The writes of a transaction, and the lists and events to announce after the commit."""
 
     def __init__(self, token: str, now: datetime) -> None:
         self._token = token
@@ -341,13 +353,13 @@ class _Done:
         self._events: list[str] = []
 
     def mark(self, name: records.ListName, subscriber: str, *, follows: bool) -> None:
-        """Let somebody join a list, or leave it."""
+        """Let a subscriber join or leave a list."""
         marked = follower_lists.marking(name, subscriber, follows=follows)
         self.writes.append(marked.writes)
         self._asking += [name] if marked.asks else []
 
     def count(self, site: str, thread: str, *, was: bool, follows: bool) -> None:
-        """Have the followers of a thread counted, if this changes them."""
+        """Add an event that counts the thread's followers, if this changes their number."""
         if was == follows:
             return
         one = counting.Following(thread)
@@ -357,7 +369,7 @@ class _Done:
         self._events.append(event)
 
     def tell(self) -> None:
-        """Have lists folded that ask, and events delivered."""
+        """Pass the requested compactions and the events to the backlog."""
         for name in self._asking:
             backlog.asked(name)
         for event in self._events:
