@@ -61,11 +61,11 @@ def fetch(query: Query) -> Iterator[Any]:
     Raises:
         errors.Overloaded: a long answer was not complete after `LONGEST` seconds.
     """
-    store, request = connection.current(), _request(query)
+    is_long, request, store = _is_long(query), _request(query), connection.current()
     if connection.state.transaction is not None:
         yield from queries.results(request, store.run_query)
         return
-    if not _is_long(request.query):
+    if not is_long:
         batch = store.run_query(request).batch
         if batch.more_results != queries.NOT_FINISHED:
             for result in batch.entity_results:
@@ -86,12 +86,12 @@ def _request(query: Query) -> Any:
     )
 
 
-def _is_long(query: Any) -> bool:
+def _is_long(query: Query) -> bool:
     """Whether a query asks for so many whole entities that reading its first batch twice is costly.
 
     Keys and projections are billed as one read per batch.
     """
-    return query.limit.value > _ONE_BATCH and not query.projection
+    return (query.limit or 0) > _ONE_BATCH and not (query.keys_only or query.projection)
 
 
 def walk(query: Query) -> Iterator[Any]:

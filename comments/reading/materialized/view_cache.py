@@ -154,7 +154,14 @@ class Holdings:
         is_usable = recent is not None and recent.kept is kept and recent.written == written
         if recent is not None and is_usable and since - recent.since < age:
             return recent.probed
-        results = list(reads.fetch(_probe(thread)))
+        query = reads.Query(
+            "Comment",
+            where=(("thread", "=", thread), ("unfolded", "=", True)),
+            order=("revision",),
+            projection=("revision",),
+            limit=MOST_UNFOLDED + 1,  # one row more than a view takes, to notice too many
+        )
+        results = list(reads.fetch(query))
         # The query's limit applies to results, so count results and not distinct rows.
         if len(results) > MOST_UNFOLDED:
             raise NotMaterialized(f"more than {MOST_UNFOLDED} rows are not compacted")
@@ -270,15 +277,3 @@ class Holdings:
 
 
 HOLDINGS = per_process.PerProcess(Holdings)
-
-
-def _probe(thread: str) -> reads.Query:
-    """Return the query for the flagged rows of a thread and their revisions."""
-    return reads.Query(
-        "Comment",
-        where=(("thread", "=", thread), ("unfolded", "=", True)),
-        order=("revision",),
-        projection=("revision",),
-        # One row more than a view takes, to notice that there are too many.
-        limit=MOST_UNFOLDED + 1,
-    )
