@@ -101,7 +101,7 @@ def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
         tab.page.goto(forged)
         tab.expect_status(403)
         tab.page.get_by_role("button", name="Win").click()
-        expect(tab.page.get_by_text("not sent by a page of this service")).to_be_visible()
+        expect(tab.page.get_by_text("not sent from this site")).to_be_visible()
     # A link from elsewhere brings no cookie, and arrives all the same.
     tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
     tab.page.get_by_role("link", name="In").click()

@@ -74,7 +74,7 @@ def sentence(words: str, field: str = "") -> str:
 def status(comment: records.Comment) -> str:
     """Return the status of a comment, and whether it is pinned."""
     shown = label("admin.status", comment.status)
-    return text("admin.status-pinned", status=shown) if comment.pinned else shown
+    return text("admin.pinned-comment", status=shown) if comment.pinned else shown
 
 
 def ruling(rule: str, why: str) -> str:

@@ -1,12 +1,13 @@
 """Claims about what is undone from the log of a site while it stands: bans, locks, policies."""
 
+import re
 from datetime import UTC, datetime
 
 from comments.domain import records
-from comments.domain.records import Policy, Status
+from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dispatcher
-from comments.jobs import wiring
-from comments.moderation import decisions, policy_changes, rulebook
+from comments.jobs import thread_overrides, wiring
+from comments.moderation import decisions, policy_changes, rulebook, rules
 from comments.sites import site_settings
 from tests.support import stored_state
 from tests.support.people.console_browser import Desk
@@ -105,3 +106,35 @@ def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> Non
 def _settle_events() -> None:
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     dispatcher.deliver(events, now=now(), handlers=wiring.HANDLERS)
+
+
+def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: records.Site) -> None:
+    row = sample_threads.post(site, "text", author=EVE)
+    for verb in (Verb.PIN, Verb.UNPIN, Verb.HOLD, Verb.RESTORE, Verb.SPAM):
+        decisions.decide("demo", row.id, verb, ADA, now=now())
+    policy_changes.set_policy("demo", ADA, now=now(), policy=Policy.ALL, reports=5)
+    rule = rules.Rule("bets", rules.Action.SHADOW, links=1)
+    policy_changes.put_rule("demo", rule, ADA, now=now())
+    name = records.ThreadName("demo", "page")
+    policy_changes.set_thread(
+        name, ADA, now=now(), state=records.ThreadState.CLOSED, policy=Policy.OFF
+    )
+    thread_overrides.name(site, "page", thread_overrides.Wanted("Cats"), ADA, now=now())
+    policy_changes.ban("demo", "g:eve", ADA, now=now())
+    act = audit_log.Act(ADA, "set-site")
+    noted = site_settings.Noted(act, now())
+    site_settings.change("demo", cdn_seconds=9, freshness=3, noted=noted)
+    page = re.sub(r"<[^>]*>", "|", desk.page("/log"))
+    for done, change in (
+        ("Pinned", "→ Pinned"), ("Unpinned", "Pinned →"),
+        ("Held for review", "Approved → Pending"), ("Marked as spam", "Approved → Spam"),
+        ("Changed moderation", "Hold everything, closed after 0 days, 5 reports"),
+        ("Saved rule", "→ Show only to its author"),
+        ("Changed thread", "Open → Locked, Publish at once"),
+        ("Changed thread details", "set by moderators: title"),
+        ("Banned", "→ banned"), ("Changed settings", "→ CDN cache time, server cache time"),
+    ):  # fmt: skip
+        assert f"|{done}|" in page
+        assert change in page
+    for subject in ("|Rule “bets”|", "|Thread page|", "|Site|", "|Author|", "|Comment|"):
+        assert subject in page

@@ -261,14 +261,14 @@ def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
 ) -> None:
     rows = [sample_threads.post(site, f"text {number}") for number in range(3)]
     events = [outbox.event_id(row.id, row.revision) for row in rows]
-    assert "3 events of comments" in owner.client.get("/admin/health").text
+    assert "3 comment events" in owner.client.get("/admin/health").text
     for event in events[:2]:
         for _ in range(100):
             if dead_letters.show(event).is_dead:
                 break
             _fail(event)
     page = owner.client.get("/admin/health").text
-    assert "1 event of comments" in page
+    assert "1 comment event" in page
     for event in events[:2]:
         assert f'value="{event}"' in page
     owner.settle("/letters", desk="/admin/health", act="revive", id=events[0])
