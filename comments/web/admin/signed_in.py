@@ -90,6 +90,8 @@ def require(role: roles.Role, site: str) -> accounts.Account:
     """
     account = require_account()
     if not roles.has(account.grants, role, site):
+        if site == roles.SERVICE:
+            raise errors.Forbidden("not-allowed-on-service", role=role)
         raise errors.Forbidden("not-allowed", role=role, site=site[:100])
     return account
 
