@@ -97,7 +97,7 @@ def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
 
 
 def beside(found: rulebook.Ban) -> Iterator[str]:
-    """Yield what a ban recognizes its author by besides the id, in words."""
+    """Yield in words what a ban matches besides the author id."""
     if found.known.network and found.known.network_until is not None:
         yield f"network until {found.known.network_until:%Y-%m-%d}"
     if found.known.mailbox:

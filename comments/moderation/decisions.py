@@ -117,7 +117,7 @@ def bulk(
 def undo(
     site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> records.Comment:
-    """Undo the decision of an entry in the audit log, if nothing has replaced it.
+    """Undo the decision in an entry of the audit log, unless a later decision has replaced it.
 
     Raises:
         errors.NotFound: the site's log has no such entry.

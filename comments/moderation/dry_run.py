@@ -2,8 +2,8 @@
 
 Each stored comment is judged as if it had just been sent. The network of a comment is not stored,
 so `networks` never matches here. `approved_under` counts the author's other approved comments as of
-now. `younger_than` uses the author's age on the site at the time of writing, according to the
-author id or account. `repeated` counts only among the comments of the dry run, which are the
+now. `younger_than` uses how long the author had been on the site at the time of writing, according
+to the author id or account. `repeated` counts only the comments of the dry run, which are the
 newest.
 """
 
@@ -125,7 +125,7 @@ def _since(
 
 
 def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
-    """Return the author's age in days when the comment was written; None for imported ones."""
+    """Return for how many days the author had been on the site; None for imported comments."""
     author = comment.author.id
     return author_ids.age(author, since.get(author), comment.created) if author else None
 

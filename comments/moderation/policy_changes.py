@@ -6,8 +6,8 @@ Invariants:
 
 1. Each change is one transaction that also writes its entry in the audit log. If the transaction
    runs more than once, the change is still made once.
-2. The entry of a policy, ban or lock keeps the previous state (`back`, JSON), so it can be undone
-   while the state after it is still current. For a ban, the previous state has no caller marks.
+2. The entry for a change of a policy, ban or lock keeps the previous state (`back`, JSON), so the
+   change can be undone while its result is still current. The caller marks of bans are left out.
 3. Entries about rules keep no previous state: a rule may name networks, which the log must not
    contain, and disabling a rule has the same effect as removing it.
 """
@@ -108,7 +108,7 @@ def set_adviser(
     now: datetime,
     reason: str = "",
 ) -> rulebook.Book:
-    """Change the registration of a site's classifier by a function of the stored one.
+    """Replace the registration of a site's classifier by what `change` makes of it.
 
     The audit log records the terms, but neither the address nor the secret.
     """
@@ -208,7 +208,7 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
 def undo(
     site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> records.Audit:
-    """Undo an entry of the audit log about a policy, a ban or a thread, and return the entry.
+    """Undo the change of a policy, ban or thread in an entry of the audit log; return the entry.
 
     Comments that were hidden with a ban stay hidden: `decisions.restore_all` brings them back.
 
@@ -321,7 +321,7 @@ def _encoded(value: object) -> str:
 class _Part(NamedTuple):
     """The part of a rulebook that an audit entry covers.
 
-    `say` describes it in words, `keep` encodes it for `undo`, and `restore` decodes it again.
+    `say` describes it in words, `keep` encodes it for the log, and `restore` puts it back.
     """
 
     say: Callable[[rulebook.Book], str]

@@ -76,13 +76,13 @@ _STRICTNESS = [
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A rule as stored. An empty field is no condition.
 
-    - `words`: occur in the text.
-    - `names`: occur in the author's name.
+    - `words`: words or phrases in the text.
+    - `names`: words or phrases in the author's name.
     - `websites`: hosts, including subdomains, of the author's website.
     - `hosts`: hosts, including subdomains, of links in the text.
     - `links`: the text has more links than this.
-    - `scripts`: the text is written in one of these scripts.
-    - `networks`: the sender is in one of these networks.
+    - `scripts`: scripts that the text is written in.
+    - `networks`: networks that the text is sent from.
     - `approved_under`: the author has fewer approved comments on the site than this.
     - `repeated`: the text was posted more often than this within a day.
     - `younger_than`: the author first came to the site fewer days ago than this.
@@ -107,9 +107,9 @@ class Said(msgspec.Struct, frozen=True):
     """A text and its author, as far as rules need them.
 
     `approved` returns the author's number of approved comments on the site. It may cost a read, so
-    it is called at most once and only if the result depends on it. `age` is the author's age on the
-    site in days, None if unknown. For stored comments, `network` is empty and `repeats` is 0,
-    because they are not known.
+    it is called at most once and only if the result depends on it. `age` is for how many days the
+    author has been on the site, None if unknown. For stored comments, `network` is empty and
+    `repeats` is 0, because they are not known.
     """
 
     body: str

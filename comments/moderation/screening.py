@@ -9,7 +9,7 @@ Invariants:
 
 1. Trust belongs to the author id of a token or account, never to a name or mail address, which
    anybody can type.
-2. To their author, shadowed comments look as they would without the shadow.
+2. A shadowed comment looks to its author as it would without the shadow.
 """
 
 import dataclasses

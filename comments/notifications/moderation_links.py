@@ -6,8 +6,8 @@ Owns the content and validity of these links. A link is encrypted for this purpo
 
 Invariants:
 
-1. A link names the revision that the mail was about. It decides nothing if the comment was edited
-   or decided about since.
+1. A link names the revision that the mail was about. It decides nothing if the comment has been
+   edited or moderated since.
 2. A link names the moderator it was mailed to. It is void once that person is no longer a moderator
    of the site.
 3. Opening a link changes nothing; only a POST may call `act`.
@@ -79,7 +79,7 @@ def act(warrant: ModerationLink, verb: Verb, *, now: datetime) -> records.Commen
 
     Raises:
         errors.BadInput: links do not allow this verb.
-        errors.RevisionMismatch: the comment was edited or decided about since the mail.
+        errors.RevisionMismatch: the comment was edited or moderated since the mail.
         errors.Conflict: its author retracted it.
     """
     if verb not in VERBS:

@@ -6,8 +6,8 @@ post stores nothing. These checks do not judge the text; the rules do. The check
 1. The honeypot: a field that only bots fill in.
 2. A proof of work, which must be for this site, in time, not for a form opened a moment ago, and
    used only once. It is charged to the network that requested the challenge, even if the post comes
-   from another network: phones change networks while people write, and a bot gains no network by
-   it. Signed-in authors need no proof: their posts are counted and their accounts can be banned.
+   from another network: phones switch networks while people write, and a bot gains nothing by it.
+   Signed-in authors need no proof: their posts are counted and their accounts can be banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies it within a short time limit. If
    Cloudflare cannot be reached, the post is held or refused for now, as the site's settings say.
 4. Rate limits: the number of posts of the network on the site; the number of posts of a known

@@ -64,7 +64,7 @@ class Submission:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
-    """A stored comment. `created`: this call stored it, it is not a repeat.
+    """A stored comment. `created` is False for a repeat.
 
     `is_authors`: the caller may be given the author's token, see `post`.
     """

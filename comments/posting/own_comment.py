@@ -1,7 +1,7 @@
 """Edit and retract one's own comment.
 
-A comment belongs to the caller with its `author.id`; a guest proves that with the token from their
-first post. The text is cleaned and rendered before the transaction, as for a new comment.
+Only the caller with the comment's author id may do so; guests have it in the token from their first
+post. The text is cleaned and rendered before the transaction, as for a new comment.
 """
 
 import hmac

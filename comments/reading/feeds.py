@@ -1,7 +1,7 @@
 """Make feeds of the newest comments of a thread or of a whole site.
 
-A feed holds those of the newest `LIMIT` comments that were not retracted, newest first. Its costs
-do not depend on the size of the thread or site:
+A feed holds the newest `LIMIT` comments except retracted ones, newest first. Its costs do not
+depend on the size of the thread or site:
 
 - A thread's feed is made from the materialized thread if that has one bucket (two reads, or none if
   this process has both entities cached), otherwise by one query for the newest rows. Its tag is the
@@ -16,8 +16,8 @@ This module writes nothing.
 
 Invariants:
 
-1. Feeds with the same tag are identical. If rows change between the computing of the tag and the
-   reading, the tag is computed again or the feed is identified by its bytes.
+1. Feeds with the same tag are identical. If rows change after the tag was computed and before they
+   are read, the tag is computed again or the feed is identified by its bytes.
 """
 
 import contextlib

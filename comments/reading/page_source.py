@@ -58,7 +58,7 @@ class PageSource(abc.ABC, Generic[Made]):
     _page: Made | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Find what the page is made of, at most `age` seconds ago, and return its tag."""
+        """Find what the page is made of, as of at most `age` seconds ago; return its tag."""
         self._age = 0.0 if self.is_exact else age
         self._found = self._shown = self._page = None
         self.tag = self.lasts = ""
@@ -72,7 +72,7 @@ class PageSource(abc.ABC, Generic[Made]):
             return ""
         self._found = self._shown = found
         named = cursors.label(_FORM, self.key, found.tag).encode()
-        # Key the digest by a hash, so that the tag does not disclose the secret.
+        # Key the digest with a hash of the secret: the tag must not disclose the secret.
         key = hashlib.sha256(self.secret.encode()).digest()
         self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
         self.lasts = found.tag

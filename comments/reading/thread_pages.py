@@ -1,7 +1,7 @@
 """Page through a thread in reading order; base class of all listing pages.
 
 Owns the names of the orders, the request's parameters, and how rows become a page. A cursor is a
-signed position in one listing. The listing's label is part of it, so it is not valid for others.
+signed position in one listing. It contains the listing's label and is not valid in other listings.
 """
 
 import enum

@@ -1,4 +1,4 @@
-"""Ask Akismet whether a comment is spam, and report a moderator's different decision to it.
+"""Ask Akismet whether a comment is spam, and tell it when a moderator decides otherwise.
 
 Implements version 1.1 of its protocol (akismet.com/developers): forms posted to `comment-check`,
 `submit-ham` and `submit-spam`, and responses of one word.
@@ -10,7 +10,7 @@ Invariants:
    address and website that the author entered. If the IP address is no longer known, as in
    corrections, it gets `NOBODY`.
 2. The API key appears only in the body of requests.
-3. Akismet never discards a comment. One that it advises to discard is marked as spam like others.
+3. Akismet's advice to discard a comment is treated as an ordinary spam verdict.
 """
 
 from datetime import UTC

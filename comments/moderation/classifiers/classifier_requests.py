@@ -5,7 +5,7 @@ the actor, an entry in the audit log, and the classifier's reason.
 
 Invariants:
 
-1. People have the last word: a verdict about a comment that was edited or decided about since is
+1. People have the last word: a verdict about a comment that has been edited or moderated since is
    ignored. Duplicate, late and unsolicited verdicts are ignored too.
 2. A verdict never releases a comment that is held for another reason than to wait for classifiers.
 3. No classifier is asked inside a transaction, and no request waits for the answer. Questions are
@@ -67,7 +67,7 @@ class Taken(enum.Enum):
     DONE = enum.auto()  # the answer was stored and applied
     KNOWN = enum.auto()  # the same verdict came before
     OTHER = enum.auto()  # a different verdict came before
-    OVERTAKEN = enum.auto()  # the comment was edited or decided about since, or it is too late
+    OVERTAKEN = enum.auto()  # the comment was edited or moderated since, or the answer is too late
 
 
 class About(NamedTuple):

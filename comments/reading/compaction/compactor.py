@@ -1,7 +1,8 @@
 """Compact a thread: move its changed rows into buckets, in steps that each leave it readable.
 
-Owns Bucket, BucketDirectory and Ranking, and is the only module that has the `unfolded` flag
-cleared (`tree` writes the rows). The steps of a compaction:
+Owns Bucket, BucketDirectory and Ranking. A changed row is *flagged*: its property `unfolded` is
+set. Only this module decides when a flag is cleared; `tree` writes the row. The steps of a
+compaction:
 
 1. **Read** the directory and, by one query, the flagged rows.
 2. **Write** new buckets under keys of this attempt, which no directory names yet. Each write is a
@@ -268,10 +269,10 @@ def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
 def _forget_cleared(folded: Compacted) -> None:
     """Switch to a directory without the list of cleared rows.
 
-    The next compaction drops a short list. The list of a whole import is too long to send to every
-    reader until then.
+    The next compaction drops a short list. After a whole import, the list is so long that reading
+    it would slow down every reader until then.
 
-    Some rows must still be flagged when this is called (`clear` sees to that), because this switch
+    Some rows must still be flagged when this is called (`clear` ensures that), because this switch
     may write buckets too.
     """
     content = folded.directory.content

@@ -23,7 +23,7 @@ from comments.store.models import comment_rows, conversion
 class Row(msgspec.Struct, frozen=True):
     """One row of the delta, as read from the store.
 
-    - `shelved`: the directory has held it as listed.
+    - `shelved`: a directory has held it as a listed row.
     - `rewrites`: the text that the buckets hold must be removed at once.
     - `moved`: the buckets hold it at another hash, or may do so.
     - `flagged`: its `unfolded` flag is set.

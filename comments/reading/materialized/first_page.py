@@ -1,4 +1,4 @@
-"""Make and store a thread's first page when the thread is compacted (pure).
+"""Make a thread's first page when the thread is compacted, and define its stored form (pure).
 
 The stored form is called *head*: the first rows in reading order with their numbers of replies, and
 the other values of the first page. It is part of the directory's entity and is written with it. If

@@ -89,7 +89,7 @@ class Recent(msgspec.Struct, frozen=True):
 
 
 class _AtHand(threading.local):
-    """The result of this thread's last probe, kept until the end of its request."""
+    """The result of this OS thread's last probe, kept until the end of its request."""
 
     name: records.ThreadName | None = None
     kept: Kept | None = None
