@@ -1,6 +1,7 @@
 """What the documents say is true: commands, routes, settings, links and names."""
 
 import dataclasses
+import json
 import re
 import shlex
 import shutil
@@ -231,3 +232,19 @@ def test_the_architecture_names_existing_rooms_and_modules() -> None:
 def test_the_picture_of_the_rooms_matches_the_code() -> None:
     drawn = programs.run([sys.executable, "scripts/rooms.py", "--check"], cwd=programs.ROOT)
     assert drawn.returncode == 0, drawn.stdout
+
+
+def test_the_documents_quote_what_the_program_prints_and_shows() -> None:
+    people, moderation = ((DOCS / name).read_text() for name in ("people.md", "moderation.md"))
+    printed = (programs.ROOT / "scripts" / "serving.py").read_text()
+    quoted = re.search(r"^There is.*\n.*once:", people, flags=re.MULTILINE)
+    assert quoted is not None
+    for line in quoted[0].replace("data/first-owner", "").splitlines():
+        assert line.strip() in printed
+    pages = re.findall(r"^\| ([A-Z][a-z]+)(?:, [^|]*)? \|", moderation, flags=re.MULTILINE)
+    texts = json.loads(
+        (programs.ROOT / "comments" / "domain" / "languages" / "en" / "admin.json").read_text()
+    )
+    menu = {text for key, text in texts.items() if key.startswith("nav-")}
+    assert len(menu) > 5
+    assert menu <= set(pages)
