@@ -258,7 +258,7 @@ def test_a_site_offers_only_its_own_providers(
     assert (blog["providers"], blog["url"]) == ([], "")
     query = {"origin": ORIGIN, "challenge": CHALLENGE}
     page = traveller.client.get("/sign-in/sites/blog", query_string=query)
-    assert "nothing to sign in with" in page.text
+    assert "Sign-in is not available right now." in page.text
     assert traveller.send("/sign-in/sites/blog", provider="acme", **query).status_code == 404
     way = traveller.way("/sign-in/sites/demo", provider="acme", **query)
     providers.withdraw("acme", ("demo",), at_desk=False)
