@@ -345,7 +345,7 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
 
 
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
-    """Return the sign-in name and address, which others may know: a password must differ."""
+    """Return the sign-in name and address. Others may know them, so passwords must differ."""
     return account.login, readable_address(account, secret, now=now)
 
 

@@ -9,8 +9,8 @@ The steps of an e-mail login:
    in there.
 
 Nothing passes between browsers or windows except what the reader reads and types, and no cookie is
-needed. An attacker who requests a mail for somebody else's address has the key but not the code,
-which only the mailbox leads to.
+needed. An attacker who requests a mail for somebody else's address has the key but cannot get the
+code, because that requires the mailbox.
 
 Invariants:
 

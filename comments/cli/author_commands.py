@@ -82,7 +82,7 @@ def _named(who: str) -> str:
 def forget(address: str) -> None:
     """Erase a mail address: its subscriptions, and its id from all follower lists.
 
-    Data that comments hold about their authors are not changed; retracting a comment erases them.
+    What comments store about their authors is not changed; retracting a comment erases it.
     """
     from comments.accounts import accounts, identities
     from comments.notifications import double_opt_in

@@ -15,7 +15,7 @@ secret = AppGroup("secret", help="Manage the secret for signatures and encryptio
 @secret.command("renew")
 @console.reported
 def _renew() -> None:
-    """Encrypt under SECRET all stored data that are still encrypted under SECRET_OLD.
+    """Encrypt under SECRET all stored values that are still encrypted under SECRET_OLD.
 
     If the command is interrupted, run it again.
     """

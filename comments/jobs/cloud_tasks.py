@@ -8,20 +8,20 @@ An edit or retraction requests the compaction of its thread, and so does a follo
 it. Other changes wait for cron: compacting each at once would cost writes without a benefit for
 readers.
 
-This module does not use google-cloud-tasks because it needs a single POST. That client would add 33
-ms and 8 MB to the start of an instance; google-auth's session adds nothing, because the store needs
-it anyway.
+This module does not use google-cloud-tasks, because all it needs is one POST. That client would add
+33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because the store
+needs it anyway.
 
 Invariants:
 
 1. Correctness does not depend on the tasks: cron's sweep finds within about a minute whatever was
    not enqueued.
 2. No request fails because of a task, and no request waits longer than `WITHIN` for one. After a
-   failure, no process sends requests for `REST` seconds or for as long as the service asks. A
+   failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks. A
    hanging service therefore delays one request by `WITHIN`, and no others.
 3. Many commits share one task. A task is named after its path and the end of a time span of a few
-   seconds, and runs at that end, so after every commit of the span, on any instance. If the name
-   exists already (409), that is a success. An instance sends one request per span.
+   seconds, and runs at the end of the span, which is after every commit of the span on any
+   instance. A name that exists already (409) is a success. An instance enqueues one task per span.
 """
 
 import hashlib

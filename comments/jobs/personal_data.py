@@ -1,8 +1,8 @@
 """Export and erase all data about an author.
 
-An author's data are their comments, votes, mail subscriptions and account. All of it is found by
-the author id. No public response contains that id, so a caller has shown the author's token or runs
-commands as an operator.
+An author's data consists of their comments, votes, mail subscriptions and account. All of it is
+found by the author id. No public response contains that id, so a caller has shown the author's
+token or runs commands as an operator.
 
 Invariants:
 
@@ -16,8 +16,8 @@ Invariants:
    account with data elsewhere is kept.
 4. Mail addresses of the account and of subscriptions are not exported, only their existence.
 5. With a token, a comment's status is the one that its author sees elsewhere
-   (`presentation.seeming`); otherwise shadow-banned authors could find out by an export. Operators
-   get the real status.
+   (`presentation.seeming`); otherwise an export would reveal a shadow ban. Operators get the real
+   status.
 """
 
 import itertools
@@ -105,8 +105,8 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
 def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
     """Erase an author's data, one step per call; repeat until `is_done`.
 
-    With `site`, only data that a token of that site can reach are erased. The account is deleted if
-    it has no data left. An account with a role is not erased here; an owner removes it (`account
+    With `site`, only the data that a token of that site can reach is erased. The account is deleted
+    if it has no data left. An account with a role is not erased here; an owner removes it (`account
     remove`).
 
     Raises:

@@ -1,10 +1,9 @@
 """Recount: compare every counter with what it counts, and correct it.
 
-The order is: each thread's counters against its comments; then the site's against its threads; the
-authors' against their numbers in threads; and the site's categories and days against its comments.
-
-Before that, the vote counts in each comment's row are compared with the votes, unless some votes
-are uncounted. They are corrected by recounting, which may be repeated any number of times.
+First, the vote counts in each comment's row are compared with the votes, unless some votes are
+uncounted. They are corrected by counting again, which may be repeated any number of times. Then
+each thread's counters are compared with its comments, the site's with its threads, the authors'
+with their numbers in threads, and the site's categories and days with its comments.
 
 Participant counters count rows of other counters. They are corrected to match these rows as stored.
 If the rows are corrected too, the usual formula then adjusts the participants.

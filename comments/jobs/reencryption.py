@@ -1,6 +1,6 @@
 """Encrypt stored data again after a change of `SECRET`, so the old secret can be removed.
 
-Handles all data that stay encrypted for longer than a few days. Encrypted values in links and
+Handles all values that stay encrypted for longer than a few days. Encrypted values in links and
 questions expire by themselves; docs/secrets.md lists both.
 
 Invariants:
@@ -28,7 +28,7 @@ class Renewed(NamedTuple):
 
 
 def renew(by: registration.By) -> Renewed:
-    """Encrypt under the current secret all stored data that are encrypted under the old one.
+    """Encrypt under the current secret all stored values that are encrypted under the old one.
 
     Raises:
         errors.Overloaded: the store did not answer in time; run it again.

@@ -1,7 +1,7 @@
 """Plan and send the mail that follows from events of comments.
 
 Owns the event handlers that send mail (`dispatcher`). The work is split into steps, each of which
-is an event that follows from the one before (`mail_jobs`). So each step is small, and a crash
+is an event that follows from the one before (`mail_jobs`). This keeps each step small, and a crash
 repeats little:
 
 1. The comment's event: decide who gets mail.
@@ -10,8 +10,8 @@ repeats little:
 
 Invariants:
 
-1. Mail is only about comments that readers see, or for moderators about pending ones: the comment
-   is read when the mail is composed. A comment that was retracted meanwhile causes no mail.
+1. Mail is sent only about comments that readers see, and to moderators only about pending ones: the
+   comment is read when the mail is composed. A comment retracted meanwhile causes no mail.
 2. Authors get no mail about their own comments, and nobody gets two mails about one comment:
    recipients of step 2 are left out in step 3. An author is recognized by the author id, not by the
    address that they entered, which may be anybody's.

@@ -4,13 +4,14 @@ Owns the kinds Subscriber and Subscription, and the name of a thread's list. A s
 confirmed mail address, stored under a keyed digest of it. A subscription is for a thread or for the
 replies to an author:
 
-    Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent`: mails on `day`
+    Subscriber    key: the digest (`double_opt_in`); `address`, encrypted; `sent` mails on `day`
     Subscription  key below the subscriber's: "thread:{digest of the thread}" or
                   "replies:{digest of the author}"; `list`, `site`, `owner`, `since`
 
 The followers of a thread are also in its list (`follower_lists`), which delivery reads in pages.
 `owner` is the author on the site who subscribed: authors get no mail about their own comments, and
-subscriptions to replies are found by it.
+subscriptions to replies are found by it. The id of a subscriber who left may remain in a segment
+until the list is compacted next; `follower_compaction.erase` erases it at once.
 
 Invariants:
 
@@ -18,8 +19,6 @@ Invariants:
 2. Nothing about an address is stored before its owner has confirmed it (`double_opt_in`).
 3. One commit writes a subscription, its mark in the thread's list and the event that counts
    followers, so the subscription and the list agree.
-4. The id of a subscriber who left may remain in a segment until the list is compacted next. To
-   erase it at once, use `follower_compaction.erase`.
 """
 
 import hashlib

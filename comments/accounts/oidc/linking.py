@@ -2,9 +2,9 @@
 
 Invariants:
 
-1. An identity at a provider leads to an account with a role only after the account's owner linked
-   it, signed in and with the password (`link`), or after its person accepted an invitation
-   (`accept`). Signing in never gives a role.
+1. An identity at a provider leads to an account with a role only if the account's owner has linked
+   it, while signed in and after entering the password (`link`), or if the person accepted an
+   invitation with it (`accept`). Signing in never gives a role.
 2. If an account uses an authenticator, its code is required here too. A ticket that is valid for
    `TERM` bridges the provider's answer and the session, and attempts are counted like those for
    passwords.

@@ -101,5 +101,5 @@ def hasher() -> "argon2.PasswordHasher":
 
 @functools.cache
 def _nobodys(hasher: "argon2.PasswordHasher") -> str:
-    """Return a hash to check passwords of unknown names with, so that this takes as long."""
+    """Return the hash that passwords of unknown names are checked against."""
     return hasher.hash(_bytes("nobody has this password"))

@@ -7,8 +7,8 @@ Invariants:
 1. A comment is written after the one it replies to.
 2. Siblings under one tree parent are written by date, then by source id. A reply to a comment on
    the deepest level becomes a child of that comment's parent (`tree`) and is sorted by its own
-   date. The only exception are wrong dates: a reply on the deepest level that is dated before the
-   comment it replies to comes as soon after that comment as its date allows.
+   date. There is one exception, for wrong dates: a reply on the deepest level that is dated before
+   the comment it replies to comes as soon after that comment as its date allows.
 3. The order is preorder. An interrupted import therefore leaves no gaps that a later run would fill
    out of order.
 """
