@@ -105,7 +105,7 @@ def _placeholders(entry: catalogue.Entry) -> frozenset[str]:
 
 
 def _languages() -> list[str]:
-    return sorted(each.parent.name for each in LANGUAGES.glob("*/mail.json"))
+    return sorted({each.parent.name for each in LANGUAGES.glob("*/*.json")})
 
 
 @pytest.mark.parametrize("language", _languages())
