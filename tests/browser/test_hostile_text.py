@@ -111,7 +111,9 @@ def test_a_website_that_is_no_web_address_is_never_a_link(server: str, open_tab:
         with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
             form.get_by_role("button", name="Post comment").click()
         assert answer.value.status == 400
-        expect(form.locator(".ft-field-website").get_by_role("alert")).to_contain_text("Enter a web address")
+        expect(form.locator(".ft-field-website").get_by_role("alert")).to_contain_text(
+            "Enter a web address"
+        )
     assert elements(tab.page) == []
 
 
