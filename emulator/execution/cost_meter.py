@@ -169,7 +169,7 @@ class Reading:
 
     @property
     def reads(self) -> int:
-        """Entities read, and whatever is billed as a read."""
+        """Entities read, and everything else that is billed as a read."""
         return self.total().reads
 
     @property

@@ -7,8 +7,8 @@ faults. `fault_rules` owns the rules and the form of the document.
 
 Invariants:
 
-1. A call is numbered, decided and logged in one step, so the n-th call meets the same fault in
-   whatever order the threads run.
+1. A call is numbered, decided and logged in one step, so the n-th call meets the same fault
+   however the threads are scheduled.
 2. Every rule counts the calls that it matches, whether or not another rule strikes them. The first
    rule that strikes a call is injected.
 3. A plan counts from its installation.

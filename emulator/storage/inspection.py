@@ -8,7 +8,7 @@ entities in memory. It repairs nothing: restore a backup instead.
 
 Invariants:
 
-1. Whatever the rows contain becomes a problem in the report, never an exception. Only a file that
+1. Damaged rows are problems in the report and never raise an exception. Only a file that
    cannot be opened, or has another format, is refused.
 """
 

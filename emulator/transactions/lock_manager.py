@@ -107,7 +107,7 @@ class LockManager:
         """
         footprint = lock_table.footprint(reads)
 
-        def stand() -> set[str]:
+        def blockers() -> set[str]:
             busy = self._busy_among(party, footprint)
             return {
                 name
@@ -118,7 +118,7 @@ class LockManager:
         def hold() -> None:
             self._tell(party, ["read", party.name, party.until, footprint.places, footprint.ranges])
 
-        if not self._wait(party, stand, hold, self.time_after(READ_QUEUE), may_pass=True):
+        if not self._wait(party, blockers, hold, self.time_after(READ_QUEUE), may_pass=True):
             with self._turn():
                 hold()
 
@@ -170,18 +170,18 @@ class LockManager:
     def _wait(
         self,
         party: Party,
-        stand: Callable[[], set[str]],
-        go_on: Callable[[], None],
+        blockers: Callable[[], set[str]],
+        proceed: Callable[[], None],
         end: float,
         *,
         may_pass: bool = False,
     ) -> bool:
-        """Wait until no other party blocks this one, then run `go_on` in the same turn.
+        """Wait until no other party blocks this one, then run `proceed` in the same turn.
 
-        Return whether `go_on` ran. If not, the wait was too long, or part of a cycle and `may_pass`
-        is set. With `may_pass`, the wait ends sooner (`READ_WAIT`) if the queue does not move. If
-        that limit ran while the queue moves, all queued readers would proceed at once and abort
-        each other.
+        Return whether `proceed` ran. If not, the wait was too long, or it was part of a cycle and
+        `may_pass` is set. With `may_pass`, the wait also ends when the queue has not moved for
+        `READ_WAIT` seconds. This limit counts from the last movement: with a fixed one all queued
+        readers would proceed at once and abort each other.
         """
         front: set[str] = set()
         moved = self._timer()
@@ -189,11 +189,11 @@ class LockManager:
             try:
                 while True:
                     with self._turn():
-                        awaited = stand()
+                        awaited = blockers()
                         if awaited and self._peers.drop_dead(awaited):
-                            awaited = stand()
+                            awaited = blockers()
                         if not awaited:
-                            go_on()
+                            proceed()
                             return True
                         if may_pass and self._would_wait_for_itself(party, awaited):
                             return False

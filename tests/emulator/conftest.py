@@ -1,4 +1,4 @@
-"""Fixtures of the engine's tests: an engine, a channel over either transport, and its callers."""
+"""Fixtures of the engine's tests: an engine, a channel over either transport, and clients."""
 
 import contextlib
 import sys
@@ -57,7 +57,7 @@ indexes:
 
 @contextlib.contextmanager
 def serving(*arguments: Any) -> Iterator[tuple[str, programs.Program]]:
-    """Run the emulator as a program; yields its address."""
+    """Run the emulator as a program; yield its address."""
     fixed = ["--port", "0", "--no-admin", "--strict-indexes"]
     command = [sys.executable, "-m", "emulator", *fixed, *map(str, arguments)]
     with programs.running(command, environ=programs.environment()) as program:
@@ -111,7 +111,7 @@ def service(channel: grpc.Channel) -> Service:
 
 @pytest.fixture
 def near(engine: inprocess.Engine) -> Service:
-    """The same client, in process only: for tests where the transport does not matter."""
+    """The same client, in process only: for tests in which the transport does not matter."""
     return Service(inprocess.Channel(engine))
 
 
@@ -133,13 +133,13 @@ def threads() -> Iterator[futures.ThreadPoolExecutor]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waiting is over before it has begun."""
+    """Make all waits time out at once."""
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
     monkeypatch.setattr(lock_manager, "COMMIT_WAIT", 0.0)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what ends waiting for a reason of its own ends it in these tests."""
+    """Make waits long enough that they do not time out in these tests."""
     for name in ("WRITE_WAIT", "COMMIT_WAIT", "READ_WAIT", "READ_QUEUE"):
         monkeypatch.setattr(lock_manager, name, 300.0)

@@ -1,4 +1,4 @@
-"""The engine against the oracle, in process and over gRPC, over any history.
+"""The engine against the oracle, in process and over gRPC, with any history.
 
 `python -m tests.oracle.deep --minutes 30` runs the same for longer.
 """
@@ -13,20 +13,20 @@ CI = settings(settings.get_profile("ci"), suppress_health_check=list(HealthCheck
 
 
 @pytest.mark.slow
-def test_any_history_gives_what_the_oracle_gives() -> None:
+def test_any_history_gives_the_results_of_the_oracle() -> None:
     run_state_machine_as_test(
         state_machine.Machine, settings=settings(CI, max_examples=80, stateful_step_count=30)
     )
 
 
 @pytest.mark.slow
-def test_any_history_through_a_socket_gives_what_the_oracle_gives() -> None:
+def test_any_history_through_a_socket_gives_the_results_of_the_oracle() -> None:
     run_state_machine_as_test(
         grpc_state_machine.Remote, settings=settings(CI, max_examples=10, stateful_step_count=20)
     )
 
 
-def test_a_deep_run_tells_its_seeds_and_what_it_did(
+def test_a_deep_run_prints_its_seeds_and_steps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(

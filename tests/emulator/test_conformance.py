@@ -1,4 +1,4 @@
-"""Claims about the table of behaviours: every row names tests, and every test it names is there."""
+"""The table of behaviors: every row names tests, and every test it names exists."""
 
 import ast
 import re
@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 
 
 def rows(text: str) -> list[Any]:
-    """Return (behaviour, tests it names) of each row of a table of behaviours."""
+    """Return (behavior, named tests) for each row of the table."""
     found = []
     for line in text.splitlines():
         if not line.startswith("|") or line in ("| behavior | tests |", "|---|---|"):
@@ -35,7 +35,7 @@ def existing() -> set[str]:
 
 
 def problems(text: str) -> list[str]:
-    """Return what is wrong with a table, a line each."""
+    """Return the problems of a table, one per line."""
     table, there = rows(text), existing()
     behaviours = [behaviour for behaviour, _ in table]
     return (
@@ -45,7 +45,7 @@ def problems(text: str) -> list[str]:
     )
 
 
-def test_every_behaviour_stands_once_and_names_tests_that_exist() -> None:
+def test_every_behavior_appears_once_and_names_existing_tests() -> None:
     text = TABLE.read_text()
     assert len(rows(text)) > 100
     assert problems(text) == []
@@ -65,5 +65,5 @@ def test_every_section_has_rows() -> None:
         ("| two | `test_conformance::test_every_section_has_rows` |\n" * 2, "twice: two"),
     ],
 )
-def test_a_wrong_row_is_named(row: str, problem: str) -> None:
+def test_a_wrong_row_is_reported(row: str, problem: str) -> None:
     assert problems(f"| behavior | tests |\n|---|---|\n{row}") == [problem]

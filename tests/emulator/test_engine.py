@@ -1,4 +1,4 @@
-"""Claims about the service as a whole: sizes of messages, who is asked for, and how it refuses."""
+"""The service as a whole: sizes of messages, ignored metadata, and refusals."""
 
 import grpc
 import pytest
@@ -47,7 +47,7 @@ def test_metadata_and_credentials_are_ignored(
     assert service.plain(response.found[0].entity) == {"a": 1}
 
 
-def test_a_request_that_is_no_message_is_refused_for_good(engine: inprocess.Engine) -> None:
+def test_an_unparsable_request_is_refused_permanently(engine: inprocess.Engine) -> None:
     with (
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as channel,
@@ -57,10 +57,10 @@ def test_a_request_that_is_no_message_is_refused_for_good(engine: inprocess.Engi
     assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_a_client_with_grpc_s_own_limits_reads_everything(
+def test_a_client_with_the_default_limits_of_grpc_reads_everything(
     engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> None:
-    """Two megabytes a commit, and answers that its 4 MiB would not hold at once."""
+    """Two megabytes per commit, and responses that 4 MiB could not hold at once."""
     with testing.running_server(engine) as address, grpc.insecure_channel(address) as channel:
         service = make_service(channel)
         text = service.value("x" * 39_000)
@@ -83,7 +83,7 @@ def test_a_client_with_grpc_s_own_limits_reads_everything(
         assert sorted(found) == list(range(1, 151))
 
 
-def test_a_lookup_by_long_keys_is_answered_below_4_mib(
+def test_a_lookup_of_long_keys_is_answered_below_4_mib(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
@@ -106,7 +106,7 @@ def test_a_lookup_by_long_keys_is_answered_below_4_mib(
         near.lookup(*asked)
 
 
-def test_a_commit_or_allocation_whose_answer_cannot_be_sent_changes_nothing(
+def test_a_commit_or_allocation_with_too_large_a_response_changes_nothing(
     near: service_calls.Service,
     engine: inprocess.Engine,
     monkeypatch: pytest.MonkeyPatch,
@@ -134,7 +134,7 @@ def test_errors_about_entities_name_them_as_datastore_does(service: service_call
 
 
 @pytest.mark.parametrize("method", ["Lookup", "RunQuery", "RunAggregationQuery"])
-def test_reads_may_ask_for_eventual_consistency_and_get_the_latest(
+def test_eventually_consistent_reads_get_the_latest_state(
     service: service_calls.Service, method: str
 ) -> None:
     service.put(service.key("T", 1))
@@ -158,7 +158,7 @@ def test_reads_may_ask_for_eventual_consistency_and_get_the_latest(
         assert counted.integer_value == 1
 
 
-def test_request_tags_are_taken_and_mean_nothing(service: service_calls.Service) -> None:
+def test_request_tags_are_accepted_and_ignored(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     service.put(key, a=1)
     request_options = {"request_tags": ["tag"]}

@@ -1,4 +1,4 @@
-"""The channel object, under the client libraries that are used with it."""
+"""The in-process channel, under the client libraries that use it."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
@@ -38,7 +38,7 @@ def context(channel: grpc.Channel | inprocess.Channel) -> Iterator[None]:
         yield
 
 
-def test_ndb_models_come_back_as_they_were_put(context: None) -> None:
+def test_ndb_models_are_returned_as_stored(context: None) -> None:
     when = dt.datetime(2020, 1, 2, 3, 4, 5, 678)
     made = T(
         a=1, b=["x", "y"], when=when, text="t" * 2000, packed=b"z" * 5000,
@@ -168,7 +168,7 @@ def commit(service: service_calls.Service) -> Any:
     return service.put(service.key("T", 1), a=1)
 
 
-def test_an_interceptor_may_refuse_before_and_after_the_call(
+def test_an_interceptor_can_refuse_before_and_after_the_call(
     engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> None:
     seen = []
@@ -257,7 +257,7 @@ def test_a_fault_of_the_engine_is_permanent_and_logged(
     assert "Lookup failed" in caplog.text
 
 
-def test_importing_the_channel_loads_nothing_that_an_application_may_never_need() -> None:
+def test_importing_the_channel_loads_only_what_every_application_needs() -> None:
     slow = (
         "google.cloud.ndb", "flask", "yaml", "google.cloud.datastore_admin_v1",
         "emulator.admin_api.admin_service",

@@ -1,4 +1,4 @@
-"""Old names of modules: each imports the module in its place, with one warning."""
+"""Old names of modules: each imports the new module, with one warning."""
 
 import importlib
 import re
@@ -13,7 +13,7 @@ from emulator import old_names
 
 
 @pytest.mark.parametrize(("old", "new"), old_names.MOVED.items())
-def test_an_old_name_is_the_module_in_its_place_and_warns_once(old: str, new: str) -> None:
+def test_an_old_name_imports_the_new_module_and_warns_once(old: str, new: str) -> None:
     program = (
         "import importlib, sys, warnings\n"
         "with warnings.catch_warnings(record=True) as caught:\n"
@@ -36,7 +36,7 @@ def test_an_old_name_can_be_imported_from_the_package() -> None:
     assert ended.stdout == "emulator.execution.cost_meter\n"
 
 
-def test_the_old_name_of_the_fixtures_is_still_a_plugin(tmp_path: Path) -> None:
+def test_the_old_name_of_the_pytest_plugin_still_works(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["emulator.fixtures"]\n')
     (tmp_path / "test_store.py").write_text(
         "def test_empty(datastore_emulator):\n    assert datastore_emulator.address\n"
@@ -55,6 +55,6 @@ def test_the_guide_lists_the_old_names() -> None:
     assert dict(listed) == old_names.MOVED
 
 
-def test_a_name_that_never_was_is_missing() -> None:
+def test_an_unknown_name_is_not_importable() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("emulator.nothing")

@@ -1,6 +1,6 @@
-"""Claims about the guide: its table of RPCs is what the engine does, item by item, and it runs.
+"""The guide: its table of RPCs matches the engine, item by item, and its commands work.
 
-An item that has no probe here fails: write one, and the table stays true.
+An item without a probe here fails: write one, so that the table stays true.
 """
 
 import io
@@ -23,7 +23,7 @@ README = (Path(emulator.__file__).parent / "README.md").read_text()
 
 
 def rows_of_the_table() -> dict[str, list[list[Any] | list[str]] | list[list[str]]]:
-    """Return the supported and the not supported items of each RPC."""
+    """Return the supported and the unsupported items of each RPC."""
     table = README.partition("| RPC | supported | not supported yet |\n")[2].partition("\n\n")[0]
     found = {}
     for line in table.splitlines()[1:]:
@@ -251,14 +251,14 @@ def cases(place: int) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("rpc", "item"), cases(0))
-def test_what_the_table_calls_supported_is(
+def test_supported_items_of_the_table_work(
     filled: service_calls.Service, rpc: str, item: str
 ) -> None:
     assert SUPPORTED[rpc][item](filled)
 
 
 @pytest.mark.parametrize(("rpc", "item"), cases(1))
-def test_what_the_table_calls_not_supported_is_refused_by_name(
+def test_unsupported_items_of_the_table_are_refused_by_name(
     filled: service_calls.Service, rpc: str, item: str
 ) -> None:
     with assert_refused("UNIMPLEMENTED", "is not implemented by this emulator"):
@@ -271,7 +271,7 @@ def test_every_probe_is_an_item_of_the_table() -> None:
         assert probed == set(cases(place))
 
 
-def test_every_command_of_the_guide_is_one() -> None:
+def test_every_command_in_the_guide_exists() -> None:
     named = re.findall(r"^    python -m emulator (.*)$", README, flags=re.MULTILINE)
     assert {line.split()[0] for line in named} - {"--port", "--faults"} == set(commands.COMMANDS)
     for line in named:
@@ -284,7 +284,7 @@ def test_every_command_of_the_guide_is_one() -> None:
         assert vars(parser.parse_args(words))
 
 
-def test_every_flag_of_the_server_has_a_word_in_the_guide_or_in_the_help() -> None:
+def test_every_flag_in_the_guide_is_in_the_help() -> None:
     flags = re.findall(r"`(--[a-z-]+)", README)
     helped = (
         command_line.server_parser().format_help() + command_line.command_parser().format_help()

@@ -1,4 +1,4 @@
-"""Claims about the help for tests: one line starts an emulator, and nothing of it is left."""
+"""The helpers for tests: one line starts an emulator, and nothing of it is left."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def test_one_line_starts_an_emulator_for_every_client(
         make_service(channel).put(service.key("T", 1), a=1)
 
 
-def test_a_client_of_the_datastore_library_does_not_ask_the_environment(
+def test_a_datastore_client_ignores_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DATASTORE_EMULATOR_HOST", "localhost:1")
@@ -73,7 +73,7 @@ def test_the_clock_lets_transactions_expire(make_service: type[service_calls.Ser
             service.get(service.key("T", 1), transaction=transaction)
 
 
-def test_a_clock_runs_or_stands_and_never_goes_back() -> None:
+def test_a_clock_runs_or_is_fixed_and_never_goes_back() -> None:
     standing, running = testing.Clock(5.0), testing.Clock()
     assert (standing(), standing.advance(2.5), standing()) == (5.0, 7.5, 7.5)
     before = running()
@@ -121,7 +121,7 @@ indexes:
 """
 
 
-def test_a_projects_own_tests_use_the_fixtures(tmp_path: Path) -> None:
+def test_a_projects_tests_can_use_the_fixtures(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["emulator.pytest_plugin"]\n')
     (tmp_path / "index.yaml").write_text(INDEX)
     (tmp_path / "test_notes.py").write_text(PROJECT)

@@ -1,8 +1,8 @@
 """COUNT, SUM and AVG by brute force.
 
-Owns what an aggregation answers. All of a request run over one index that holds their properties,
-so entities without one are left out of all, a limit without an order takes the smallest values, and
-an array counts once for each of its values that meets the query.
+All aggregations of a request use one index that holds their properties. So entities that lack one
+of them are left out of all, a limit without an order takes the smallest values, and an array counts
+once for each of its values that meets the query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Aggregation:
 def answers(
     query: Query, asked: Sequence[Aggregation], state: State, paging: Paging
 ) -> list[float | None]:
-    """Return the numbers; None is the null of an average of nothing."""
+    """Return the numbers; None is null, the average of no numbers."""
     wide = widened(query, tuple(dict.fromkeys(each.name for each in asked if each.name)))
     found = sorted(
         position for stored in state.values() for position in query_results.positions(wide, stored)
@@ -50,7 +50,7 @@ def widened(query: Query, names: tuple[str, ...]) -> Query:
 
 
 def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
-    """Tell whether an aggregation is legal but UNIMPLEMENTED."""
+    """Tell whether an aggregation is valid but UNIMPLEMENTED."""
     names = tuple(each.name for each in asked if each.name)
     return queries.is_unserved(widened(query, names)) or any(
         len(branch.settled.get(name, ())) > 1 for branch in query.branches for name in names
@@ -58,12 +58,12 @@ def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
 
 
 def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
-    """Say why an aggregation is INVALID_ARGUMENT beyond what the query is."""
+    """Yield why an aggregation is INVALID_ARGUMENT, besides the complaints about its query."""
     names = {each.name for each in asked if each.name}
     if names and (query.kind is None or query.kind in metadata.KINDS):
-        return ["a sum of what has no properties"]
+        return ["a sum over a kind without properties"]
     if query.projection and not names <= set(query.projected):
-        return ["a sum of what is not projected"]
+        return ["a sum of a property that is not projected"]
     return []
 
 

@@ -1,7 +1,8 @@
-"""The engine and the oracle side by side: how a call goes to both, and how indexes are defined.
+"""The engine and the oracle side by side: calls to both, and the definition of indexes.
 
-Owns what one history has open: the engine's transport and clock, the oracle, transactions by slot.
-A query that no index serves gets the index that the refusal recommends, and must then be served.
+Owns the open objects of one history: the engine's transport and clock, the oracle, transactions by
+slot. A query that no index serves gets the index that the refusal recommends, and must then be
+served.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Clock:
 class Sides(RuleBasedStateMachine):
     """One engine and the oracle, side by side."""
 
-    tally: Counter[str] = Counter()  # noqa: RUF012 - shared on purpose: what all runs did
+    tally: Counter[str] = Counter()  # noqa: RUF012 - shared on purpose: the steps of all runs
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,7 @@ class Sides(RuleBasedStateMachine):
             inprocess.open_engine(None, indexes=self.index_yaml, clock=self.clock)
         )
         with self.engine._storage.write() as writer:
-            # The same ids in every replay: by their order Hypothesis draws what comes next.
+            # The same ids in every replay, because Hypothesis draws the next steps by their order.
             writer._connection.execute("UPDATE store SET seed = 1")
         self.client = messages.Client(self.stack.enter_context(self.open_door(self.engine)))
         self.indexes: list[str] = []
@@ -59,16 +60,16 @@ class Sides(RuleBasedStateMachine):
 
     @staticmethod
     def open_door(engine: inprocess.Engine) -> contextlib.AbstractContextManager[grpc.Channel]:
-        """Return the transport to the engine; a machine for the other transport has another one."""
+        """Return the transport to the engine; the machine for sockets overrides this."""
         return contextlib.nullcontext(inprocess.Channel(engine))
 
     @invariant()
     def count(self) -> None:
-        """Count the step: a deep run tells how many it took."""
+        """Count the step; a deep run prints the counts."""
         self.tally["steps"] += 1
 
     def call(self, method: str, database: str, /, **fields: Any) -> tuple[str, Any]:
-        """Call and return the status and the response, or the error's details."""
+        """Call a method; return the status and the response, or the error's details."""
         self.tally["calls"] += 1
         try:
             return "OK", self.client.call(method, database, **fields)
@@ -76,7 +77,7 @@ class Sides(RuleBasedStateMachine):
             return error.code().name, error.details()
 
     def send(self, method: str, database: str, /, **fields: Any) -> Any:
-        """Call what must be served."""
+        """Call a method that must succeed."""
         status, response = self.call(method, database, **fields)
         assert status == "OK", response
         return response
@@ -87,7 +88,7 @@ class Sides(RuleBasedStateMachine):
         new = [entry for entry in new if entry not in self.indexes]
         if not new:
             # A transaction sees the indexes of its snapshot.
-            assert is_in_transaction, f"refused in spite of its index: {recommended}"
+            assert is_in_transaction, f"refused despite its index: {recommended}"
             return
         self.indexes += new
         self.index_yaml.write_text("indexes:\n" + "".join(self.indexes))

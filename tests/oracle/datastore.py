@@ -1,7 +1,7 @@
-"""A Datastore in a dict: entities, what a commit does to them, and the ids that were given.
+"""A Datastore in a dict: entities, the effect of a commit, and the ids handed out.
 
-Owns the state and the status of every write. A commit's outcome is foretold from the state alone;
-versions and new ids are the service's to choose, and are checked when it tells them.
+Owns the state and the expected status of every write. The outcome of a commit is predicted from the
+state alone; versions and new ids are chosen by the service, and checked when it returns them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Mutation:
     must_hold: bool = False
 
     def is_expected(self, version: int) -> bool:
-        """Tell whether the stored version, 0 for a missing entity, is the one expected."""
+        """Tell whether the stored version (0 for a missing entity) is the expected one."""
         return self.base_version is None or self.base_version == version
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the service said of one mutation."""
+    """The service's result of one mutation."""
 
     version: int
     key: Key | None = None
@@ -51,7 +51,7 @@ class Told:
 
 
 class Datastore:
-    """All databases and namespaces at once."""
+    """All databases and namespaces together."""
 
     def __init__(self) -> None:
         self.state: dict[Key, Stored] = {}
@@ -66,7 +66,7 @@ class Datastore:
     def status_of(
         self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
     ) -> str:
-        """Foretell the status of a commit to a database."""
+        """Predict the status of a commit to a database."""
         if not _are_legal(database, mutations, is_transactional=is_transactional):
             return "INVALID_ARGUMENT"
         there = set(self.state)
@@ -85,7 +85,7 @@ class Datastore:
         return "OK"
 
     def _conflict(self, mutation: Mutation) -> str:
-        """Return the status that an unexpected version leads to."""
+        """Return the status for an unexpected version."""
         stored = self.version_of(mutation.key)
         if mutation.is_expected(stored):
             return "OK"
@@ -94,9 +94,9 @@ class Datastore:
         return "FAILED_PRECONDITION" if mutation.must_hold else "OK"
 
     def apply(self, mutations: Sequence[Mutation], told: Sequence[Told]) -> list[list[Value]]:
-        """Do what a commit did, with the versions and ids that the service told.
+        """Apply a commit, with the versions and ids that the service returned.
 
-        Returns what each mutation's transforms should have answered.
+        Return the expected results of each mutation's transforms.
         """
         assert len(told) == len(mutations)
         before = self.version
@@ -106,13 +106,15 @@ class Datastore:
             assert result.has_conflict == (not expected)
             if not expected:
                 stored = self.version_of(mutation.key)
-                assert not stored or result.version == stored, "a conflict tells what is stored"
+                assert not stored or result.version == stored, (
+                    "a conflict returns the stored version"
+                )
                 answers.append([])
                 continue
             assert result.version > before, "a version must grow"
             self.version = max(self.version, result.version)
             if mutation.key.is_complete:
-                assert result.key is None, "only a key that got an id is answered"
+                assert result.key is None, "only a key that got an id is returned"
             else:
                 assert result.key is not None
                 self.take(mutation.key, result.key)
@@ -127,7 +129,7 @@ class Datastore:
             self.state.pop(key, None)
             return []
         created = result.created if old is None else old.created
-        assert result.created == created, "the time of creation never changes"
+        assert result.created == created, "the create time never changes"
         assert result.updated >= created
         given = mutation.properties
         if mutation.mask is not None:
@@ -140,13 +142,13 @@ class Datastore:
         return answers
 
     def take(self, asked: Key, given: Key) -> None:
-        """Check an id that the service chose: never one that was there before."""
+        """Check an id that the service chose: it must never have existed before."""
         number = given.path[-1][1]
         assert replace(given, path=(*given.path[:-1], (asked.kind, None))) == asked
         assert isinstance(number, int)
         assert 0 < number < MAX_SAFE_ID
         assert len(str(number)) == ID_DIGITS
-        assert given not in self.used_ids, "an id is given once"
+        assert given not in self.used_ids, "an id is handed out only once"
         self.used_ids.add(given)
 
     def at(self, version: int) -> State:
@@ -159,7 +161,7 @@ class Datastore:
 
 
 def _are_legal(database: str, mutations: Sequence[Mutation], *, is_transactional: bool) -> bool:
-    """Tell whether mutations may be asked for, whatever is stored."""
+    """Tell whether mutations are valid, whatever is stored."""
     complete = [each.key for each in mutations if each.key.is_complete]
     incomplete = [each for each in mutations if not each.key.is_complete]
     inserted = [each for each in mutations if each.operation == INSERT] + incomplete

@@ -1,9 +1,9 @@
-"""The deep run: the state machine for as long as asked, a new seed each round.
+"""The deep run: the state machine for as long as you like, with a new seed each round.
 
     python -m tests.oracle.deep --minutes 30 --seed 1
 
-Owns the loop and its report. A round that fails prints the shrunk history and ends the run; the
-same seed gives the same round again. Every tenth round goes through a socket.
+A round that fails prints the shrunk history and ends the run; the same seed repeats the round.
+Every tenth round uses a socket.
 """
 
 from __future__ import annotations

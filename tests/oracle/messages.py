@@ -1,7 +1,7 @@
-"""The oracle's values, keys, mutations and queries as messages, and answers back again.
+"""Conversion between the oracle's objects (values, keys, mutations, queries) and messages.
 
-Owns the one place where the oracle's classes meet protobuf. An answered entity is compared as
-bytes: to messages NaN differs from itself, and -0.0 equals 0.0.
+This is the one place where the oracle's classes meet protobuf. A returned entity is compared as
+bytes: compared as messages, NaN differs from itself, and -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Client:
         """Call a method and return its response.
 
         Raises:
-            grpc.RpcError: the call is refused.
+            grpc.RpcError: The call is refused.
         """
         request = protobufs.REQUESTS[method](project_id=PROJECT, database_id=database, **fields)
         rpc = self._channel.unary_unary(
@@ -186,7 +186,7 @@ def partition(given: Query) -> Any:
 
 
 def result(given: Query, expected: Result) -> tuple[bytes, int, int | None, int | None]:
-    """Return what an EntityResult of a query must say: entity, version and times."""
+    """Return the expected EntityResult of a query: entity, version and times."""
     stored = expected.stored
     if given.is_keys_only or given.projected:
         made = protobufs.Entity(key=key(stored.key))
@@ -208,7 +208,7 @@ def result_from(given: Query, message: Any) -> tuple[bytes, int, int | None, int
 
 
 def shown(message: Any) -> str:
-    """Return an EntityResult for a person."""
+    """Format an EntityResult for people."""
     properties = {name: str(each).strip() for name, each in message.entity.properties.items()}
     return f"{key_from(message.entity.key).path} {properties}"
 
@@ -234,7 +234,7 @@ def commit(given: Sequence[Mutation], transaction: bytes | None = None) -> dict[
 
 
 def same_number(found: Any, expected: float | None) -> bool:
-    """Tell whether an aggregation's answer is the number expected, of the same type."""
+    """Tell whether an aggregation's result is the expected number, of the same type."""
     match expected:
         case None:
             return found.WhichOneof("value_type") == "null_value"

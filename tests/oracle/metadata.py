@@ -1,7 +1,4 @@
-"""The metadata kinds by brute force: what there is, told as entities.
-
-Owns which namespaces, kinds and properties a state has.
-"""
+"""The metadata kinds by brute force: the existing names as entities."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ TYPES = ("NULL", "INT64", "BOOLEAN", "STRING", "STRING", "DOUBLE", "POINT", "REF
 
 
 def entities(query: Query, state: State) -> State:
-    """Return the entities of a metadata kind, as its query finds them; else the state itself."""
+    """Return the entities that a query of a metadata kind finds, else the state itself."""
     if query.kind not in KINDS:
         return state
     found = {NAMESPACE: _namespaces, KIND: _kinds, PROPERTY: _properties}[query.kind](query, state)

@@ -1,7 +1,7 @@
-"""What a mutation makes of an entity: masks and transforms of whole properties.
+"""The result of a mutation: masks and transforms of whole properties.
 
-Owns the arithmetic of transforms. Paths into embedded entities are not drawn; they have claims of
-their own.
+Owns the arithmetic of transforms. Paths into embedded entities are not drawn; other tests cover
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Transform:
 
 
 def merged(old: Properties | None, given: Properties, mask: tuple[str, ...]) -> Properties:
-    """Return the stored properties with those that a mask names as they are given."""
+    """Return the stored properties, with the masked ones as given."""
     found = {} if old is None else dict(old.items)
     new = dict(given.items)
     for name in mask:
@@ -46,7 +46,7 @@ def of(found: Mapping[str, Value]) -> Properties:
 def transformed(
     given: Properties, transforms: tuple[Transform, ...]
 ) -> tuple[Properties, list[Value]]:
-    """Return the properties after all transforms, and what each of them answers."""
+    """Return the properties after all transforms, and the result of each."""
     found = dict(given.items)
     answers = []
     for each in transforms:
@@ -76,7 +76,7 @@ def _number(stored: float, transform: Transform) -> float:
         total = float(stored) + float(given)
         return math.nan if math.isnan(total) else total
     if math.isnan(stored) or math.isnan(given):
-        return stored if math.isnan(stored) else given  # answers are compared by their bits
+        return stored if math.isnan(stored) else given  # results are compared by their bits
     is_further = given > stored if transform.kind == MAXIMUM else given < stored
     return given if is_further else stored
 
@@ -98,7 +98,7 @@ def is_number(content: Any) -> bool:
 
 
 def identity(content: Any) -> Any:
-    """Return what equal values share: 3 is 3.0, and nothing of another type."""
+    """Return a key that equal values share: 3 equals 3.0, and no value of another type."""
     if is_number(content):
         return "NaN" if math.isnan(content) else content
     return type(content).__name__, values.rank(content)

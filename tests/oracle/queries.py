@@ -1,7 +1,7 @@
-"""Queries as the oracle knows them: a tree of filters, and what may be asked.
+"""Queries as the oracle sees them: a tree of filters, and which queries are valid.
 
-Owns the disjunctive normal form, the orders a query really has, which queries are refused and
-which need a composite index. Knows no data.
+Owns the disjunctive normal form, the actual orders of a query, and which queries are refused or
+need a composite index. Uses no data.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Query:
-    """A query without its paging, in one partition. Has no slots: what is derived is kept."""
+    """A query without its paging, in one partition. Has no slots: derived values are cached."""
 
     kind: str | None
     filter: Filter | None = None
@@ -80,7 +80,7 @@ class Query:
 
     @functools.cached_property
     def orders_in_full(self) -> tuple[Order, ...]:
-        """The orders given that matter, then those that inequalities and distinct imply."""
+        """The given orders that have an effect, then those that inequalities and distinct imply."""
         given = given_orders(self)
         named = {each.name for each in given}
         implied = [*sorted(inequality_names(self) - {KEY}), *grouped_names(self)]
@@ -88,7 +88,7 @@ class Query:
 
     @functools.cached_property
     def columns(self) -> tuple[Order, ...]:
-        """What a position consists of; the key comes last if no order names it."""
+        """The columns of a position; the key comes last if no order names it."""
         named = {each.name for each in self.orders_in_full}
         rest = tuple(Order(name) for name in self.projected if name not in named)
         key = () if KEY in named else (Order(KEY),)
@@ -114,7 +114,7 @@ class Branch:
 
     @functools.cached_property
     def equalities(self) -> dict[str, frozenset[Rank]]:
-        """The values that equalities ask of each property."""
+        """The values that equalities require of each property."""
         found: dict[str, set[Rank]] = {}
         for leaf in self.leaves:
             if leaf.operator in ("=", "member"):
@@ -123,7 +123,7 @@ class Branch:
 
     @functools.cached_property
     def settled(self) -> dict[str, frozenset[Rank]]:
-        """The equalities, with those that inequalities come to: >= x beside <= x."""
+        """The equalities, and inequalities that amount to one: >= x with <= x."""
         found = dict(self.equalities)
         for name in self.ranged:
             mine = [leaf for leaf in self.leaves if leaf.name == name]
@@ -142,7 +142,7 @@ class Branch:
 
     @functools.cached_property
     def inequalities(self) -> frozenset[str]:
-        """The properties with inequalities that no equal value meets already."""
+        """The properties with inequalities that no equal value already meets."""
         return frozenset(
             name
             for name in self.ranged
@@ -217,7 +217,7 @@ def inequality_names(query: Query) -> set[str]:
 
 
 def fixed_names(query: Query) -> set[str]:
-    """Return the properties of which every branch asks the same values."""
+    """Return the properties for which every branch requires the same values."""
     first, *others = query.branches
     return {
         name
@@ -233,7 +233,7 @@ def grouped_names(query: Query) -> list[str]:
 
 
 def given_orders(query: Query) -> tuple[Order, ...]:
-    """Return the client's orders without those that order nothing."""
+    """Return the client's orders without those that have no effect."""
     ignored = fixed_names(query) - inequality_names(query)
     found: dict[str, Order] = {}
     for each in query.orders:
@@ -245,18 +245,18 @@ def given_orders(query: Query) -> tuple[Order, ...]:
 
 
 def has_open_order(query: Query) -> bool:
-    """Tell whether the projection leaves the order of some columns to the index."""
+    """Tell whether the index decides the order of some projected columns."""
     return len(set(query.projected) - {each.name for each in query.orders_in_full}) > 1
 
 
 def is_unserved(query: Query) -> bool:
-    """Tell whether a query is legal but UNIMPLEMENTED: no index has a value behind the key."""
+    """Tell whether a query is valid but UNIMPLEMENTED: no index has a value after the key."""
     named = {each.name for each in query.orders_in_full}
     return KEY in named and not set(query.projected) <= named
 
 
 def complaints(query: Query) -> list[str]:
-    """Say why a query is INVALID_ARGUMENT, whatever the data."""
+    """Yield why a query is INVALID_ARGUMENT, whatever the data."""
     return [*_filter_complaints(query), *_order_complaints(query), *_shape_complaints(query)]
 
 
@@ -286,11 +286,11 @@ def _exclusion_complaints(query: Query, every: list[Compare]) -> Iterator[str]:
     if excluded and ("in" in operators or _has_or(query.filter)):
         yield "not in with a disjunction"
     if any(len(leaf.operand) > MAX_EXCLUDED for leaf in excluded):
-        yield "too many values excluded"
+        yield "too many excluded values"
 
 
 def _conditions(branch: Branch) -> frozenset[tuple[str, str, Rank]]:
-    """Return a conjunction as a set, in which a condition stands once."""
+    """Return a conjunction as a set, which contains a condition once."""
     return frozenset(
         (leaf.name, leaf.operator, operand_rank(leaf.name, leaf.operand))
         for leaf in branch.leaves
@@ -321,7 +321,7 @@ def _order_complaints(query: Query) -> Iterator[str]:
     if {each.name for each in full[: len(grouped)]} != set(grouped):
         yield "distinct that does not come first"
     if KEY in {each.name for each in full[:-1]}:
-        yield "an order behind the key"
+        yield "an order after the key"
 
 
 def _shape_complaints(query: Query) -> Iterator[str]:
@@ -340,7 +340,7 @@ def _shape_complaints(query: Query) -> Iterator[str]:
 
 
 def needs_index(query: Query) -> bool | None:
-    """Tell whether only an index of index.yaml serves a query; None: it depends on the engine."""
+    """Tell whether only an index of index.yaml serves a query; None: the engine decides."""
     if query.kind is None:
         return False
     verdicts = {_branch_needs_index(query, branch) for branch in query.branches}

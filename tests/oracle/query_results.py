@@ -1,7 +1,7 @@
-"""Answers by brute force: every entity is looked at, everything is sorted.
+"""Query results by brute force: every entity is read, everything is sorted.
 
-Owns which results a query has, in which order, and what paging leaves of them. A result's position
-is the tuple of its sort values, the key last; a cursor is such a position.
+Owns which results a query has, in which order, and what paging selects. A result's position is the
+tuple of its sort values, the key last; a cursor is such a position.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Position = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Stored:
-    """One entity with the versions that the service told."""
+    """One entity with the versions that the service returned."""
 
     key: Key
     properties: Properties
@@ -40,7 +40,7 @@ State = Mapping[Key, Stored]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One result: where it stands, whose it is, and the ranks of what is projected."""
+    """One result: its position, its entity, and the ranks of the projected values."""
 
     position: Position
     stored: Stored
@@ -49,7 +49,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A place between results. `is_before`: in front of the position, else behind it."""
+    """A place between results: before the position if `is_before`, else after it."""
 
     position: Position
     is_before: bool = False
@@ -80,7 +80,7 @@ def run(query: Query, state: State) -> list[Result]:
 
 
 def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list[Result]]:
-    """Return what an offset skips and what is left within the limit."""
+    """Return what an offset skips and what remains within the limit."""
     between = [
         result
         for result in run(query, state)
@@ -92,7 +92,7 @@ def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list
 
 
 def _is_passed(query: Query, start: Gap, position: Position) -> bool:
-    """Tell whether a start cursor lies behind a position, or in its group of distinct results."""
+    """Tell whether a start cursor is after a position, or in its group of distinct results."""
     if start.is_behind(position) or not query.distinct:
         return start.is_behind(position)
     return group(query, position) == group(query, start.position)
@@ -116,7 +116,7 @@ def matches(branch: Branch, stored: Stored) -> bool:
 
 
 def is_candidate(query: Query, stored: Stored) -> bool:
-    """Tell whether an entity is of the query's place and kind and has what must exist."""
+    """Tell whether an entity is in the query's place and kind and has the required properties."""
     return (
         stored.key.place == query.place
         and query.kind in (None, stored.key.kind)
@@ -135,7 +135,7 @@ def _results(query: Query, stored: Stored) -> Iterator[Result]:
 
 
 def positions(query: Query, stored: Stored) -> set[Position]:
-    """Return all places at which a query meets an entity."""
+    """Return all positions at which a query matches an entity."""
     if not is_candidate(query, stored):
         return set()
     return {
@@ -147,7 +147,7 @@ def positions(query: Query, stored: Stored) -> set[Position]:
 
 
 def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]]:
-    """Yield the values that an entity may have in each column of a position."""
+    """Yield the possible values of an entity in each column of a position."""
     for column in query.columns:
         name = column.name
         ranks = stored.ranks[name]
@@ -157,13 +157,13 @@ def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]
             each for each in ranks if branch.admits(name, each) or name not in branch.inequalities
         ]
         found = sorted(values.Down(each) if column.is_descending else each for each in met)
-        # An array that must hold two values sorts by the first; only a projection gives both.
+        # An array that must hold two values sorts by the first; only a projection returns both.
         is_fixed = name in branch.settled and name not in query.projected
         yield found[:1] if is_fixed else found
 
 
 def picked(query: Query, position: Position, names: tuple[str, ...]) -> tuple[Rank, ...]:
-    """Return the values that a position holds for some properties."""
+    """Return a position's values for some properties."""
     found = {
         column.name: each.rank if column.is_descending else each
         for column, each in zip(query.columns, position, strict=True)

@@ -1,6 +1,6 @@
 """The steps that read: lookups, queries, pages and aggregations; now, in a snapshot, in the past.
 
-Every answer is compared in full, and cursors of one step are what later steps begin at.
+Every response is compared completely, and later steps begin at the cursors of earlier ones.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_RETRIES = 8
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 AFTER_LIMIT, NO_MORE, AFTER_CURSOR = 2, 3, 4
 
-PAST = 10  # views from here on are so many commits ago
+PAST = 10  # views from this number on are so many commits ago
 HISTORY = 3_600_000_000  # microseconds
 
 views = st.sampled_from((*10 * (None,), *3 * SLOTS, *range(PAST, PAST + 5)))
@@ -44,7 +44,7 @@ Cursor = tuple[Query, bytes, Gap]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a read sees the data: read options, the state it must see, and its transaction."""
+    """How a read sees the data: read options, the expected state, and its transaction."""
 
     options: dict[str, Any]
     state: query_results.State
@@ -53,13 +53,13 @@ class View:
 
 
 class Readers(Writers):
-    """Reads, each with the answer that the oracle finds by looking at everything."""
+    """Reads, each compared with the result that the oracle finds by brute force."""
 
     cursors = Bundle("cursors")
 
     @contextlib.contextmanager
     def reading(self, view: int | None, database: str) -> Iterator[View]:
-        """Yield how a read sees the data: as they are, in a transaction, or in the past."""
+        """Yield how a read sees the data: the latest state, in a transaction, or in the past."""
         transaction = None if view is None else self.open.get(view)
         if view is not None and view >= PAST:
             yield self.past(view - PAST)
@@ -155,7 +155,7 @@ class Readers(Writers):
 
     @rule(query=strategies.all_queries(), size=st.integers(1, 3))
     def page_through(self, query: Query, size: int) -> None:
-        """Read pages to the end: together they are the whole answer."""
+        """Read pages to the end; together they must be the complete result."""
         gap, cursor = None, b""
         while not queries.has_open_order(query):
             made = self.ask(query, Paging(gap, limit=size), None, start=cursor)
@@ -197,7 +197,7 @@ class Readers(Writers):
     def ask_as(
         self, query: Query, paging: Paging, seen: View, *, start: bytes = b"", end: bytes = b""
     ) -> Any:
-        """Return the response of a query, None if it is refused as it must be."""
+        """Return the response of a query, None if it is refused as expected."""
         fields = self.request(query, paging, start=start, end=end)
         complaints = [seen.foretold] if seen.foretold else queries.complaints(query)
         call = functools.partial(
@@ -220,7 +220,7 @@ class Readers(Writers):
         is_unserved: bool,
         may_retry: bool,
     ) -> Any:
-        """Return the response of a read, None if it is refused as it must be."""
+        """Return the response of a read, None if it is refused as expected."""
         needs_index = queries.needs_index(query)
         has_none = f"- kind: {query.kind}\n" not in "".join(self.indexes)
         for attempt in range(MAX_RETRIES):
@@ -242,7 +242,7 @@ class Readers(Writers):
             self.define(response, is_in_transaction=not may_retry)
             if not may_retry:
                 return None
-        raise AssertionError("indexes were recommended without end")
+        raise AssertionError("indexes were recommended endlessly")
 
     def assert_same_batch(
         self, query: Query, paging: Paging, state: query_results.State, batch: Any
@@ -280,13 +280,13 @@ class Readers(Writers):
 
     @staticmethod
     def note(transaction: Transaction, query: Query, read: transactions.Read) -> None:
-        """Note a read. Changes of what metadata tell do not conflict with a read of them."""
+        """Record a read. Changes of metadata do not conflict with a read of it."""
         if query.kind not in metadata.KINDS:
             transaction.reads.append(read)
 
     @rule(start=cursors, limit=strategies.limits)
     def turn_round(self, start: Cursor, limit: int | None) -> None:
-        """Go back from a cursor: the reversed query may take it if the key is its last order."""
+        """Go back from a cursor: the reversed query accepts it if the key is its last order."""
         query, cursor, gap = start
         is_total = query.orders and query.orders[-1].name == KEY
         if is_total and not query.distinct:

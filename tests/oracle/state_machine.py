@@ -1,7 +1,7 @@
-"""Any history of calls, against the oracle: the same results and the same status codes.
+"""Any history of calls, compared with the oracle: the same results and the same status codes.
 
-Owns the steps that read and write at once, and what is compared when a history is over. The other
-steps are those of `read_steps` and `write_steps`.
+Owns the steps that both read and write, and the final comparison. The other steps are in
+`read_steps` and `write_steps`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Machine(Readers):
         reads_number: bool,
         again: str,
     ) -> None:
-        """Read in a transaction, change something outside, often a result, and commit."""
+        """Read in a transaction, change something outside, often one of the results, and commit."""
         self.begin(0, is_read_only=False, database="")
         if reads_number:
             self.aggregate(query, [aggregations.Aggregation("count")], 0, 0, limit)
@@ -86,7 +86,7 @@ class Machine(Readers):
     def aimed(
         changed: datastore.Mutation, result: query_results.Stored, turn: str
     ) -> datastore.Mutation:
-        """Let a mutation hit a result of a query, or make another one like it."""
+        """Make a mutation change a result of a query, or create another one like it."""
         if turn == "a result":
             operation = datastore.DELETE if changed.operation == datastore.DELETE else "upsert"
             return replace(changed, operation=operation, key=result.key)
@@ -109,7 +109,7 @@ class Machine(Readers):
             self.assert_same_batch(query, Paging(), self.oracle.state, response.batch)
 
     def compare_everything(self) -> None:
-        """Compare all entities and all metadata of all places."""
+        """Compare all entities and all metadata in all partitions."""
         for database, namespace in sorted(set(strategies.PLACES)):
             for kind in (None, *metadata.KINDS):
                 self.ask(Query(kind, database=database, namespace=namespace), Paging(), None)

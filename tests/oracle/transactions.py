@@ -1,10 +1,10 @@
-"""Transactions as the oracle knows them: snapshots, what was read, who may commit.
+"""Transactions as the oracle sees them: snapshots, reads, and which may commit.
 
 Owns the two laws of an optimistic commit. It must be ABORTED if anything that the transaction read
-would now read differently. It must not be if no entity that changed since has to do with any read.
-Between the two a service may be coarser than the law: an entity has to do with a query when it
-meets one of its filters, in the query's kind, place and ancestor, or when the query has none, and
-when a range of keys is all that the query asks of the values it walks along.
+would now read differently. It must not be ABORTED if no entity that changed since is related to any
+read. Between the two, a service may be coarser than the law. An entity is related to a query if it
+meets one of its filters, in the query's kind, partition and ancestor, or if the query has no
+filter, or if a range of keys is the query's only condition on the values that it scans.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_IDLE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One read: what it answers from a state, and which entities have to do with it."""
+    """One read: its result from a state, and the related entities."""
 
     answer: Callable[[State], Any]
     concerns: Callable[[Stored], bool]
@@ -74,9 +74,9 @@ def is_near(query: Query, stored: Stored) -> bool:
 
 
 def _is_walked_over(query: Query, stored: Stored) -> bool:
-    """Tell whether an entity is in an index that a query walks from end to end.
+    """Tell whether an entity is in an index that a query scans from end to end.
 
-    The key comes last in an index, so a range of keys bounds no walk along projected values.
+    The key comes last in an index, so a range of keys does not limit a scan of projected values.
     """
     is_endless = any(
         {leaf.name for leaf in branch.leaves if leaf.operator != "under"} == {KEY}
@@ -102,14 +102,14 @@ class Transaction:
         return now - self.began > MAX_AGE or now - self.used > MAX_IDLE
 
     def must_abort(self, now: State) -> bool:
-        """Tell whether a read would now be answered differently."""
+        """Tell whether a read would now have another result."""
         snapshot = self.snapshot
         return snapshot is not None and any(
             read.answer(snapshot) != read.answer(now) for read in self.reads
         )
 
     def may_abort(self, now: State) -> bool:
-        """Tell whether an entity that a read has to do with has changed."""
+        """Tell whether an entity related to a read has changed."""
         snapshot = self.snapshot
         if snapshot is None:
             return False

@@ -1,7 +1,7 @@
-"""Values as the oracle knows them: their order, and where an entity can be found by them.
+"""Values as the oracle sees them: their order, and how entities are found by them.
 
-Owns the order of values across types and index membership, both written plainly: a value's rank is
-a tuple that Python compares. Knows nothing of the engine, of bytes or of indexes.
+Owns the order of values across types and index membership, both in a simple form: a value's rank is
+a tuple that Python compares. It uses nothing of the engine, of bytes or of indexes.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Properties:
 
 
 def properties(**given: Any) -> Properties:
-    """Write properties tersely: `properties(a=1, v=(1, 2))`."""
+    """Build properties concisely: `properties(a=1, v=(1, 2))`."""
     return Properties(tuple((name, value_of(content)) for name, content in given.items()))
 
 
@@ -95,7 +95,7 @@ def value_of(content: Any) -> Value:
 
 
 def rank(content: Any) -> Rank:  # noqa: C901, PLR0911 - one line for each type
-    """Return what orders a value: null, int, bool, bytes, string, double, point, key."""
+    """Return the sort key of a value: null, int, bool, bytes, string, double, point, key."""
     match content:
         case None:
             return (0,)
@@ -126,7 +126,7 @@ def _double(number: float) -> Rank:
 
 
 def path_rank(key: Key) -> Rank:
-    """Return what orders keys: element by element, ids before names, a parent before its child."""
+    """Return the sort key of keys: by element, ids before names, a parent before its child."""
     return tuple(
         (kind.encode(), 1, name.encode()) if isinstance(name, str) else (kind.encode(), 0, name)
         for kind, name in key.path
@@ -134,7 +134,7 @@ def path_rank(key: Key) -> Rank:
 
 
 def projected(found: Rank) -> Any:
-    """Return the content of a projected value: an index knows timestamps as integers."""
+    """Return the content of a projected value: an index stores timestamps as integers."""
     match found[0]:
         case 0:
             return None
@@ -189,7 +189,7 @@ def _collect(name: str, value: Value, found: dict[str, set[Rank]]) -> None:
 @functools.total_ordering
 @dataclass(frozen=True, slots=True)
 class Down:
-    """A rank that sorts the other way round."""
+    """A rank that sorts in reverse."""
 
     rank: Rank
 

@@ -1,4 +1,4 @@
-"""The steps that write: commits, ids, transactions from their beginning to their end."""
+"""The steps that write: commits, ids, and transactions from begin to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ slots = st.sampled_from(SLOTS)
 
 
 class Writers(Sides):
-    """Commits in and outside of transactions, each with the status that the oracle foretells."""
+    """Commits in and outside transactions, each with the status that the oracle predicts."""
 
     @initialize(entities=strategies.populations)
     def populate(self, entities: dict[Key, values.Properties]) -> None:
@@ -43,7 +43,7 @@ class Writers(Sides):
             self.apply(mutations, response)
 
     def resolved(self, mutations: Sequence[datastore.Mutation]) -> list[datastore.Mutation]:
-        """Put real versions in the place of drawn ones."""
+        """Replace drawn versions by real ones."""
         found = []
         keys = Counter(each.key for each in mutations)
         for each in mutations:
@@ -53,7 +53,7 @@ class Writers(Sides):
                 strategies.STALE: max(0, stored - 1),
             }
             base = chosen.get(each.base_version, each.base_version)
-            # The version that an earlier mutation of the commit makes is not known yet.
+            # The version that an earlier mutation of this commit creates is not known yet.
             found.append(replace(each, base_version=base if keys[each.key] == 1 else None))
         return found
 
@@ -98,7 +98,7 @@ class Writers(Sides):
         self.open[slot] = Transaction(name, is_read_only, database, began=now, used=now)
 
     def drop(self, slot: int) -> None:
-        """Roll back what is open in a slot."""
+        """Roll back the open transaction of a slot."""
         transaction = self.open.pop(slot, None)
         if transaction is not None:
             expected = "INVALID_ARGUMENT" if transaction.is_expired(self.clock.now) else "OK"
@@ -134,7 +134,7 @@ class Writers(Sides):
             return
         rolled_back, _ = self.call("Rollback", transaction.database, transaction=transaction.name)
         if status == "ABORTED":
-            assert rolled_back == "OK", "an aborted transaction may be rolled back"
+            assert rolled_back == "OK", "an aborted transaction can be rolled back"
         else:
             assert rolled_back in ("OK", "INVALID_ARGUMENT")
 
@@ -144,14 +144,14 @@ class Writers(Sides):
         database: str,
         mutations: Sequence[datastore.Mutation],
     ) -> set[str]:
-        """Foretell the statuses that a transactional commit may have."""
+        """Predict the possible statuses of a transactional commit."""
         if transaction.is_expired(self.clock.now) or database != transaction.database:
             return {"INVALID_ARGUMENT"}
         status = self.oracle.status_of(database, mutations, is_transactional=True)
         if transaction.is_read_only:
             return {"INVALID_ARGUMENT"}
         if transaction.must_abort(self.oracle.state):
-            # Whether another refusal comes first is not said.
+            # Whether another refusal comes first is not specified.
             return {"ABORTED"} if status == "OK" else {"ABORTED", status}
         return {status, "ABORTED"} if transaction.may_abort(self.oracle.state) else {status}
 

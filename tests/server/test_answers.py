@@ -1,4 +1,4 @@
-"""server.answers: what an application says becomes one answer, or none."""
+"""server.answers: what an application returns becomes one response, or none."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def sent(
     return lines[0], lines[3:], rest, is_kept
 
 
-def test_an_answer_without_a_length_gets_one() -> None:
+def test_a_response_without_a_length_gets_one() -> None:
     body = Body([b"ab", b"", b"c"])
     assert sent(body) == ("HTTP/1.1 200 OK", ["Content-Length: 3"], b"abc", True)
     assert body.is_closed
@@ -47,9 +47,7 @@ def test_an_answer_without_a_length_gets_one() -> None:
 @pytest.mark.parametrize(
     ("length", "rest"), [("2", b"ab"), ("5", b"abc")], ids=["shorter", "longer"]
 )
-def test_an_answer_of_another_length_than_it_says_ends_its_connection(
-    length: str, rest: bytes
-) -> None:
+def test_a_response_with_a_wrong_length_ends_its_connection(length: str, rest: bytes) -> None:
     _, lines, found, is_kept = sent([b"abc"], [("Content-Length", length)])
     assert (lines, found, is_kept) == ([f"Content-Length: {length}"], rest, False)
 
@@ -62,12 +60,14 @@ def test_an_answer_of_another_length_than_it_says_ends_its_connection(
         ("GET", "204 NO CONTENT", []),
     ],
 )
-def test_what_has_no_body_is_sent_without_one(method: str, status: str, lines: list[str]) -> None:
+def test_a_bodiless_response_is_sent_without_a_body(
+    method: str, status: str, lines: list[str]
+) -> None:
     found = sent([b"abc"], [("Content-Length", "3")], status, method)
     assert found == (f"HTTP/1.1 {status}", lines, b"", True)
 
 
-def test_headers_that_are_the_servers_are_the_servers() -> None:
+def test_an_application_cannot_set_the_servers_headers() -> None:
     headers = [("Connection", "upgrade"), ("Server", "x"), ("date", "y"), ("X-A", " b ")]
     assert sent([], headers)[1] == ["X-A: b", "Content-Length: 0"]
 
@@ -85,15 +85,13 @@ def test_headers_that_are_the_servers_are_the_servers() -> None:
         ("200 OK", [("X", "\u20ac")]),
     ],
 )
-def test_a_head_that_might_be_another_is_not_sent(
-    status: str, headers: list[tuple[str, ...]]
-) -> None:
+def test_an_ambiguous_head_is_not_sent(status: str, headers: list[tuple[str, ...]]) -> None:
     body = Body()
     with pytest.raises(answers.BadAnswer):
         sent(body, headers, status)
 
 
-def test_an_application_that_does_not_keep_to_wsgi_is_told() -> None:
+def test_a_wsgi_violation_raises_an_error() -> None:
     def twice(_environ: Any, start_response: Any) -> Any:
         start_response("200 OK", [])
         start_response("200 OK", [])
@@ -105,7 +103,7 @@ def test_an_application_that_does_not_keep_to_wsgi_is_told() -> None:
             answers.answer(application, environ, lambda: True)
 
 
-def test_an_error_may_replace_an_answer_and_write_comes_before_the_body() -> None:
+def test_an_error_can_replace_a_response_and_write_precedes_the_body() -> None:
     def application(_environ: Any, start_response: Any) -> list[bytes]:
         start_response("200 OK", [("X", "y")])
         write = start_response("500 Oh", [], (ValueError, ValueError(), None))

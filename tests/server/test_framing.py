@@ -1,4 +1,4 @@
-"""server.framing: a body in chunks is the same however it arrives, and no other reader's either."""
+"""server.framing: a chunked body is read the same however it is split, and as gunicorn reads it."""
 
 import itertools
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ TRAILERS = st.sampled_from([b"", b"X-Sum: 1\r\n", b"A: b\r\nC: d\r\n"])
 
 @st.composite
 def chunked(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """A body, and it in chunks."""
+    """Return a body, and the same in chunks."""
     parts = draw(st.lists(st.binary(min_size=1, max_size=40), max_size=5))
     sent = b""
     for part in parts:
@@ -34,7 +34,7 @@ def request() -> object:
 
 
 def taken(pieces: Iterable[bytes], most: int = 10_000) -> tuple[bytes, bytes] | None:
-    """The body of these pieces and what is left, or None where there is more to come."""
+    """Return the body in these pieces and the rest, or None if it is incomplete."""
     found = request()
     chunks = framing.Chunks(lambda data: found.parse_headers(data, from_trailer=True), most)  # type: ignore[attr-defined]
     buffer, is_whole = bytearray(), False
@@ -51,9 +51,7 @@ def by_gunicorn(data: bytes) -> tuple[bytes, bytes]:
 
 
 @given(chunked(), st.lists(st.integers(0, 300), max_size=8))
-def test_a_body_is_the_same_in_whatever_pieces_it_comes(
-    made: tuple[bytes, bytes], cuts: list[int]
-) -> None:
+def test_a_body_is_the_same_however_it_is_split(made: tuple[bytes, bytes], cuts: list[int]) -> None:
     whole, sent = made
     places = [0, *sorted(cuts), len(sent) + len(NEXT)]
     data = sent + NEXT
@@ -63,7 +61,7 @@ def test_a_body_is_the_same_in_whatever_pieces_it_comes(
 
 
 @given(chunked(), st.data())
-def test_what_is_taken_of_damaged_chunks_is_what_gunicorn_takes(
+def test_damaged_chunks_are_read_as_gunicorn_reads_them(
     made: tuple[bytes, bytes], data: st.DataObject
 ) -> None:
     sent = bytearray(made[1])
@@ -79,16 +77,16 @@ def test_what_is_taken_of_damaged_chunks_is_what_gunicorn_takes(
 
 
 @pytest.mark.parametrize("size", [b"b", b"fffffffffffffff"])
-def test_no_more_of_a_body_is_kept_than_may_be(size: bytes) -> None:
+def test_a_body_is_kept_only_up_to_its_limit(size: bytes) -> None:
     assert taken([size + b"\r\n" + b"x" * 30], most=10) == (b"x" * 11, b"x" * 19)
 
 
-def test_a_line_without_an_end_is_not_waited_for() -> None:
+def test_an_endless_line_is_refused() -> None:
     with pytest.raises(errors.InvalidChunkSize):
         taken([b"1;" + b"a" * 5_000])
 
 
-def test_an_empty_line_before_a_head_is_no_head() -> None:
+def test_an_empty_line_before_a_head_is_ignored() -> None:
     whole = b"\r\nGET / HTTP/1.1\r\n\r\n"
     for size in range(len(whole)):
         assert framing.head_end(bytearray(whole[:size]), 0) == -1

@@ -1,4 +1,4 @@
-"""server.limits and server.holding: whom connections are counted for, and what answers keep."""
+"""server.limits and server.holding: how connections are counted, and the memory of responses."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ from server import holding, limits
         ("a name", ""),
     ],
 )
-def test_an_address_is_counted_with_those_of_its_customer_and_this_machine_is_not(
+def test_an_address_is_counted_with_its_network_and_loopback_is_not_counted(
     address: str, counted: str
 ) -> None:
     assert limits.peer(address) == counted
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 4)), max_size=40))
-def test_what_is_held_is_the_size_of_what_somebody_holds(steps: Any) -> None:
+def test_the_held_size_counts_only_referenced_data(steps: Any) -> None:
     pieces = [b"x" * (1 << number) for number in range(5)]
     held, holders = holding.Holding(), [0] * 5
     for is_hold, number in steps:

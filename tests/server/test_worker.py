@@ -1,4 +1,4 @@
-"""server: an application is asked once for each request that is one, and waits for no client."""
+"""server.worker: the application is called once for each valid request, and waits for no client."""
 
 import contextlib
 import errno
@@ -21,11 +21,11 @@ HELLO = b"GET /a%20b?c=d HTTP/1.1\r\nHost: h\r\n\r\n"
 LAST = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
 POST = b"POST /p HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%b"
 CHUNKED = b"POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
-THREADS = 2  # those that `worker_process.serving` has by default
+THREADS = 2  # the default of `worker_process.serving`
 
 
 class Echo:
-    """Answers with what it was asked, and remembers it."""
+    """Responds with the request, and remembers it."""
 
     def __init__(self) -> None:
         self.asked = []
@@ -38,7 +38,7 @@ class Echo:
 
 
 class Gate:
-    """Answers nothing before it is opened."""
+    """Does not respond before it is opened."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -53,11 +53,11 @@ class Gate:
 
 def large(environ: Any, start_response: Any) -> list[bytes]:
     start_response("200 OK", [("Content-Length", str(8_000_000))])
-    return [b"x" * 4_000_000, b"y" * 4_000_000]  # another object for each request
+    return [b"x" * 4_000_000, b"y" * 4_000_000]  # a new object for each request
 
 
 def quick(**others: Any) -> Any:
-    """Limits that end slow clients soon, and nobody else."""
+    """Limits that end only slow clients, soon."""
     return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
 
 
@@ -66,13 +66,13 @@ def is_reset(connection: Any) -> bool:
 
 
 def answered(slow: Any) -> Any:
-    """The body that a client gets who has read nothing, and begins to."""
+    """Return the body for a client that has read nothing so far and now reads."""
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     return worker_process.answer(slow)[1]
 
 
 def reads_nothing(served: Any, request: bytes) -> Any:
-    """A client that asks and reads nothing."""
+    """Return a client that sends a request and reads nothing."""
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     slow.settimeout(worker_process.PATIENCE)
@@ -92,20 +92,20 @@ class TestRequests:
                 assert b"Connection: keep-alive\r\n" in head
                 assert body == b"/p %d" % number
 
-    def test_requests_that_were_sent_at_once_are_answered_one_after_the_other(self) -> None:
+    def test_pipelined_requests_are_answered_in_order(self) -> None:
         with worker_process.serving(Echo()) as served:
             found = served.ask(HELLO + POST % (3, b"abc") + CHUNKED + b"1\r\nx\r\n0\r\n\r\n" + LAST)
         bodies = [part.partition(b"\r\n\r\n")[2] for part in found.split(b"HTTP/1.1 200 OK")[1:]]
         assert bodies == [b"/a b ", b"/p abc", b"/p x", b"/last "]
 
-    def test_a_request_in_single_bytes_is_a_request(self) -> None:
+    def test_a_request_sent_byte_by_byte_is_answered(self) -> None:
         with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for byte in CHUNKED + b"3;a=b\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n":
                 connection.sendall(bytes([byte]))
             assert worker_process.answer(connection)[1] == b"/p abc"
 
-    def test_who_has_said_everything_and_shuts_his_side_is_answered(self) -> None:
+    def test_a_client_that_closes_its_sending_side_is_answered(self) -> None:
         with worker_process.serving(Echo()) as served, served.connect() as connection:
             connection.sendall(HELLO)
             connection.shutdown(socket.SHUT_WR)
@@ -120,7 +120,7 @@ class TestRequests:
             (HELLO, True),
         ],
     )
-    def test_a_connection_stays_open_as_its_client_wants(
+    def test_a_connection_stays_open_if_the_client_asks_for_it(
         self, request_: bytes, is_kept: bool
     ) -> None:
         with worker_process.serving(Echo(), keepalive=20) as served, served.connect() as connection:
@@ -133,7 +133,7 @@ class TestRequests:
                 assert worker_process.answer(connection)[1] == b"/last "
             assert worker_process.rest(connection) == b""
 
-    def test_an_idle_connection_ends_without_a_word(self) -> None:
+    def test_an_idle_connection_is_closed_without_a_response(self) -> None:
         with worker_process.serving(Echo(), keepalive=1) as served, served.connect() as connection:
             connection.sendall(HELLO)
             worker_process.answer(connection)
@@ -144,7 +144,7 @@ class TestRequests:
         ):
             assert worker_process.rest(connection) == b""
 
-    def test_a_body_is_invited_where_it_is_wanted(self) -> None:
+    def test_a_client_that_expects_100_continue_gets_it(self) -> None:
         expecting = POST.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n")
         bounds = limits.Limits(largest_body=10)
         with (
@@ -156,21 +156,21 @@ class TestRequests:
             assert connection.recv(len(invited), socket.MSG_WAITALL) == invited
             connection.sendall(b"abc")
             assert worker_process.answer(connection)[1] == b"/p abc"
-            connection.sendall(expecting % (3, b"abc"))  # it did not wait
+            connection.sendall(expecting % (3, b"abc"))  # the client does not wait
             assert worker_process.answer(connection)[1] == b"/p abc"
             assert served.ask(expecting % (11, b"")).startswith(b"HTTP/1.1 200 OK\r\n")
 
     @pytest.mark.parametrize("sent", [POST % (12, b"x" * 12), CHUNKED + b"c\r\n" + b"x" * 12])
-    def test_of_a_body_that_is_too_long_the_application_sees_that_it_is(self, sent: bytes) -> None:
+    def test_the_application_sees_that_a_body_is_too_long(self, sent: bytes) -> None:
         echo = Echo()
         with worker_process.serving(echo, bounds=limits.Limits(largest_body=10)) as served:
             found = served.ask(sent)
         assert b"Connection: close" in found
         ((_, _, body),) = echo.asked
-        # Of a length that was told it need not see a byte, of chunks one more than there may be.
+        # With an announced length it needs to see no byte, with chunks one byte more than allowed.
         assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
 
-    def test_an_application_gets_the_bytes_of_a_path_and_nobodys_script_name(self) -> None:
+    def test_an_application_gets_the_path_bytes_and_no_script_name(self) -> None:
         def told(environ: Any, start_response: Any) -> list[bytes]:
             start_response("200 OK", [])
             keys = ("PATH_INFO", "RAW_URI", "QUERY_STRING", "SCRIPT_NAME", "wsgi.url_scheme",
@@ -189,14 +189,14 @@ class TestRequests:
              "1,2", None, None, True, False]
         )  # fmt: skip
 
-    def test_a_socket_of_the_file_system_serves_too(self, tmp_path: Path) -> None:
+    def test_a_unix_socket_is_supported(self, tmp_path: Path) -> None:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
         with worker_process.serving(Echo(), listener=listener) as served:
             assert served.ask(LAST).endswith(b"/last ")
 
-    def test_a_worker_that_has_answered_enough_ends(self) -> None:
+    def test_a_worker_ends_after_max_requests(self) -> None:
         with worker_process.serving(Echo(), max_requests=2) as served:
             assert b"keep-alive" in served.ask(HELLO + HELLO)
             served.stop()
@@ -259,7 +259,7 @@ class TestRefusals:
         assert echo.asked == []
 
     @pytest.mark.parametrize("sent", NO_REQUESTS, ids=range(len(NO_REQUESTS)))
-    def test_what_is_no_request_or_might_be_two_reaches_no_application(
+    def test_an_invalid_or_ambiguous_request_reaches_no_application(
         self, service: Any, sent: bytes
     ) -> None:
         served, echo = service
@@ -284,13 +284,13 @@ class TestRefusals:
         ],
         ids=range(8),
     )
-    def test_what_can_never_become_a_request_is_refused_before_its_end(
+    def test_a_hopeless_request_is_refused_before_its_end(
         self, service: Any, sent: bytes, status: int
     ) -> None:
         assert service[0].ask(sent).startswith(b"HTTP/1.1 %d " % status)
         assert service[1].asked == []
 
-    def test_after_a_refusal_a_client_that_goes_on_sending_can_read_why(self, service: Any) -> None:
+    def test_a_client_that_keeps_sending_can_read_the_refusal(self, service: Any) -> None:
         served, _ = service
         with served.connect() as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nHost : h\r\n\r\n")
@@ -322,7 +322,7 @@ class TestSlowClients:
         return [b"fast"]
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_others_are_served_while_many_are_slow_and_each_of_those_is_ended(
+    def test_others_are_served_while_many_are_slow_and_slow_ones_are_closed(
         self, kind: Any
     ) -> None:
         bounds = quick(head=1.0, body=1.0, answer=1.0)
@@ -334,7 +334,7 @@ class TestSlowClients:
             for _ in range(20):
                 assert served.ask(LAST).endswith(b"fast")
             if kind == "reader":
-                # Its end is a reset, which is heard of only by asking.
+                # Its end is a reset, which is noticed only by checking.
                 for each in many:
                     worker_process.wait_until(lambda each=each: is_reset(each))  # type: ignore[misc]
                 return
@@ -342,7 +342,7 @@ class TestSlowClients:
             assert all(b"HTTP/1.1 408 Request Timeout\r\n" in each for each in found)
 
     @pytest.mark.parametrize("kind", ["head", "body", "chunks"])
-    def test_bytes_that_come_all_the_time_do_not_put_off_the_end(self, kind: str) -> None:
+    def test_a_steady_trickle_of_bytes_does_not_extend_the_deadline(self, kind: str) -> None:
         with (
             worker_process.serving(self.application, bounds=quick()) as served,
             self.slow(served, kind) as connection,
@@ -365,7 +365,7 @@ class TestSlowClients:
             assert worker_process.answer(connection)[1] == b"/a b "
             assert worker_process.rest(connection).startswith(b"HTTP/1.1 408")
 
-    def test_an_answer_that_is_taken_too_slowly_is_ended_though_some_is_taken_all_the_time(
+    def test_a_response_read_too_slowly_is_ended_even_with_steady_reads(
         self,
     ) -> None:
         bounds = quick(answer=1.0, rate=100_000_000)
@@ -380,7 +380,7 @@ class TestSlowClients:
                     pause.wait(0.002)
         assert taken < 8_000_000
 
-    def test_who_takes_an_answer_in_time_gets_all_of_it(self) -> None:
+    def test_a_client_that_reads_in_time_gets_the_whole_response(self) -> None:
         with (
             worker_process.serving(self.application, keepalive=20) as served,
             self.slow(served, "reader") as connection,
@@ -389,7 +389,7 @@ class TestSlowClients:
             connection.sendall(LAST)
             assert worker_process.rest(connection).endswith(b"fast")
 
-    def test_no_more_of_answers_waits_than_the_limit_allows(self) -> None:
+    def test_pending_responses_are_limited_in_bytes(self) -> None:
         bounds = limits.Limits(unsent=10_000_000)
         with (
             worker_process.serving(self.application, bounds=bounds) as served,
@@ -407,7 +407,7 @@ class TestSlowClients:
             (left,) = set(many) - ended
             assert len(answered(left)) == 8_000_000
 
-    def test_what_several_answers_share_counts_once(self) -> None:
+    def test_data_shared_by_several_responses_counts_once(self) -> None:
         page = b"x" * 4_000_000
 
         def shared(environ: Any, start_response: Any) -> Any:
@@ -421,7 +421,7 @@ class TestSlowClients:
 
 
 class TestRoom:
-    def test_where_there_is_no_room_the_one_that_has_waited_longest_goes(self) -> None:
+    def test_without_room_the_longest_waiting_connection_is_closed(self) -> None:
         with (
             worker_process.serving(Echo(), bounds=limits.Limits(connections=3)) as served,
             contextlib.ExitStack() as stack,
@@ -447,7 +447,7 @@ class TestRoom:
 
         worker_process.wait_until(is_taken)
 
-    def test_one_address_has_so_many_connections_and_others_are_not_hurt(
+    def test_one_address_has_limited_connections_without_affecting_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(loop.limits, "peer", {"127.0.0.1": "", "127.0.1.1": "a"}.get)  # type: ignore[attr-defined]
@@ -461,7 +461,7 @@ class TestRoom:
             for each in waiting[1:]:
                 each.sendall(LAST)
                 assert gate.entered.acquire(timeout=worker_process.PATIENCE)
-            # What runs is not ended for another connection.
+            # A running request is not ended for another connection.
             assert worker_process.rest(self.connect_from(stack, served, "127.0.1.1")) == b""
             exempt = [stack.enter_context(served.connect()) for _ in range(3)]
             gate.opened.set()
@@ -481,7 +481,7 @@ class TestRoom:
 
 
 class TestEnds:
-    def test_a_stop_lets_what_has_begun_end_and_closes_what_has_not(self) -> None:
+    def test_a_stop_finishes_running_requests_and_closes_the_others(self) -> None:
         gate = Gate()
         with (
             worker_process.serving(gate, keepalive=60) as served,
@@ -501,7 +501,7 @@ class TestEnds:
                 assert found.endswith(b"ok")
                 assert b"Connection: close" in found
 
-    def test_a_stop_waits_for_nobody_for_ever(self) -> None:
+    def test_a_stop_does_not_wait_forever(self) -> None:
         with (
             worker_process.serving(Echo(), graceful_timeout=1) as served,
             served.connect() as connection,
@@ -512,7 +512,7 @@ class TestEnds:
             assert worker_process.rest(connection) == b""
 
     @pytest.mark.parametrize("error", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
-    def test_an_application_that_fails_is_answered_for_and_goes_on(self, error: Any) -> None:
+    def test_a_failing_application_gives_an_error_response_and_continues(self, error: Any) -> None:
         def fails(environ: Any, start_response: Any) -> Any:
             if environ["PATH_INFO"] == "/last":
                 return Echo()(environ, start_response)
@@ -522,7 +522,7 @@ class TestEnds:
             assert served.ask(HELLO).startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
             assert served.ask(LAST).endswith(b"/last ")
 
-    def test_who_has_gone_before_his_answer_costs_nobody_anything(self) -> None:
+    def test_a_client_that_left_before_its_response_affects_no_other(self) -> None:
         gate = Gate()
         with worker_process.serving(gate) as served:
             connections = [served.connect() for _ in range(THREADS)]
@@ -543,13 +543,13 @@ class TestEnds:
             worker.Worker.check_config(cfg, None)
 
     @pytest.mark.parametrize(("files", "left"), [(200, 72), (resource.RLIM_INFINITY, 1_000)])
-    def test_there_are_no_more_connections_than_a_process_may_have_files(
+    def test_connections_are_limited_by_the_open_files(
         self, monkeypatch: pytest.MonkeyPatch, files: int, left: int
     ) -> None:
         monkeypatch.setattr(resource, "getrlimit", lambda _which: (files, files))
         assert worker._possible(limits.Limits()).connections == left
 
-    def test_where_there_are_no_more_files_a_waiting_connection_makes_room(self) -> None:
+    def test_without_free_descriptors_a_waiting_connection_is_closed(self) -> None:
         class Listener(socket.socket):
             faults = 0
 

@@ -1,4 +1,4 @@
-"""Claims about composite indexes in the admin API."""
+"""Composite indexes in the admin API."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +32,7 @@ def admin(engine: inprocess.Engine) -> admin_calls.Admin:
 
 @pytest.fixture
 def make_admin(tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Make an emulator that defines what queries lack, in an index.yaml or in the data file."""
+    """Make an emulator that defines missing indexes, in an index.yaml or in the data file."""
     opened = []
 
     def make(*, has_file: bool) -> tuple[admin_calls.Admin, service_calls.Service]:
@@ -65,8 +65,8 @@ def test_every_composite_index_is_listed_ready_and_found_by_its_id(
     assert len(shapes) == 7
 
 
-def test_ids_are_those_of_the_definitions(admin: admin_calls.Admin) -> None:
-    """Clients keep ids: they are the same in every file and process."""
+def test_ids_depend_only_on_the_definitions(admin: admin_calls.Admin) -> None:
+    """Clients store ids, so they are the same in every file and process."""
     ids = {each.index_id for each in listed(admin, filter="ancestor=ALL_ANCESTORS").indexes}
     assert ids == {"ME3ugZQXf6MptbVu"}
 
@@ -92,7 +92,7 @@ def test_indexes_come_in_pages_and_by_filter(admin: admin_calls.Admin) -> None:
 
 
 @pytest.mark.parametrize("has_file", [True, False])
-def test_a_created_index_serves_queries_and_stands_in_index_yaml(
+def test_a_created_index_serves_queries_and_is_in_index_yaml(
     make_admin: Callable[..., Any], tmp_path: Path, has_file: bool
 ) -> None:
     admin, service = make_admin(has_file=has_file)
@@ -115,7 +115,7 @@ def test_an_index_that_exists_is_not_created_again(make_admin: Callable[..., Any
         admin.call("CreateIndex", project_id="test", index=WANTED)
 
 
-def test_a_deleted_index_serves_no_more(make_admin: Callable[..., Any]) -> None:
+def test_a_deleted_index_serves_no_query(make_admin: Callable[..., Any]) -> None:
     admin, service = make_admin(has_file=False)
     service.put(service.key("T", 1), x=1, y=2)
     admin.ended(admin.call("CreateIndex", project_id="test", index=WANTED))
@@ -129,7 +129,7 @@ def test_a_deleted_index_serves_no_more(make_admin: Callable[..., Any]) -> None:
         admin.call("DeleteIndex", project_id="test", index_id=index.index_id)
 
 
-def test_index_yaml_stays_the_place_to_change_what_it_names(
+def test_an_index_in_index_yaml_can_only_be_removed_there(
     admin: admin_calls.Admin, make_admin: Callable[..., Any]
 ) -> None:
     with pytest.raises(errors.FailedPrecondition, match="name: x"):
@@ -159,7 +159,7 @@ def test_index_yaml_stays_the_place_to_change_what_it_names(
     ],
     ids=str,
 )
-def test_what_is_no_composite_index_is_refused(
+def test_an_invalid_composite_index_is_refused(
     make_admin: Callable[..., Any], change: dict[str, Any]
 ) -> None:
     admin, _ = make_admin(has_file=False)

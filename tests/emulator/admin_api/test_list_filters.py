@@ -1,4 +1,4 @@
-"""Claims about filters and pages of the admin API's lists."""
+"""Filters and pages of the admin API's lists."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def test_a_result_meets_a_filter_if_all_its_conditions_hold(text: str, is_met: b
     "text",
     ["kind", "=T", "kind=", "kind>T", "kind=T OR kind=U", "NOT kind=T", "(kind=T)", "other=1"],
 )
-def test_a_filter_that_says_more_is_refused(text: str) -> None:
+def test_an_unsupported_filter_is_refused(text: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="filter"):
         list_filters.parse(text, KNOWN)
 
@@ -50,7 +50,7 @@ def test_pages_give_every_result_once_and_in_order(names: set[str], size: int) -
     assert found == sorted(names)
 
 
-def test_results_that_come_or_go_between_pages_move_no_other() -> None:
+def test_results_added_or_removed_between_pages_move_no_other() -> None:
     first, token = list_filters.page(["a", "b", "c", "d"], str, size=2, token="")
     second, _ = list_filters.page(["0", "b", "c", "d"], str, size=2, token=token)
     assert (first, second) == (["a", "b"], ["c", "d"])

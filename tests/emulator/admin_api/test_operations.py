@@ -1,4 +1,4 @@
-"""Claims about long-running operations: their states, their end, and how many there are."""
+"""Long-running operations: their states, their end, and their number."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def state_of(operation: Any) -> str:
 
 
 class Held:
-    """Work that goes on until it is let go, or cancelled."""
+    """Work that continues until it is released or canceled."""
 
     def __init__(self) -> None:
         self.has_begun = threading.Event()
@@ -84,7 +84,7 @@ def test_a_fault_is_the_operation_s_error(
     assert state_of(ended) == "FAILED"
 
 
-def test_an_operation_is_cancelled_at_its_next_step(running: operations.Operations) -> None:
+def test_an_operation_is_canceled_at_its_next_step(running: operations.Operations) -> None:
     held = Held()
     name = start(running, held).name
     assert held.has_begun.wait(60)
@@ -100,7 +100,7 @@ def test_an_operation_is_cancelled_at_its_next_step(running: operations.Operatio
     assert state_of(ended) == "CANCELLED"
 
 
-def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(
+def test_an_ended_operation_is_not_canceled_and_can_be_deleted(
     running: operations.Operations,
 ) -> None:
     name = start(running, answer).name
@@ -114,14 +114,14 @@ def test_one_that_has_ended_is_not_cancelled_and_may_be_deleted(
 
 
 @pytest.mark.parametrize("name", ["", "x", "projects/test", "projects/a/b/operations/c"])
-def test_a_name_of_no_operation_is_refused(running: operations.Operations, name: str) -> None:
+def test_an_invalid_operation_name_is_refused(running: operations.Operations, name: str) -> None:
     with pytest.raises(
         errors.InvalidArgument, match="must have the form projects/PROJECT/operations/ID"
     ):
         running.get(name)
 
 
-def test_more_than_some_at_once_are_refused(running: operations.Operations) -> None:
+def test_too_many_operations_at_once_are_refused(running: operations.Operations) -> None:
     held = [Held() for _ in range(operations.MAX_RUNNING)]
     for each in held:
         start(running, each)
@@ -134,7 +134,7 @@ def test_more_than_some_at_once_are_refused(running: operations.Operations) -> N
         each.may_end.set()
 
 
-def test_the_oldest_that_have_ended_are_forgotten(
+def test_the_oldest_ended_operations_are_forgotten(
     running: operations.Operations, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "MAX_KEPT", 2)
@@ -147,13 +147,15 @@ def test_the_oldest_that_have_ended_are_forgotten(
     assert running.get(names[3]).done
 
 
-def test_operations_are_their_project_s(running: operations.Operations) -> None:
+def test_operations_belong_to_their_project(running: operations.Operations) -> None:
     for project in ("test", "other", "example.com:test"):
         running.wait(start(running, answer, project).name, None)
     assert len(list(running.all_of("test"))) == len(list(running.all_of("example.com:test"))) == 1
 
 
-def test_closing_ends_what_runs_and_takes_no_more(running: operations.Operations) -> None:
+def test_closing_ends_running_operations_and_refuses_new_ones(
+    running: operations.Operations,
+) -> None:
     held = Held()
     name = start(running, held).name
     assert held.has_begun.wait(60)

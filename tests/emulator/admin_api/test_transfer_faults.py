@@ -1,4 +1,4 @@
-"""Claims about exports and imports that are cancelled, fail or are killed: nothing is left."""
+"""Exports and imports that are canceled, fail or are killed: nothing is left."""
 
 import io
 import os
@@ -24,7 +24,7 @@ from tests.emulator.support.service_calls import Service
 CANCELLED, RESOURCE_EXHAUSTED = 1, 8
 
 
-def test_a_cancelled_export_leaves_nothing(
+def test_a_canceled_export_leaves_nothing(
     admin: admin_calls.Admin,
     near: service_calls.Service,
     folder: Path,
@@ -48,7 +48,7 @@ def test_a_cancelled_export_leaves_nothing(
     assert list(folder.iterdir()) == []
 
 
-def test_a_cancelled_import_stores_nothing(
+def test_a_canceled_import_stores_nothing(
     admin: admin_calls.Admin,
     near: service_calls.Service,
     engine: inprocess.Engine,
@@ -116,7 +116,7 @@ def test_a_fault_of_the_commit_stores_nothing(
     assert admin.loaded(url) == 12
 
 
-def test_a_snapshot_that_no_thread_takes_is_given_back(
+def test_a_snapshot_is_released_if_no_thread_starts(
     admin: admin_calls.Admin, near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "MAX_RUNNING", 0)

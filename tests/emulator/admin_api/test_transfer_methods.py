@@ -1,4 +1,4 @@
-"""Claims about exports and imports by the admin API: one moment, one commit, all or nothing."""
+"""Exports and imports by the admin API: one moment, one commit, all or nothing."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def path_of(folder: Path, url: str) -> Path:
     return folder / url.removeprefix("gs://")
 
 
-def test_what_was_exported_is_imported_as_it_was(
+def test_exported_entities_are_imported_unchanged(
     admin: admin_calls.Admin,
     near: service_calls.Service,
     engine: inprocess.Engine,
@@ -55,7 +55,7 @@ def test_what_was_exported_is_imported_as_it_was(
         (["T", "None"], ["n", "none"], 3),
     ],
 )
-def test_a_filter_chooses_on_either_way(
+def test_a_filter_selects_in_exports_and_imports(
     admin: admin_calls.Admin,
     near: service_calls.Service,
     engine: inprocess.Engine,
@@ -75,7 +75,7 @@ def test_a_filter_chooses_on_either_way(
     assert len(whole(engine)) == found
 
 
-def test_an_import_may_not_ask_for_what_the_export_left_out(
+def test_an_import_cannot_select_what_the_export_left_out(
     admin: admin_calls.Admin, near: service_calls.Service
 ) -> None:
     fill(near)
@@ -118,7 +118,7 @@ def test_an_import_into_another_project_moves_keys_in_properties_too(
     assert near.get(near.key("T", 1))["link"].partition_id.project_id == "test"
 
 
-def test_an_export_holds_the_moment_of_its_call(
+def test_an_export_has_the_state_at_its_call(
     admin: admin_calls.Admin,
     near: service_calls.Service,
     engine: inprocess.Engine,
@@ -196,7 +196,7 @@ def test_an_export_without_its_entities_is_refused(
     [b"", b"{", b"[]", b'{"format": "other"}', b'{"format": "emulator-export", "version": 2}',
      b'{"format": "emulator-export", "version": 1, "project": 5}', b"[" * 100_000, b"\xff"],
 )  # fmt: skip
-def test_a_file_that_is_no_metadata_is_refused_at_once(
+def test_an_invalid_metadata_file_is_refused_at_once(
     admin: admin_calls.Admin, near: service_calls.Service, folder: Path, content: bytes
 ) -> None:
     url = admin.exported()
@@ -205,7 +205,7 @@ def test_a_file_that_is_no_metadata_is_refused_at_once(
         admin.load(url)
 
 
-def test_what_is_not_there_or_no_file_is_refused_at_once(
+def test_a_missing_or_invalid_export_is_refused_at_once(
     admin: admin_calls.Admin, folder: Path
 ) -> None:
     with pytest.raises(errors.InvalidArgument, match="must be the output_url of an export"):
@@ -251,7 +251,7 @@ def test_exports_and_imports_are_billed(
     assert (cost.reads, cost.writes) == (6, 6)
 
 
-def test_the_form_of_an_export_is_one_that_exports_module_reads(
+def test_the_export_files_module_can_read_an_export(
     admin: admin_calls.Admin, near: service_calls.Service, folder: Path
 ) -> None:
     fill(near)

@@ -1,4 +1,4 @@
-"""Claims about the program as people run it: its ports, its files, and one line of complaint."""
+"""The program as users run it: its ports, its files, and one-line errors."""
 
 import contextlib
 import http.client
@@ -23,7 +23,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 @pytest.fixture
 def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
-    """Start the program; yields the process, a client and what asks its admin port."""
+    """Start the program; yield the process, a client, and a function that calls its admin port."""
 
     @contextlib.contextmanager
     def serve(
@@ -57,7 +57,7 @@ def serve(make_service: type[service_calls.Service]) -> Callable[..., Any]:
 
 
 def free_ports() -> int:
-    """Return a port such that it and the next one are free now."""
+    """Return a free port whose next port is free too."""
     while True:
         with socket.socket() as one, socket.socket() as two:
             one.bind(("127.0.0.1", 0))
@@ -67,7 +67,7 @@ def free_ports() -> int:
                 return port
 
 
-def test_a_server_defines_indexes_moves_its_clock_and_shuts_down_when_asked(
+def test_a_server_defines_indexes_moves_its_clock_and_shuts_down(
     serve: Callable[..., Any], tmp_path: Path
 ) -> None:
     yaml = tmp_path / "index.yaml"
@@ -100,7 +100,7 @@ def test_a_strict_server_refuses_what_index_yaml_does_not_serve(
     assert index_yaml.read_bytes() == before
 
 
-def test_the_admin_port_is_beside_the_port_or_where_there_is_room(
+def test_the_admin_port_is_the_next_port_or_any_free_one(
     serve: Callable[..., Any],
 ) -> None:
     port = free_ports()
@@ -118,7 +118,7 @@ def test_the_admin_port_is_beside_the_port_or_where_there_is_room(
             assert ask("GET", "/") == (200, "Ok\n")
 
 
-def test_lines_go_from_one_program_into_another(tmp_path: Path) -> None:
+def test_lines_can_be_piped_from_export_to_import(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "emulator"]
     line = '{"key": {"partitionId": {"projectId": "p"}, "path": [{"kind": "T", "id": "%d"}]}}\n'
     lines = "".join(line % (number + 1) for number in range(50))
@@ -165,7 +165,7 @@ def test_an_export_of_a_served_file_and_an_import_into_it(
         (["--in-memory", "--host", "no.such.host.invalid"], ["--host", "no.such.host.invalid"]),
     ],
 )
-def test_a_wrong_file_or_port_is_one_line_that_names_it(
+def test_a_wrong_file_or_port_gives_one_line_that_names_it(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], texts: list[str]
 ) -> None:
     (tmp_path / "text").write_text("[not: what is wanted")
@@ -184,13 +184,13 @@ def test_a_wrong_file_or_port_is_one_line_that_names_it(
 @pytest.mark.parametrize(
     ("host", "is_warned"),
     [
-        ("0.0.0.0", True),  # noqa: S104 - what the warning is about
+        ("0.0.0.0", True),  # noqa: S104 - the warning is about this address
         ("localhost", False),
         ("127.0.0.1", False),
         ("127.0.0.2", False),
     ],
 )
-def test_a_host_that_others_can_reach_is_warned_about(
+def test_a_host_that_others_can_reach_gives_a_warning(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], host: str, is_warned: bool
 ) -> None:
     monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
@@ -206,7 +206,7 @@ def test_a_host_that_others_can_reach_is_warned_about(
     assert said.err.count("\n") == is_warned
 
 
-def test_a_server_loads_nothing_that_it_may_never_need() -> None:
+def test_a_server_loads_only_what_it_needs() -> None:
     slow = [
         "yaml",
         "google.cloud.datastore",

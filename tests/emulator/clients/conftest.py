@@ -1,4 +1,4 @@
-"""One suite, every client library, both transports."""
+"""Fixtures of one suite for every client library and both transports."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Make = Callable[..., driver.Driver]
 
 
 def only(*libraries: str) -> pytest.MarkDecorator:
-    """Run a test with some of the libraries only."""
+    """Run a test with only some of the libraries."""
     chosen = [each for each in CLIENTS if each[0] in libraries]
     return pytest.mark.parametrize("make_driver", chosen, ids=map(" ".join, chosen), indirect=True)
 
 
 @pytest.fixture(scope="session")
 def start_node() -> Iterator[Callable[[], node_driver.Process]]:
-    """Starts the program for Node once, when the first test asks for it."""
+    """Start the Node program once, when the first test needs it."""
     started: list[node_driver.Process] = []
 
     def start() -> node_driver.Process:
@@ -55,12 +55,12 @@ def start_node() -> Iterator[Callable[[], node_driver.Process]]:
 def make_driver(
     request: Any, engine: inprocess.Engine, start_node: Callable[[], node_driver.Process]
 ) -> Iterator[Make]:
-    """Makes clients of one library through one transport, each in a namespace of a database."""
+    """Make clients of one library through one transport, each in a namespace of a database."""
     library, transport = request.param
     with (
         testing.running_server(engine) as address,
         grpc.insecure_channel(address) as remote,
-        mock.patch.dict(ndb.Model._kind_map),  # the models of a test are not those of the next
+        mock.patch.dict(ndb.Model._kind_map),  # tests must not share models
     ):
 
         def make(namespace: str = "", database: str = "") -> driver.Driver:

@@ -1,4 +1,4 @@
-"""google-cloud-datastore, as the suite drives it."""
+"""The driver for google-cloud-datastore."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What the suite asks of a client library, in plain values.
+"""The interface through which the suite uses a client library, with plain values.
 
-Owns the words the suite is written in. A path is a flat tuple of kinds and ids or names, without
-the last id where the service is to give one. Properties are dicts of plain values: None, bool, int,
-float, str, bytes, aware datetimes, `Point`, `Path`, lists and dicts.
+Owns the terms in which the suite is written. A path is a flat tuple of kinds and ids or names,
+without the last id if the service must assign one. Properties are dicts of plain values: None,
+bool, int, float, str, bytes, aware datetimes, `Point`, `Path`, lists and dicts.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Filters of which all must be met."""
+    """Filters that must all be met."""
 
     filters: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Filters of which one must be met."""
+    """Filters of which at least one must be met."""
 
     filters: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query. Orders are "name" or "-name"; the projection ("__key__",) asks for keys only."""
+    """A query. Orders are "name" or "-name"; the projection ("__key__",) requests keys only."""
 
     kind: str | None
     filter: Any = None
@@ -90,7 +90,7 @@ class Page:
 
 
 class Work(Protocol):
-    """What may be done in a transaction, or outside of one."""
+    """The operations that are possible in and outside a transaction."""
 
     def get(self, *paths: tuple[Any, ...]) -> list[Row]: ...
     def put(self, path: tuple[Any, ...], /, **properties: Any) -> Any: ...
@@ -110,7 +110,7 @@ class Driver(Work, Protocol):
 
 
 class Refused(Exception):
-    """A refusal that has a status but no exception of the client library."""
+    """A refusal with a status but without an exception of the client library."""
 
     def __init__(self, status: str, message: str) -> None:
         super().__init__(f"{status}: {message}")
@@ -134,6 +134,6 @@ def status_of(error: BaseException) -> str:
 @contextlib.contextmanager
 def assert_refused(status: str) -> Iterator[None]:
     """Expect the block to be refused with a status."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - each library has errors of its own
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - each library has its own errors
         yield
     assert status_of(caught.value) == status

@@ -1,4 +1,4 @@
-"""google-cloud-ndb, as the suite drives it: Expando models and generic properties."""
+"""The driver for google-cloud-ndb: Expando models and generic properties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPERATORS = frozenset(("=", "<", "<=", ">", ">=", "!="))
 
 
 class Ndb:
-    """A client of NDB. Every call enters a context of its own, unless it is inside one."""
+    """A client of NDB. Every call enters its own context, unless it is already inside one."""
 
     def __init__(self, channel: Any, project: str, namespace: str, database: str) -> None:
         self._client = testing.ndb_client(
@@ -98,7 +98,7 @@ class Ndb:
 
 
 def _model(kind: str, *names: str) -> Any:
-    """Make a model of a kind, which NDB then reads it by; queries may name only its properties."""
+    """Create a model of a kind, with which NDB reads it; queries can name only its properties."""
     return type(kind, (ndb.Expando,), {name: ndb.GenericProperty() for name in names})
 
 

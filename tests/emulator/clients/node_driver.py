@@ -1,4 +1,4 @@
-"""@google-cloud/datastore, as the suite drives it: a Node process that takes lines of JSON."""
+"""The driver for @google-cloud/datastore: a Node process that reads lines of JSON."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def is_installed() -> bool:
-    """Tell whether there is a Node and the client library for it."""
+    """Tell whether Node and its client library are installed."""
     return shutil.which("node") is not None and (FOLDER / "node_modules").is_dir()
 
 
 class Process:
-    """The running program, which serves clients of any address."""
+    """The running program, which can create clients for any address."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -111,7 +111,7 @@ class Node(_Work):
         self.call("transform", path=path, properties=made, transforms=transforms)
 
     def explain(self, asked: driver.Asked, *, is_run: bool) -> Any:
-        """Return how many results there were, and the metrics as the library tells them."""
+        """Return the number of results, and the metrics as the library returns them."""
         found = self.call("explain", asked=_asked(asked), analyze=is_run)
         return found["count"], found["metrics"]
 

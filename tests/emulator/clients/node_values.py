@@ -1,7 +1,7 @@
-"""Values as they travel to Node and back.
+"""The JSON form of values that are sent to Node and back.
 
-Owns the JSON form: {"type": ..., "value": ...}. Integers and doubles are text, for JSON's numbers
-hold neither all integers nor NaN.
+A value is {"type": ..., "value": ...}. Integers and doubles are text, because JSON numbers cannot
+represent all integers or NaN.
 """
 
 from __future__ import annotations

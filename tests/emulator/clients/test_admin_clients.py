@@ -1,4 +1,4 @@
-"""The Datastore Admin API as Google's own clients use it, against the program.
+"""The Datastore Admin API as Google's own clients use it, against the running program.
 
 The Python client over gRPC and over REST, and the two ways of the Node client.
 """
@@ -41,7 +41,7 @@ class Started:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
-    """Run the program once: it has a composite index, and each test fills it anew."""
+    """Run the program once, with a composite index; each test fills it again."""
     data = tmp_path_factory.mktemp("admin") / "data"
     command = [sys.executable, "-m", "emulator", "--port", "0", "--data", str(data), "--fast"]
     with contextlib.ExitStack() as stack:
@@ -139,7 +139,7 @@ def test_python_lists_gets_cancels_and_deletes_operations(admin: Any) -> None:
         admin.get_operation({"name": name})
 
 
-def test_python_is_told_what_is_wrong_with_a_url(admin: Any) -> None:
+def test_python_gets_an_error_about_a_wrong_url(admin: Any) -> None:
     for prefix in ("s3://bucket", "file:///etc", "gs://../up"):
         with pytest.raises(google.api_core.exceptions.BadRequest, match="output_url_prefix"):
             admin.export_entities(request={"project_id": "test", "output_url_prefix": prefix})
@@ -150,7 +150,7 @@ def node(emulator: Started, start_node: Callable[..., Any]) -> Any:
     return node_driver.Node(start_node(), emulator.address, "test", "", "")
 
 
-def test_node_s_admin_client_lists_gets_exports_and_imports(node: Any, emulator: Any) -> None:
+def test_node_admin_client_lists_gets_exports_and_imports(node: Any, emulator: Any) -> None:
     found = node.call("adminClient", prefix="gs://nodes/one")
     (index,) = found["indexes"]
     assert (index["kind"], index["state"], found["one"]["indexId"]) == (
@@ -162,7 +162,7 @@ def test_node_s_admin_client_lists_gets_exports_and_imports(node: Any, emulator:
     assert len(found["listed"]) >= 2
 
 
-def test_node_s_datastore_needs_the_variable_alone(node: Any, emulator: Any) -> None:
+def test_node_datastore_needs_only_the_variable(node: Any, emulator: Any) -> None:
     found = node.call("adminMethods", bucket="nodes")
     assert found["ids"] == [found["one"]["indexId"]]
     assert found["outputUrl"].startswith("gs://nodes/")

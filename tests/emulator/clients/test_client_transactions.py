@@ -1,4 +1,4 @@
-"""One suite, every client library, both transports: transactions and conditions of writes."""
+"""Transactions and conditional writes, with every client library and both transports."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def test_a_transaction_changes_all_or_nothing(
     assert found == [Row(("T", "a"), {"v": 1}), Row(("T", "b"), {"v": 2})]
 
 
-def test_a_transaction_that_is_tried_again_counts_right(
+def test_a_retried_transaction_counts_correctly(
     client: datastore_driver.Datastore | ndb_driver.Ndb, near: service_calls.Service
 ) -> None:
     client.put(("T", "a"), v=0)
@@ -86,10 +86,10 @@ def test_a_transaction_reads_one_snapshot(
     assert client.transaction(read, is_read_only=True) == (0, 0, 2)
 
 
-def test_a_read_only_transaction_may_not_write(
+def test_a_read_only_transaction_cannot_write(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse it themselves
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - some libraries refuse by themselves
         client.transaction(lambda work: work.put(("T", "a"), v=1), is_read_only=True)
     if not isinstance(caught.value, (ValueError, RuntimeError)):
         assert status_of(caught.value) in ("INVALID_ARGUMENT", "no status")
@@ -97,7 +97,7 @@ def test_a_read_only_transaction_may_not_write(
 
 
 @only("node")  # the others only upsert complete keys
-def test_inserts_and_updates_mind_what_is_there(client: Any) -> None:
+def test_inserts_and_updates_check_for_an_existing_entity(client: Any) -> None:
     with assert_refused("NOT_FOUND"):
         client.update(("T", "a"), v=1)
     client.insert(("T", "a"), v=1)

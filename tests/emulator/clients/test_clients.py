@@ -1,7 +1,7 @@
-"""What every client library must see, whichever transport it comes through.
+"""The behavior that every client library must see, through both transports.
 
-The libraries are driven through `driver.Driver`, so each claim stands here once. Where a library
-merges or retries on its own, these tests hold for what its caller sees.
+The libraries are used through `driver.Driver`, so each behavior is tested once. If a library merges
+or retries by itself, these tests check what its caller sees.
 """
 
 import datetime as dt
@@ -47,7 +47,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_a_value_comes_back_as_it_was_put(
+def test_a_value_is_returned_as_stored(
     client: datastore_driver.Datastore | ndb_driver.Ndb, name: str
 ) -> None:
     client.put(("T", "a"), v=VALUES[name])
@@ -56,9 +56,9 @@ def test_a_value_comes_back_as_it_was_put(
     assert type(row.properties["v"]) is type(VALUES[name])
 
 
-@only("google-cloud-datastore", "node")  # NDB's generic properties read null as nothing
+@only("google-cloud-datastore", "node")  # NDB's generic properties read null as unset
 @pytest.mark.parametrize("value", [None, [1, "a", None], []])
-def test_null_comes_back_as_null(
+def test_null_is_returned_as_null(
     client: datastore_driver.Datastore, value: list[int | str | None] | None
 ) -> None:
     client.put(("T", "a"), v=value)
@@ -66,7 +66,7 @@ def test_null_comes_back_as_null(
 
 
 @pytest.mark.parametrize("number", [math.nan, -0.0])
-def test_a_number_that_is_not_equal_to_itself_comes_back(
+def test_nan_and_minus_zero_are_returned(
     client: datastore_driver.Datastore | ndb_driver.Ndb, number: float
 ) -> None:
     client.put(("T", "a"), v=number)
@@ -84,7 +84,7 @@ def test_a_new_entity_gets_an_id_of_sixteen_digits(
     assert client.get(first) == [Row(first, {"v": 1})]
 
 
-def test_allocated_ids_are_distinct_and_name_nothing(
+def test_allocated_ids_are_distinct_and_create_no_entity(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     paths = client.allocate(("T",), 20)
@@ -101,7 +101,7 @@ def test_several_entities_are_read_and_missing_ones_left_out(
     assert sorted(row.path for row in found) == [("T", "a"), ("T", "b")]
 
 
-def test_a_deleted_entity_is_gone_from_lookups_and_queries(
+def test_a_deleted_entity_is_not_found_by_lookups_or_queries(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     client.put(("T", "a"), v=1)
@@ -143,7 +143,7 @@ def names(page: driver.Page) -> str:
     ],
     ids=str,
 )
-def test_a_filter_finds_what_it_names(
+def test_a_filter_finds_the_matching_entities(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
     where: driver.Both | driver.Either | driver.Where,
     found: str,
@@ -152,7 +152,7 @@ def test_a_filter_finds_what_it_names(
     assert "".join(sorted(names(client.query(Asked("T", where))))) == found
 
 
-def test_orders_leave_out_who_lacks_the_property(
+def test_orders_leave_out_entities_without_the_property(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     fill(client)
@@ -181,7 +181,7 @@ def test_an_ancestor_query_finds_the_ancestor_and_all_below(
     assert names(client.query(Asked(None, ancestor=("T", "r", "T", "s")))) == "st"
 
 
-def test_an_unindexed_value_is_kept_and_not_found(
+def test_an_unindexed_value_is_stored_but_not_found(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     client.put_unindexed(("T", "a"), ["v"], v="x" * 2000, w=1)
@@ -207,7 +207,7 @@ def test_keys_only_results_have_no_properties(
     assert page.rows == [Row(("T", name), {}) for name in "abcde"]
 
 
-@only("google-cloud-datastore", "node")  # NDB takes no such projection, but sends it
+@only("google-cloud-datastore", "node")  # NDB does not accept such a projection, but sends one
 def test_the_key_may_be_projected_with_a_property(client: datastore_driver.Datastore) -> None:
     fill(client)
     asked = Asked("T", projection=("__key__", "tag"), order=("-tag",), limit=3)
@@ -223,7 +223,7 @@ def test_the_key_may_be_projected_with_a_property(client: datastore_driver.Datas
     ]  # fmt: skip
 
 
-def test_a_projection_gives_one_result_for_each_value(
+def test_a_projection_returns_one_result_per_value(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     client.put(("T", "a"), tag=[2, 1], v=WHEN)
@@ -231,10 +231,10 @@ def test_a_projection_gives_one_result_for_each_value(
     page = client.query(Asked("T", projection=("tag",), order=("tag",)))
     assert [(row.path[-1], row.properties["tag"]) for row in page.rows] in (
         [("a", 1), ("a", 2), ("b", 3)],
-        [("a", [1]), ("a", [2]), ("b", [3])],  # NDB says it the way the property is declared
+        [("a", [1]), ("a", [2]), ("b", [3])],  # NDB returns them as the property is declared
     )
     dates = client.query(Asked("T", projection=("v",), order=("v",))).rows
-    # An index knows a time as its microseconds; NDB's typed properties make a time of them again.
+    # An index stores a time as microseconds; NDB's typed properties convert it back.
     assert [row.properties["v"] for row in dates] == [1_577_934_245_678_000] * 2
 
 
@@ -247,7 +247,7 @@ def test_distinct_keeps_the_first_of_each_value(
     assert [row.properties["v"] for row in page.rows] == [1, 2]
 
 
-def test_pages_meet_every_entity_once_while_others_come_and_go(
+def test_pages_return_every_entity_once_while_others_change(
     client: datastore_driver.Datastore | ndb_driver.Ndb,
 ) -> None:
     for number in range(25):
@@ -286,7 +286,7 @@ def test_a_count_counts(client: datastore_driver.Datastore | ndb_driver.Ndb) -> 
 
 
 @only("google-cloud-datastore", "node")  # NDB has no sums
-def test_sums_and_averages_are_of_the_numbers(client: datastore_driver.Datastore) -> None:
+def test_sums_and_averages_use_only_numbers(client: datastore_driver.Datastore) -> None:
     fill(client)
     client.put(("T", "f"), v="no number")
     assert client.aggregate(Asked("T"), "sum", "v") == 6
@@ -304,7 +304,7 @@ def test_a_query_without_its_index_is_refused(
         client.query(Asked("T", Where("v", "=", 1), order=("other",)))
 
 
-def test_namespaces_and_databases_are_apart(make_driver: Callable[..., Any]) -> None:
+def test_namespaces_and_databases_are_separate(make_driver: Callable[..., Any]) -> None:
     drivers = [make_driver(*scope) for scope in (("", ""), ("n", ""), ("", "d"), ("n", "d"))]
     for number, each in enumerate(drivers):
         each.put(("T", "a"), v=number)
@@ -314,7 +314,7 @@ def test_namespaces_and_databases_are_apart(make_driver: Callable[..., Any]) -> 
         assert each.query(Asked("T", Where("v", "!=", number))).rows == []
 
 
-@only("node")  # the others know no transforms
+@only("node")  # the others do not support transforms
 @pytest.mark.parametrize(
     ("transform", "expected"),
     [
@@ -328,7 +328,7 @@ def test_namespaces_and_databases_are_apart(make_driver: Callable[..., Any]) -> 
     ],
     ids=str,
 )
-def test_transforms_change_what_the_same_commit_has_written(
+def test_transforms_change_an_entity_of_the_same_commit(
     client: Any, transform: Any, expected: Any
 ) -> None:
     client.transform(("T", "a"), [{"property": "n", **transform}], n=3)
@@ -348,7 +348,7 @@ def test_transforms_are_applied_in_order_and_to_arrays(client: Any) -> None:
     assert isinstance(found["when"], dt.datetime)
 
 
-@only("node")  # google-cloud-datastore has tests of its own for this, NDB no explain
+@only("node")  # google-cloud-datastore is tested elsewhere, NDB has no explain
 @pytest.mark.parametrize("is_run", [False, True])
 def test_a_query_is_explained(client: Any, is_run: Any) -> None:
     fill(client)

@@ -1,4 +1,4 @@
-"""What NDB's models need of the service: meanings, dotted names, cursors, merges of its own."""
+"""What NDB's models need from the service: meanings, dotted names, cursors, NDB's own merges."""
 
 # ruff: noqa: DTZ001 - NDB takes naive UTC
 
@@ -33,7 +33,7 @@ indexes:
 @pytest.fixture(autouse=True)
 def context(engine: inprocess.Engine) -> Iterator[Any]:
     with (
-        mock.patch.dict(ndb.Model._kind_map),  # the models of a test are not those of the next
+        mock.patch.dict(ndb.Model._kind_map),  # tests must not share models
         testing.ndb_client(inprocess.Channel(engine)).context(cache_policy=False) as entered,
     ):
         yield entered
@@ -41,7 +41,7 @@ def context(engine: inprocess.Engine) -> Iterator[Any]:
 
 @pytest.fixture
 def raw(engine: inprocess.Engine) -> datastore.Client:
-    """A client that shows what is stored."""
+    """A client that returns entities as they are stored."""
     return testing.datastore_client(inprocess.Channel(engine))
 
 
@@ -50,7 +50,7 @@ class Inner(ndb.Model):
     two = ndb.StringProperty()
 
 
-def test_values_that_a_meaning_tells_apart_come_back(raw: datastore.Client) -> None:
+def test_values_distinguished_by_a_meaning_are_returned(raw: datastore.Client) -> None:
     class Kind(ndb.Model):
         packed = ndb.JsonProperty(compressed=True)
         blob = ndb.BlobProperty(compressed=True)
@@ -90,7 +90,7 @@ def test_values_of_the_legacy_service_are_read_by_their_meaning(raw: datastore.C
 
 
 @pytest.mark.parametrize("legacy", [False, True])
-def test_structured_properties_are_found_by_what_they_hold(context: Any, legacy: bool) -> None:
+def test_structured_properties_are_found_by_their_parts(context: Any, legacy: bool) -> None:
     class Kind(ndb.Model):
         inner = ndb.StructuredProperty(Inner)
         many = ndb.StructuredProperty(Inner, repeated=True)
@@ -134,8 +134,8 @@ def test_every_result_has_cursors_around_it() -> None:
     assert (numbers(page), more) == ([4, 5], False)
 
 
-def test_alternatives_that_ndb_merges_are_in_the_order_of_the_server() -> None:
-    """NDB asks once for each value and merges by order and key: both sides must sort alike."""
+def test_results_that_ndb_merges_are_in_the_servers_order() -> None:
+    """NDB runs a query for each value and merges by order and key: both sides must sort alike."""
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3])
         for n, name in enumerate([1, 10, 2, "10", "B", "a", "é"])
@@ -153,7 +153,7 @@ def test_alternatives_that_ndb_merges_are_in_the_order_of_the_server() -> None:
     assert sorted(numbers(Kind.query(Kind.n.NOT_IN([0, 3, 6])))) == [1, 2, 4, 5]
 
 
-def test_projections_and_distinct_results_carry_ndb_s_types() -> None:
+def test_projections_and_distinct_results_have_ndb_types() -> None:
     when = dt.datetime(2020, 5, 17, 1, 2, 3, 4)
     ndb.put_multi([Kind(id=n, n=n % 2, word=["b", "a"], when=when) for n in range(1, 4)])
     assert Kind.query().get(projection=[Kind.when]).when == when
@@ -168,7 +168,7 @@ def test_projections_and_distinct_results_carry_ndb_s_types() -> None:
     assert numbers(Kind.query(distinct_on=["n"]).order(Kind.n)) == [0, 1]
 
 
-def test_ordered_merges_may_project_the_key_with_properties() -> None:
+def test_ordered_merges_can_project_the_key_with_properties() -> None:
     """To merge in order, NDB adds the order's properties to each query's projection."""
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3]) for n, name in enumerate([1, 10, 2, "10", "B"])
@@ -195,7 +195,7 @@ def test_one_entity_twice_in_a_batch_is_refused() -> None:
     assert made.key.get() is None
 
 
-def test_a_transaction_reads_what_was_before_it_and_undoes_what_failed() -> None:
+def test_a_transaction_reads_its_snapshot_and_rolls_back_on_failure() -> None:
     key = Kind(id=1, n=42).put()
 
     def delete(*, fails: bool) -> None:

@@ -1,6 +1,6 @@
-"""What the system tests of google-cloud-datastore claim of production, told in our own words.
+"""The system tests of google-cloud-datastore, rewritten for this suite.
 
-The figures (8 characters, 9 projected results, 14 that a merge join finds) are those of that suite.
+The numbers (8 characters, 9 projected results, 14 results of a merge join) come from that suite.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ def index_yaml(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
 def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[datastore.Client]:
-    """A client of the default database, and a remote one of a database that nobody has made."""
+    """A client of the default database, and a remote one of a database that was not created."""
     transport, database = request.param
     with reached(engine, transport) as channel:
         yield testing.datastore_client(channel, database=database)
@@ -117,7 +117,7 @@ FILTERS = [
 ]
 
 
-def test_filters_find_as_many_as_they_should_outside_and_inside_of_a_transaction(
+def test_filters_find_the_expected_number_in_and_out_of_a_transaction(
     characters: datastore.Client,
 ) -> None:
     for filters, count in FILTERS:
@@ -161,13 +161,13 @@ def test_a_projection_gives_nine_results_for_eight_characters(characters: datast
         assert found[8] == {"name": "Sansa", "family": "Stark"}
 
 
-def test_distinct_results_are_in_the_order_of_what_they_are_distinct_by(
+def test_distinct_results_are_ordered_by_the_distinct_properties(
     characters: datastore.Client,
 ) -> None:
     assert names(below(characters, distinct_on=["alive"]).fetch(limit=3)) == ["Catelyn", "Arya"]
 
 
-def test_an_alias_may_not_be_used_twice(characters: datastore.Client) -> None:
+def test_an_alias_cannot_be_used_twice(characters: datastore.Client) -> None:
     query = characters.aggregation_query(below(characters))
     query.count(alias="total").sum("appearances", alias="total")
     with pytest.raises(exceptions.BadRequest):
@@ -175,7 +175,7 @@ def test_an_alias_may_not_be_used_twice(characters: datastore.Client) -> None:
 
 
 def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
-    """By lookup, query and aggregation, and in a transaction of that moment."""
+    """By lookup, query and aggregation, and in a transaction at that moment."""
     key = characters.key(*RICKARD)
     rickard = characters.get(key)
     moment = now(characters, key)
@@ -197,7 +197,7 @@ def now(client: datastore.Client, key: protobufs.Key) -> Any:
     return client._datastore_api.lookup(request=asked).read_time
 
 
-def test_a_transaction_may_begin_with_its_first_call(characters: datastore.Client) -> None:
+def test_a_transaction_can_begin_with_its_first_call(characters: datastore.Client) -> None:
     key = characters.key(*RICKARD)
     with characters.transaction(begin_later=True) as transaction:
         assert transaction.id is None
@@ -213,7 +213,7 @@ def test_a_transaction_may_begin_with_its_first_call(characters: datastore.Clien
     assert characters.get(key) is None
 
 
-def test_a_transaction_that_would_have_begun_later_need_not_begin(client: datastore.Client) -> None:
+def test_a_lazily_begun_transaction_without_calls_never_begins(client: datastore.Client) -> None:
     with client.transaction(begin_later=True) as transaction:
         pass
     assert transaction.id is None
@@ -238,7 +238,7 @@ def test_a_transfer_with_explicit_begin_and_commit(client: datastore.Client) -> 
 
 @pytest.mark.parametrize("transport", ["in process", "gRPC"])
 @pytest.mark.parametrize("in_block", [True, False], ids=["with", "begin and commit"])
-def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
+def test_in_pessimistic_mode_the_outside_write_gets_the_conflict(
     transport: str, in_block: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock_manager, "WRITE_WAIT", 0.0)
@@ -265,7 +265,7 @@ def test_in_pessimistic_mode_contention_is_the_conflict_of_who_is_outside(
         assert outside.get(key)["baz"] == "inside"
 
 
-def test_in_optimistic_mode_contention_is_the_conflict_of_who_is_inside(
+def test_in_optimistic_mode_the_transaction_gets_the_conflict(
     client: datastore.Client,
 ) -> None:
     key = client.key("BreakTxn", 1234)
@@ -296,7 +296,7 @@ def many(engine: inprocess.Engine, kind: str, count: int, properties: Callable[.
 
 
 def test_large_results_fit_a_client_with_the_limits_of_grpc(engine: inprocess.Engine) -> None:
-    """2,500 entities of 39 kB, behind two equality filters and an offset."""
+    """2,500 entities of 39 kB, after two equality filters and an offset."""
     text = {"string_value": "x" * 39_000, "exclude_from_indexes": True}
     held = {"family": {"string_value": "Stark"}, "alive": {"boolean_value": False}, "space": text}
     many(engine, "LargeCharacter", 2500, lambda _: held)
@@ -319,7 +319,7 @@ def test_many_results_come_in_several_pages(engine: inprocess.Engine) -> None:
 
 
 def test_offsets_count_the_results_of_a_merge_join(engine: inprocess.Engine) -> None:
-    """4,014 entities of which 14, far apart, meet both filters."""
+    """4,014 entities, 14 of which, far apart, meet both filters."""
 
     def properties(number: int) -> dict[str, dict[str, int]]:
         own = number % 286 == 0 and number < 14 * 286

@@ -1,4 +1,4 @@
-"""Claims about values and limits: what is stored comes back exactly, all else is refused."""
+"""Values and limits: valid entities are returned exactly, all others are refused."""
 
 import math
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def test_an_entity_is_measured_as_the_documentation_does(
         near.put(near.key("T", 1), p=unindexed(b"x" * 1_048_487), q=unindexed(b"x"))
 
 
-def test_an_unindexed_value_has_up_to_1_mib_and_names_itself(
+def test_an_unindexed_value_has_up_to_1_mib_and_the_error_names_it(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
@@ -89,7 +89,7 @@ def test_indexed_texts_have_up_to_1500_bytes_at_every_depth(
             near.put(near.key("T", 1), p=wrap(value))
 
 
-def test_nothing_inside_of_an_unindexed_entity_is_indexed_or_limited(
+def test_values_in_an_unindexed_entity_are_not_indexed_or_limited(
     near: service_calls.Service, unindexed: type[service_calls.Unindexed]
 ) -> None:
     near.put(near.key("T", 1), p=unindexed({"inner": "x" * 2000, "list": ["y" * 2000], "n": 1}))
@@ -97,7 +97,7 @@ def test_nothing_inside_of_an_unindexed_entity_is_indexed_or_limited(
     assert near.names("T", order=["p.n"]) == []
 
 
-def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(
+def test_property_names_have_up_to_1500_bytes_and_can_contain_dots(
     near: service_calls.Service,
 ) -> None:
     near.put(near.key("T", 1), **{"é" * 750: 1, "a.b.": 2, ".": 3, "__a": 4, "a__": 5})
@@ -110,9 +110,9 @@ def test_property_names_have_up_to_1500_bytes_and_may_hold_dots(
 
 
 def nested_request(pairs: int, entities: int) -> Any:
-    """Make a commit of entities in each other, the outer ones in an array each.
+    """Make a commit of nested entities, each but the innermost inside an array.
 
-    It is made in place: a message this deep cannot be copied.
+    It is built in place, because a message this deep cannot be copied.
     """
     request = protobufs.CommitRequest(project_id="test", mode=2)
     entity = request.mutations.add().upsert
@@ -130,7 +130,7 @@ def nested_request(pairs: int, entities: int) -> Any:
     ("pairs", "entities", "is_legal"),
     [(0, 20, True), (0, 21, False), (18, 1, True), (18, 2, False), (20, 0, False), (21, 0, False)],
 )
-def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
+def test_entities_nest_up_to_20_levels_if_a_response_can(
     near: service_calls.Service,
     pairs: int,
     entities: int,
@@ -147,7 +147,7 @@ def test_entities_nest_20_deep_and_no_deeper_than_an_answer_can(
     assert found.properties["n"] == request.mutations[0].upsert.properties["n"]
 
 
-def test_an_array_keeps_its_meaning_and_takes_no_array_and_no_exclusion(
+def test_an_array_keeps_its_meaning_and_allows_no_array_or_exclusion(
     near: service_calls.Service,
 ) -> None:
     value = near.value([1.5, 2.5])
@@ -176,7 +176,7 @@ def test_an_entity_has_up_to_20000_indexed_values(
         near.put(near.key("U", 1), v=list(range(20_000)), w=1)
 
 
-def test_composite_entries_count_and_weigh(near: service_calls.Service) -> None:
+def test_composite_entries_are_limited_in_number_and_bytes(near: service_calls.Service) -> None:
     near.put(near.key("T", 1), a=list(range(60)), b=list(range(60)))
     with assert_refused("INVALID_ARGUMENT", "20000"):
         near.put(near.key("T", 2), a=list(range(120)), b=list(range(120)))
@@ -187,7 +187,7 @@ def test_composite_entries_count_and_weigh(near: service_calls.Service) -> None:
     assert near.get(near.key("T", 4)) is None
 
 
-def test_an_entity_that_a_new_index_makes_too_big_can_still_go(
+def test_an_entity_that_a_new_index_makes_too_big_can_be_deleted(
     tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
 ) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
@@ -201,7 +201,7 @@ def test_an_entity_that_a_new_index_makes_too_big_can_still_go(
         assert service.names() == []
 
 
-def test_places_outside_of_the_globe_are_refused(near: service_calls.Service) -> None:
+def test_invalid_latitudes_and_longitudes_are_refused(near: service_calls.Service) -> None:
     near.put(near.key("T", 1), v=[(90.0, 180.0), (-90.0, -180.0), (0.0, -0.0)])
     for bad in ((90.1, 0.0), (-90.1, 0.0), (0.0, 180.1), (0.0, -180.1), (math.nan, 0.0),
                 (0.0, math.inf)):  # fmt: skip
@@ -220,7 +220,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_799
     ("seconds", "nanos", "kept"),
     [(0, 123_456_789, 123_456_000), (-1, 999_999_999, 999_999_000), (FIRST, 0, 0), (LAST, 999, 0)],
 )
-def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(
+def test_timestamps_of_the_years_1_to_9999_are_truncated_to_microseconds(
     near: service_calls.Service, seconds: int, nanos: int, kept: int
 ) -> None:
     near.put(near.key("T", 1), a=stamp(seconds, nanos), b=[{"c": stamp(seconds, nanos)}])
@@ -230,14 +230,12 @@ def test_timestamps_of_the_years_1_to_9999_are_cut_to_microseconds(
 
 
 @pytest.mark.parametrize("at", [(FIRST - 1, 0), (LAST + 1, 0), (0, -1), (0, 1_000_000_000)])
-def test_timestamps_of_no_time_are_refused(
-    near: service_calls.Service, at: tuple[int, int]
-) -> None:
+def test_invalid_timestamps_are_refused(near: service_calls.Service, at: tuple[int, int]) -> None:
     with assert_refused("INVALID_ARGUMENT"):
         near.put(near.key("T", 1), a=stamp(*at))
 
 
-# Any value that is legal, with any setting: what a lookup and a query answer is what was put.
+# Any valid value with any setting: a lookup and a query return what was stored.
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 int64s = st.integers(-(2**63), 2**63 - 1)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4).filter(
@@ -313,7 +311,7 @@ any_value = singles | arrays(singles)
 
 
 @given(st.dictionaries(names, any_value, max_size=4))
-def test_any_entity_comes_back_bit_for_bit(
+def test_any_entity_is_returned_bit_for_bit(
     near: service_calls.Service, properties: dict[str, Any]
 ) -> None:
     key = near.key("T", 1)

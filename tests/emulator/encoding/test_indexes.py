@@ -1,4 +1,4 @@
-"""Claims about index rows: who has which, and what index.yaml may say."""
+"""Index rows: which entities have which, and the allowed content of index.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_an_index_yaml_names_composite_indexes_once(tmp_path: Path) -> None:
     )
 
 
-def test_an_empty_index_yaml_names_none(tmp_path: Path) -> None:
+def test_an_empty_index_yaml_has_no_indexes(tmp_path: Path) -> None:
     path = tmp_path / "index.yaml"
     for text in ("", "indexes:\n"):
         path.write_text(text)
@@ -45,7 +45,7 @@ def test_an_empty_index_yaml_names_none(tmp_path: Path) -> None:
      "indexes: [{kind: K, properties: 5}]", "indexes: [{kind: K, properties: [{}]}]",
      "indexes: [{kind: K, properties: [{name: a, direction: up}]}]"],
 )  # fmt: skip
-def test_what_is_not_an_index_yaml_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_invalid_index_yaml_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "index.yaml"
     path.write_text(text)
     with pytest.raises(errors.InvalidArgument):
@@ -64,12 +64,12 @@ def test_what_is_not_an_index_yaml_is_refused(tmp_path: Path, text: str) -> None
         (indexes.Index("K", (), is_key_descending=True), "4b00014e5f5f6b65795f5f00012d"),
     ],
 )
-def test_the_stored_code_of_an_index_is_this(index: indexes.Index, code: str) -> None:
+def test_the_stored_code_of_an_index_is_fixed(index: indexes.Index, code: str) -> None:
     assert index.code.hex() == code
     assert indexes.decode(index.code) == index
 
 
-def test_the_stored_entries_of_an_entity_are_these() -> None:
+def test_the_stored_entries_of_an_entity_are_fixed() -> None:
     entity = protobufs.Entity()
     entity.key.path.add(kind="A", id=1)
     entity.key.path.add(kind="K", name="x")
@@ -103,7 +103,7 @@ def test_the_stored_entries_of_an_entity_are_these() -> None:
     }
 
 
-# Which queries of a kind without composite indexes are served. Equal values stand in a, b and c.
+# Queries that need no composite index. The properties a, b and c have equal values.
 SERVED = [
     {},
     {"filters": [("a", "=", 1)]},
@@ -138,7 +138,7 @@ REFUSED = [
 
 @pytest.fixture
 def ask(near: service_calls.Service) -> Callable[..., Any]:
-    """Ask for entities U, of which one stands below A:1 and one alone."""
+    """Query entities U, one of which is below A:1 and one is a root."""
     special = {
         "below": ("__key__", "under", near.key("A", 1)),
         "after": ("__key__", ">", near.key("A", 1)),
@@ -161,7 +161,7 @@ def test_queries_of_one_property_or_of_equalities_need_no_composite_index(
 
 
 @pytest.mark.parametrize(("asked", "recommended"), REFUSED, ids=str)
-def test_queries_that_need_a_composite_index_name_it(
+def test_queries_that_need_a_composite_index_recommend_it(
     ask: Callable[..., Any], asked: dict[str, Any], recommended: str
 ) -> None:
     with assert_refused("FAILED_PRECONDITION", recommended):

@@ -1,4 +1,4 @@
-"""Claims about keys and partitions: what a name may be, and that worlds are apart."""
+"""Keys and partitions: valid names, and the separation of partitions."""
 
 import itertools
 from pathlib import Path
@@ -24,8 +24,8 @@ def spelling(
     return service
 
 
-def test_every_spelling_of_a_key_is_answered_byte_for_byte(spelling: service_calls.Service) -> None:
-    """NDB and others find the answer to a key by the bytes they sent."""
+def test_every_encoding_of_a_key_is_returned_byte_for_byte(spelling: service_calls.Service) -> None:
+    """NDB and other clients match a result to its key by the bytes they sent."""
     full = spelling.key("T", "n", "U", 7, namespace="space")
     spelling.put(full, a=1)
     spellings = []
@@ -49,7 +49,7 @@ def test_every_spelling_of_a_key_is_answered_byte_for_byte(spelling: service_cal
     }
 
 
-def test_an_empty_partition_of_a_key_is_answered_as_it_was_sent(
+def test_an_empty_partition_of_a_key_is_returned_as_sent(
     service: service_calls.Service,
 ) -> None:
     key = service.key("T", 1)
@@ -66,7 +66,7 @@ ILLEGAL = ["a b", "é", "a/b", "x" * 101, "٣", "a\n", "a:b", "(default)"]
 
 
 @pytest.mark.parametrize("name", LEGAL)
-def test_legal_namespaces_and_databases_are_taken(
+def test_valid_namespaces_and_databases_are_accepted(
     service: service_calls.Service, name: str
 ) -> None:
     service.database = name
@@ -77,7 +77,7 @@ def test_legal_namespaces_and_databases_are_taken(
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_illegal_namespaces_and_databases_are_refused(
+def test_invalid_namespaces_and_databases_are_refused(
     service: service_calls.Service, name: str
 ) -> None:
     with assert_refused("INVALID_ARGUMENT"):
@@ -88,14 +88,14 @@ def test_illegal_namespaces_and_databases_are_refused(
         service.call("Lookup", database_id=name)
 
 
-def test_the_default_database_may_not_be_named(service: service_calls.Service) -> None:
+def test_the_default_database_cannot_be_named(service: service_calls.Service) -> None:
     for method in ("Lookup", "RunQuery", "Commit", "BeginTransaction", "AllocateIds"):
         with assert_refused("INVALID_ARGUMENT", '"(default)" is not allowed'):
             service.call(method, database_id="(default)")
 
 
 @pytest.mark.parametrize("project", ["p", "example.com:project", "dev~p"])
-def test_a_project_may_belong_to_a_domain(
+def test_a_project_can_be_domain_scoped(
     channel: grpc.Channel | inprocess.Channel,
     make_service: type[service_calls.Service],
     project: str,
@@ -109,7 +109,7 @@ def test_a_project_may_belong_to_a_domain(
     assert service.get(service.key("T", 1)) == {"a": 1}
 
 
-def test_a_query_is_of_its_request_s_project_and_database(service: service_calls.Service) -> None:
+def test_a_query_uses_its_requests_project_and_database(service: service_calls.Service) -> None:
     for partition in ({"project_id": "other"}, {"project_id": "test", "database_id": "other"}):
         with assert_refused("INVALID_ARGUMENT"):
             service.call("RunQuery", query=service.query(), partition_id=partition)
@@ -119,7 +119,7 @@ def test_a_query_is_of_its_request_s_project_and_database(service: service_calls
     assert len(response.batch.entity_results) == 1
 
 
-def test_ids_and_transactions_of_a_database_are_its_own(
+def test_ids_and_transactions_belong_to_one_database(
     service: service_calls.Service,
     make_service: type[service_calls.Service],
 ) -> None:
@@ -140,7 +140,7 @@ def test_ids_and_transactions_of_a_database_are_its_own(
 @pytest.mark.parametrize(
     "path", [("__T__", 1), ("T", "__n__"), ("__T__", 1, "T", 1), ("T", "__n__", "T", 1)]
 )
-def test_reserved_names_may_be_read_and_not_written(
+def test_reserved_names_can_be_read_but_not_written(
     near: service_calls.Service, path: tuple[Any, ...]
 ) -> None:
     for namespace in ("", "__space__"):
@@ -179,7 +179,7 @@ def test_a_whole_key_has_up_to_6_kib(near: service_calls.Service) -> None:
         near.put(near.key(*path, "T", "x" * 300))
 
 
-def test_only_a_new_entity_s_last_element_may_lack_an_id(near: service_calls.Service) -> None:
+def test_only_the_last_element_of_a_new_entity_can_lack_an_id(near: service_calls.Service) -> None:
     incomplete = near.key("A", 1, "T")
     for operation in ("insert", "upsert"):
         made = near.commit({operation: near.entity(incomplete)}).mutation_results[0].key
@@ -198,7 +198,7 @@ def test_only_a_new_entity_s_last_element_may_lack_an_id(near: service_calls.Ser
             call()
 
 
-def test_reserved_and_used_ids_are_not_given_out_after_a_restart(
+def test_reserved_and_used_ids_are_not_handed_out_after_a_restart(
     tmp_path: Path, make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)
@@ -210,10 +210,10 @@ def test_reserved_and_used_ids_are_not_given_out_after_a_restart(
             service.call("ReserveIds", keys=[service.key("T", expected + 1)])
 
 
-def test_allocated_ids_answer_in_order_with_the_whole_partition(
+def test_allocated_ids_are_in_order_with_the_whole_partition(
     spelling: service_calls.Service,
 ) -> None:
-    """Also where the request left project and database out."""
+    """Also if the request leaves project and database out."""
     asked = [
         spelling.key("A"),
         spelling.key("P", "x", "B", namespace="n"),

@@ -1,4 +1,4 @@
-"""Claims about property masks: what is read, what is written, and which paths are none."""
+"""Property masks: what is read, what is written, and which paths are invalid."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def masked(
         (["x\\.y"], {"x.y": 5}),
     ],
 )
-def test_a_lookup_and_a_query_give_only_what_the_mask_names(
+def test_a_lookup_and_a_query_return_only_masked_properties(
     service: service_calls.Service, mask: list[str], expected: dict[str, Any]
 ) -> None:
     key = service.key("T", 1)
@@ -72,7 +72,7 @@ def test_a_masked_embedded_entity_keeps_its_key_and_its_settings(
     assert found.found[0].entity.properties["v"] == value
 
 
-def test_a_projection_takes_no_mask(service: service_calls.Service) -> None:
+def test_a_projection_cannot_have_a_mask(service: service_calls.Service) -> None:
     for fields in ({"projection": ["a"]}, {"keys_only": True}):
         with assert_refused("INVALID_ARGUMENT", "mask"):
             service.call(
@@ -84,7 +84,7 @@ def test_a_projection_takes_no_mask(service: service_calls.Service) -> None:
 
 
 @pytest.mark.parametrize("operation", ["update", "upsert"])
-def test_a_masked_write_changes_what_is_named_and_removes_what_is_absent(
+def test_a_masked_write_changes_named_and_removes_absent_properties(
     service: service_calls.Service, operation: str
 ) -> None:
     key = service.key("T", 1)
@@ -114,7 +114,7 @@ def test_a_masked_write_changes_what_is_named_and_removes_what_is_absent(
         ([], {"a": 9}, {}),
     ],
 )
-def test_paths_of_a_masked_write_reach_into_embedded_entities(
+def test_a_masked_write_can_change_embedded_entities(
     service: service_calls.Service,
     mask: list[str],
     properties: dict[str, Any],
@@ -126,7 +126,7 @@ def test_paths_of_a_masked_write_reach_into_embedded_entities(
     assert service.get(key) == STORED | expected
 
 
-def test_a_masked_write_of_a_missing_entity_stores_only_what_is_named(
+def test_a_masked_write_of_a_missing_entity_stores_only_named_properties(
     service: service_calls.Service,
 ) -> None:
     for number, operation in enumerate(("insert", "upsert"), 1):
@@ -137,7 +137,7 @@ def test_a_masked_write_of_a_missing_entity_stores_only_what_is_named(
     assert service.get(made) == {"a": 1}
 
 
-def test_a_masked_write_keeps_the_settings_of_what_it_leaves(
+def test_a_masked_write_keeps_the_settings_of_other_properties(
     service: service_calls.Service, unindexed: type[service_calls.Unindexed]
 ) -> None:
     key = service.key("T", 1)
@@ -164,7 +164,7 @@ def test_the_mask_of_a_delete_is_ignored(service: service_calls.Service) -> None
     assert service.get(key) is None
 
 
-def test_a_path_of_a_mask_may_not_lead_into_a_given_array(service: service_calls.Service) -> None:
+def test_a_path_of_a_mask_cannot_lead_into_a_given_array(service: service_calls.Service) -> None:
     with assert_refused("INVALID_ARGUMENT", "array"):
         masked(service, service.key("T", 1), "list.x", list=[{"x": 1}])
 
@@ -189,13 +189,13 @@ names = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(".\\`
 
 
 @given(st.lists(names.filter(lambda name: not entities.is_reserved(name)), min_size=1, max_size=5))
-def test_a_path_names_what_was_escaped_and_joined(path: list[str]) -> None:
+def test_a_path_parses_to_the_names_that_were_escaped_and_joined(path: list[str]) -> None:
     escaped = ".".join(name.replace("\\", "\\\\").replace(".", "\\.") for name in path)
     assert property_paths.parse(escaped) == tuple(path)
 
 
 @given(st.text(st.sampled_from("ab.\\_`"), max_size=12))
-def test_any_text_is_a_path_or_refused(text: str) -> None:
+def test_any_text_is_a_valid_path_or_refused(text: str) -> None:
     try:
         path = property_paths.parse(text)
     except errors.InvalidArgument:
@@ -204,7 +204,7 @@ def test_any_text_is_a_path_or_refused(text: str) -> None:
     assert property_masks.parse([text])
 
 
-# Laws: entities as dicts of dicts, the same mask read and written.
+# Laws, for entities as dicts of dicts, and the same mask for reads and writes.
 trees = st.recursive(
     st.integers(0, 3),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -243,7 +243,7 @@ def test_a_mask_reads_exactly_the_leaves_below_its_paths(
 
 
 @given(entity_dicts, entity_dicts, path_lists)
-def test_reading_what_was_written_through_a_mask_gives_what_was_given(
+def test_a_masked_read_returns_what_a_masked_write_stored(
     near: service_calls.Service, old: dict[str, Any], new: dict[str, Any], mask: list[str]
 ) -> None:
     key = near.key("T", 1)

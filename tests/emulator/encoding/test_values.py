@@ -1,4 +1,4 @@
-"""A change of an encoding makes every data file wrong: the bytes here are for ever."""
+"""The stored bytes of values: changing an encoding makes every data file wrong."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
@@ -45,7 +45,7 @@ def double_order(number: float) -> tuple[float, bool, float]:
     return math.inf if math.isnan(number) else number, math.isnan(number), math.copysign(1, number)
 
 
-# For each type: values, how to put them in a message, and Python's idea of their order.
+# For each type: values, how to put them in a message, and their order in Python.
 TYPES = [
     (st.none(), lambda _: {"null_value": 0}, lambda _: 0),
     (int64s, lambda v: {"integer_value": v}, lambda v: v),
@@ -84,14 +84,16 @@ def test_bytes_sort_as_values_do(left: tuple[Any, ...], right: tuple[Any, ...]) 
 
 
 @given(ordered_values(), ordered_values())
-def test_no_value_starts_another_one(left: tuple[Any, ...], right: tuple[Any, ...]) -> None:
+def test_no_encoded_value_is_a_prefix_of_another(
+    left: tuple[Any, ...], right: tuple[Any, ...]
+) -> None:
     first, second = (values.encode(value, HERE) for _, value in (left, right))
     assert first == second or not second.startswith(first)
     assert first < values.ABOVE
 
 
 @given(st.lists(st.tuples(ordered_values(), st.booleans()), max_size=4))
-def test_entries_are_cut_apart_again(
+def test_entries_are_split_into_their_values(
     columns: list[tuple[tuple[tuple[Any, ...], Any], bool]],
 ) -> None:
     parts = [
@@ -119,7 +121,7 @@ def test_keys_sort_by_ancestor_path(left: list[Any], right: list[Any]) -> None:
 
 
 @given(paths)
-def test_a_path_gives_its_ancestors_and_its_key_back(path: list[Any]) -> None:
+def test_a_path_decodes_to_its_ancestors_and_its_key(path: list[Any]) -> None:
     made = key(path)
     encoded = keys.encode_path(made)
     above = [keys.encode_path(key(path[: end + 1])) for end in range(len(path))]
@@ -174,11 +176,11 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize(("expected", "fields"), GOLDEN.items(), ids=str)
-def test_the_stored_bytes_of_a_value_are_these(expected: str, fields: dict[str, Any]) -> None:
+def test_the_stored_bytes_of_a_value_are_fixed(expected: str, fields: dict[str, Any]) -> None:
     assert values.encode(protobufs.Value(**fields), HERE).hex() == expected
 
 
-def test_a_key_value_without_a_project_is_of_the_request_s() -> None:
+def test_a_key_value_without_a_project_has_the_requests_project() -> None:
     bare = protobufs.Key(path=[{"kind": "A", "id": 1}])
     assert values.encode(protobufs.Value(key_value=bare), keys.Partition("p")) == values.encode(
         protobufs.Value(key_value=key([("A", 1)], keys.Partition("p"))), HERE
@@ -186,7 +188,7 @@ def test_a_key_value_without_a_project_is_of_the_request_s() -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"array_value": {}}, {"entity_value": {}}])
-def test_arrays_entities_and_nothing_have_no_place_in_the_order(
+def test_arrays_entities_and_unset_values_cannot_be_encoded(
     fields: dict[str, dict[Any, Any]],
 ) -> None:
     with pytest.raises(TypeError):
@@ -208,20 +210,20 @@ def test_times_before_1970_sort_before_it() -> None:
 
 
 @given(st.integers(0, 2**63))
-def test_varints_are_protobuf_s(number: int) -> None:
+def test_varints_match_protobuf(number: int) -> None:
     written = protobufs.number_field(4, number % 2**63)
     assert protobufs.EntityResult.FromString(written).version == number % 2**63
 
 
 @given(st.integers(0, 2**52))
-def test_timestamps_are_protobuf_s(micros: int) -> None:
+def test_timestamps_match_protobuf(micros: int) -> None:
     written = protobufs.field(5, protobufs.timestamp(micros))
     found: Any = protobufs.EntityResult.FromString(written).update_time
     assert found.ToMicroseconds() == micros
 
 
 @given(st.integers(0, 20_000))
-def test_an_entity_is_cut_behind_its_key(size: int) -> None:
+def test_an_entity_is_split_after_its_key(size: int) -> None:
     entity = protobufs.Entity(key=key([("A", "x" * (size + 1))]))
     entity.properties["a"].integer_value = 1
     stored = entity.SerializeToString(deterministic=True)
@@ -231,5 +233,5 @@ def test_an_entity_is_cut_behind_its_key(size: int) -> None:
 
 
 @given(st.integers(0, 63), st.integers(0, 20_000))
-def test_a_field_is_its_opening_and_its_content(number: int, size: int) -> None:
+def test_a_field_is_its_opening_plus_its_content(number: int, size: int) -> None:
     assert protobufs.field(number, b"x" * size) == protobufs.opening(number, size) + b"x" * size

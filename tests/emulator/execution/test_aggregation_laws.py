@@ -1,4 +1,4 @@
-"""Laws of aggregations: sums are exact, and counts and sums are those of brute force over lists."""
+"""Laws of aggregations: sums are exact, and counts and sums equal brute force over lists."""
 
 import math
 from fractions import Fraction
@@ -71,7 +71,7 @@ FILTERS = st.lists(
     limit=st.none() | st.integers(0, 5),
     most=st.none() | st.integers(0, 5) | st.just(2**63 - 1),
 )
-def test_a_count_as_rows_lie_is_that_of_a_walk_which_a_transaction_notes(  # noqa: PLR0917
+def test_a_count_by_sqlite_equals_one_by_a_recorded_scan(  # noqa: PLR0917
     make_service: type[service_calls.Service],
     index_yaml: Path,
     stored: list[Any],
@@ -90,7 +90,7 @@ def test_a_count_as_rows_lie_is_that_of_a_walk_which_a_transaction_notes(  # noq
         try:
             cursors = [each.cursor for each in service.batch(query).entity_results]
         except grpc.RpcError:
-            return  # no index serves it, or it is not legal
+            return  # no index serves it, or it is not valid
         query.start_cursor = cursors[start] if start is not None and start < len(cursors) else b""
         query.end_cursor = cursors[end] if end is not None and end < len(cursors) else b""
         query.offset = offset

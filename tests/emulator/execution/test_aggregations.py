@@ -1,4 +1,4 @@
-"""Claims about COUNT, SUM and AVG, through both transports."""
+"""COUNT, SUM and AVG, through both transports."""
 
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 
@@ -31,7 +31,7 @@ def characters(service: service_calls.Service) -> None:
         service.put(service.key("T", name), a=appearances, c=family)
 
 
-def test_the_answers_of_googles_own_system_tests(
+def test_the_results_of_googles_own_system_tests(
     service: service_calls.Service, characters: None
 ) -> None:
     query = service.query()
@@ -153,7 +153,7 @@ def test_sums_of_embedded_and_descendant_entities(service: service_calls.Service
     assert one(service, below, over("a"), {"count": {}}) == [3, 2]
 
 
-def test_cursors_bound_an_aggregation_along_its_own_order(service: service_calls.Service) -> None:
+def test_cursors_limit_an_aggregation_in_its_own_order(service: service_calls.Service) -> None:
     put_all(service, *({"a": n} for n in range(1, 7)))
     pages = service.batch(service.query(order=["a"], limit=2))
     query = service.query(order=["a"], start_cursor=pages.end_cursor)
@@ -165,7 +165,7 @@ def test_cursors_bound_an_aggregation_along_its_own_order(service: service_calls
         run(service, query, over("a"))
 
 
-def test_a_projection_bounds_what_may_be_aggregated(service: service_calls.Service) -> None:
+def test_a_projection_limits_what_can_be_aggregated(service: service_calls.Service) -> None:
     put_all(service, {"a": 1, "b": 2}, {"a": [3, 4], "b": 5})
     both = service.query(projection=["a", "b"], order=["a", "b"])
     assert one(service, both, over("a"), over("b"), {"count": {}}) == [8, 12, 3]
@@ -176,7 +176,7 @@ def test_a_projection_bounds_what_may_be_aggregated(service: service_calls.Servi
     assert one(service, service.query(keys_only=True), {"count": {}}) == [2]
 
 
-def test_up_to_bounds_counts_alone(service: service_calls.Service) -> None:
+def test_up_to_limits_only_counts(service: service_calls.Service) -> None:
     put_all(service, *({"a": n} for n in range(1, 7)))
 
     def up_to(most: int) -> dict[str, dict[str, dict[str, int]]]:
@@ -190,7 +190,7 @@ def test_up_to_bounds_counts_alone(service: service_calls.Service) -> None:
     assert one(service, service.query(limit=3, offset=1), up_to(2), over("a")) == [2, 9]
 
 
-def test_aliases_are_answered_and_unnamed_ones_numbered(service: service_calls.Service) -> None:
+def test_aliases_are_returned_and_unnamed_results_numbered(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     found = run(
         service, service.query(), over("a"), over("a", "avg", "mean"), {"count": {}}, over("a")
@@ -234,7 +234,7 @@ def test_malformed_aggregations_are_refused(service: service_calls.Service) -> N
     [({"a": 9}, True), ({"z": 1}, True), ({"a": 2, "z": 1}, False)],
     ids=["a summed value", "a value that is gone", "a property that was not read"],
 )
-def test_a_sum_in_a_transaction_aborts_when_what_it_read_changes(
+def test_a_sum_in_a_transaction_aborts_if_its_reads_change(
     service: service_calls.Service,
     change: dict[str, int],
     is_aborted: bool,
@@ -294,7 +294,7 @@ def test_groups_of_distinct_results_count_once(service: service_calls.Service) -
     assert one(service, query, {"count": {}}, over("b")) == [2, 3]
 
 
-def test_alternatives_that_meet_at_one_place_count_once(service: service_calls.Service) -> None:
+def test_disjunctions_that_match_at_one_position_count_once(service: service_calls.Service) -> None:
     put_all(service, {"a": [1, 2], "c": 1}, {"a": 2}, {"a": 3})
     query = service.query("T", ("a", "in", [1, 2]))
     assert one(service, query, {"count": {}}) == [2]
@@ -316,7 +316,7 @@ def test_counts_of_an_earlier_moment(service: service_calls.Service) -> None:
     assert one(service, service.query(None), up_to, read_time=before) == [2]
 
 
-def test_counts_of_cut_and_of_skipping_walks(near: service_calls.Service) -> None:
+def test_counts_with_inequalities_limits_and_offsets(near: service_calls.Service) -> None:
     put_all(near, *({"a": n % 5, "b": n % 4, "c": n % 2} for n in range(40)))
     count = {"count": {}}
     other = near.query("T", ("a", "!=", 2))
@@ -329,7 +329,7 @@ def test_counts_of_cut_and_of_skipping_walks(near: service_calls.Service) -> Non
     assert one(near, only, count) == [1]
 
 
-def test_kinds_are_counted_and_not_summed(service: service_calls.Service) -> None:
+def test_metadata_kinds_can_be_counted_but_not_summed(service: service_calls.Service) -> None:
     put_all(service, {"a": 1})
     service.put(service.key("U", 1))
     assert one(service, service.query("__kind__"), {"count": {}}) == [2]

@@ -1,4 +1,4 @@
-"""Claims about automatic indexes: queries are served, index.yaml says why and keeps what it had."""
+"""Automatic indexes: queries are served, and index.yaml gets the entries and keeps its content."""
 
 import subprocess
 import sys
@@ -79,7 +79,7 @@ def test_a_query_without_an_index_is_served_and_index_yaml_names_it(
     assert yaml.read_bytes() == written
 
 
-def test_entries_that_are_taken_out_of_index_yaml_come_back_when_they_are_needed(
+def test_entries_removed_from_index_yaml_come_back_when_needed(
     service: service_calls.Service,
     open_auto: Callable[..., Any],
     make_service: type[service_calls.Service],
@@ -108,7 +108,7 @@ def test_strict_engines_name_the_index_and_define_nothing(
                 service.names("T", ("a", "=", 1), order=["-b"])
 
 
-def test_a_transaction_that_has_read_is_served_as_long_as_nothing_changed(
+def test_a_transaction_with_reads_is_served_if_nothing_changed(
     service: service_calls.Service,
 ) -> None:
     transaction = service.begin()
@@ -139,7 +139,7 @@ def test_filling_an_index_aborts_no_transaction(service: service_calls.Service) 
     service.commit({"delete": service.key("T", 1)}, transaction=transaction)
 
 
-def test_what_stands_above_stays_byte_for_byte(yaml: Path) -> None:
+def test_the_content_above_the_marker_stays_byte_for_byte(yaml: Path) -> None:
     yaml.write_bytes(BY_HAND)
     yaml.chmod(0o640)
     automatic_indexes.add(yaml, [ABOVE])
@@ -178,7 +178,7 @@ def test_a_file_that_cannot_be_added_to_is_left_alone_and_the_query_is_served(
     assert "was not updated" in caplog.text
 
 
-def test_a_symbolic_link_stays_one(yaml: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_stays_a_link(yaml: Path, tmp_path: Path) -> None:
     (tmp_path / "real.yaml").write_bytes(BY_HAND)
     yaml.symlink_to("real.yaml")
     automatic_indexes.add(yaml, [AB])
@@ -242,7 +242,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 
 
 @given(kind=names, properties=st.lists(st.tuples(names, st.booleans()), min_size=2, max_size=3))
-def test_an_index_of_any_names_reads_back_from_its_yaml(
+def test_an_index_with_any_names_survives_yaml(
     kind: str, properties: list[tuple[str, bool]]
 ) -> None:
     index = indexes.Index(kind, tuple(properties))

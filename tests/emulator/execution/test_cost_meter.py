@@ -1,4 +1,4 @@
-"""Claims about the cost meter: production's rules of billing, the same through both transports."""
+"""The cost meter: the billing rules of Google's service, the same through both transports."""
 
 import http.client
 import json
@@ -28,7 +28,7 @@ def put_all(service: service_calls.Service, number: int, kind: str = "T") -> Non
 
 
 def costs(cost: cost_meter.Reading) -> dict[str, int]:
-    """Return what is not zero, without the bytes."""
+    """Return the non-zero costs, without the bytes."""
     found = {name: getattr(cost, name) for name in ("reads", "writes", "deletes", "small")}
     return {name: number for name, number in found.items() if number}
 
@@ -73,7 +73,7 @@ def test_deferred_keys_cost_when_they_are_answered(
         ({"order": ["a", "b"]}, {"reads": 6}, 6),
     ],
 )
-def test_a_query_costs_what_its_results_cost(
+def test_a_query_costs_the_sum_of_its_results(
     service: service_calls.Service,
     engine: inprocess.Engine,
     fields: dict[str, Any],
@@ -102,7 +102,7 @@ def test_a_query_of_one_range_that_finds_nothing_costs_nothing(
     [({}, 0), ({"keys_only": True}, 1), ({"projection": ["a"]}, 1)],
 )
 @pytest.mark.parametrize("is_distinct", [False, True])
-def test_by_the_strict_pricing_a_query_for_parts_costs_a_read_though_it_finds_nothing(
+def test_with_strict_pricing_an_empty_partial_query_costs_a_read(
     service: service_calls.Service,
     engine: inprocess.Engine,
     fields: dict[str, Any],
@@ -126,7 +126,7 @@ def test_by_the_strict_pricing_a_query_for_parts_costs_a_read_though_it_finds_no
 @pytest.mark.parametrize(
     "fields", [{}, {"keys_only": True}, {"projection": ["a"]}, {"limit": 2, "offset": 3}]
 )
-def test_what_finds_something_costs_the_same_by_both_pricings(
+def test_queries_with_results_cost_the_same_with_both_pricings(
     service: service_calls.Service, engine: inprocess.Engine, fields: dict[str, Any]
 ) -> None:
     put_all(service, 6)
@@ -140,7 +140,7 @@ def test_what_finds_something_costs_the_same_by_both_pricings(
     assert strict.total() == lenient.total()
 
 
-def test_an_engine_may_tell_its_total_by_the_strict_pricing(
+def test_an_engine_can_report_its_total_with_strict_pricing(
     service: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     engine.meter.pricing = cost_meter.Pricing.STRICT
@@ -191,12 +191,12 @@ def test_index_entries_are_billed_with_more_than_one_range_property(
     ]
     bill = cost_meter.bill_query(query(near, *made, order=order), met=5, entries=95_000)
     assert bill == cost_meter.Bill(documents=5, index_entries=95_000 if is_billed else 0)
-    # The number is that of Google's own page on explain.
+    # The number is from Google's documentation of explain.
     assert bill.reads == (100 if is_billed else 5)
 
 
 @pytest.mark.parametrize(("entries", "reads"), [(0, 1), (1, 1), (1000, 1), (1001, 2), (1500, 2)])
-def test_a_query_of_two_ranges_that_finds_nothing_costs_its_entries_at_least_one(
+def test_an_empty_query_of_two_ranges_costs_at_least_one_read(
     near: service_calls.Service, entries: int, reads: int
 ) -> None:
     asked = query(near, ("a", "<", 1), ("b", "<", 1))
@@ -246,7 +246,7 @@ def test_commits_cost_writes_and_deletes(
     assert cost.keys_written == {("T", 1), ("T", 2, "U", "x"), ("T", 9), ("V", number)}
 
 
-def test_what_is_refused_or_aborted_costs_nothing(
+def test_refused_and_aborted_requests_cost_nothing(
     service: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     put_all(service, 2)
@@ -293,7 +293,7 @@ def test_ids_are_small_operations(service: service_calls.Service, engine: inproc
     assert costs(cost) == {"small": 2}
 
 
-def test_bytes_are_those_of_the_messages(
+def test_bytes_are_the_sizes_of_the_messages(
     service: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     request = protobufs.LookupRequest(project_id="test", keys=[service.key("T", 1)])

@@ -1,4 +1,4 @@
-"""Claims about distinct results: the first of each group, its pages, and what may be asked."""
+"""Distinct results: the first of each group, paging, and what is refused."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def people(near: service_calls.Service) -> service_calls.Service:
     return near
 
 
-def test_the_first_result_of_each_group_is_given_whole(service: service_calls.Service) -> None:
+def test_the_first_result_of_each_group_is_a_whole_entity(service: service_calls.Service) -> None:
     for name, alive in (("Arya", True), ("Bran", True), ("Catelyn", False), ("Rickard", False)):
         service.put(service.key("T", name), alive=alive, x=1)
     found = service.results(service.query(distinct=["alive"]))
@@ -43,14 +43,14 @@ def test_groups_follow_the_order_and_the_first_of_each_too(people: service_calls
     assert people.names("T", ("a", ">", 1), ("b", ">", 1), distinct=["a", "b"]) == ["Jon"]
 
 
-def test_a_filter_may_leave_one_group(people: service_calls.Service) -> None:
+def test_a_filter_can_leave_one_group(people: service_calls.Service) -> None:
     assert people.names("T", ("a", "=", 1), distinct=["a"]) == ["Arya"]
     assert people.names("T", ("a", "in", [1, 2]), distinct=["a"]) == ["Arya", "Catelyn"]
     either = ("or", ("a", "=", 3), ("tag", "=", "x"))
     assert people.names("T", either, ("a", ">", 0), distinct=["a"]) == ["Arya", "Jon"]
 
 
-def test_a_projection_may_be_distinct(people: service_calls.Service) -> None:
+def test_a_projection_can_be_distinct(people: service_calls.Service) -> None:
     query = people.query(projection=["a"], distinct=["a"])
     assert [people.plain(each.entity) for each in people.results(query)] == [
         {"a": 1}, {"a": 2}, {"a": 3},
@@ -72,7 +72,7 @@ def test_an_array_is_in_the_group_of_its_first_value_and_projected_in_all(
 
 
 @pytest.mark.parametrize("order", [[], ["a"], ["-a"], ["a", "b"], ["-a", "b"]])
-def test_every_cursor_resumes_behind_its_group(
+def test_every_cursor_resumes_after_its_group(
     people: service_calls.Service, order: list[str]
 ) -> None:
     whole = people.batch(people.query(distinct=["a"], order=order)).entity_results
@@ -86,7 +86,7 @@ def test_every_cursor_resumes_behind_its_group(
         assert people.batch(skipped).entity_results == whole[place + 1 :]
 
 
-def test_a_group_is_given_once_though_its_first_result_is_deleted(
+def test_a_group_is_returned_once_even_if_its_first_result_is_deleted(
     people: service_calls.Service,
 ) -> None:
     cursor = people.batch(people.query(distinct=["a"], limit=1)).end_cursor
@@ -131,7 +131,9 @@ def test_distinct_properties_come_first_in_the_order(people: service_calls.Servi
         people.names(distinct=["x", "a"])
 
 
-def test_a_cursor_of_all_results_is_none_of_distinct_ones(people: service_calls.Service) -> None:
+def test_a_cursor_of_all_results_is_refused_for_distinct_ones(
+    people: service_calls.Service,
+) -> None:
     cursor = people.batch(people.query(order=["a"], limit=1)).end_cursor
     with assert_refused("INVALID_ARGUMENT", "Cursor does not match query"):
         people.batch(people.query(order=["a"], distinct=["a"], start_cursor=cursor))

@@ -1,4 +1,4 @@
-"""Claims about explain: plans, and numbers of what ran, as production's clients expect them."""
+"""Explain: plans, and the metrics of what ran, as clients of Google's service expect them."""
 
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def used(response: Any) -> list[tuple[str, str]]:
 
 
 def numbers(response: Any) -> dict[str, int]:
-    """Return the numbers of an analyzed query by their names; the billing details flat."""
+    """Return the metrics of an analyzed query by name, with flattened billing details."""
     stats = response.explain_metrics.execution_stats
     duration = stats.execution_duration
     assert duration.seconds > 0 or duration.nanos > 0
@@ -144,7 +144,7 @@ def test_a_plan_alone_has_no_batch_and_no_stats(
     ],
     ids=str,
 )
-def test_a_plan_names_each_index_that_is_walked(
+def test_a_plan_names_each_scanned_index(
     near: service_calls.Service,
     filters: list[Any],
     fields: dict[str, Any],
@@ -194,7 +194,7 @@ def test_the_numbers_of_googles_own_system_tests(
     )
 
 
-def test_the_numbers_are_those_of_the_work_that_was_done(
+def test_the_metrics_match_the_actual_work(
     service: service_calls.Service, eight: None, engine: inprocess.Engine
 ) -> None:
     with testing.meter(engine) as cost:
@@ -239,11 +239,11 @@ def test_a_query_of_several_batches_is_summed_up_with_its_last(
     found = numbers(response)
     assert (found["results"], found["reads"], found["documents_billable"]) == (700, 700, 700)
     assert found["index_entries_scanned"] >= 700
-    # The same page again is a query of its own.
+    # Requesting the same page again is a separate query.
     assert numbers(analyze(service, query))["results"] == 100
 
 
-def test_what_is_remembered_of_unfinished_queries_is_bounded() -> None:
+def test_the_memory_of_unfinished_queries_is_bounded() -> None:
     work = explain.Work(1, 1, 1, 0.5, cost_meter.Bill(1))
     unfinished = explain.Unfinished()
     for number in range(2000):
@@ -274,7 +274,7 @@ def test_an_explained_query_in_a_transaction_reads_and_conflicts(
     service.commit(write, transaction=begun.transaction)
 
 
-# The clients' own view
+# As the client libraries return it
 
 
 def characters(gcd_client: datastore.Client, *, analyze: bool) -> protobufs.Query:
@@ -296,7 +296,7 @@ def test_google_cloud_datastore_reads_a_plan(gcd_client: datastore.Client, eight
     assert list(iterator) == []
 
 
-def test_google_cloud_datastore_reads_what_a_query_took(
+def test_google_cloud_datastore_reads_the_metrics_of_a_query(
     gcd_client: datastore.Client, eight: None
 ) -> None:
     with gcd_client.transaction():

@@ -1,4 +1,4 @@
-"""Claims about what a query costs: rows taken and entities read, counted and not timed."""
+"""The cost of a query: rows and entities read, counted and not timed."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Cost:
 
 @pytest.fixture
 def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
-    """Count at the reader, below everything that walks."""
+    """Count at the reader, below all scans."""
     found = Cost()
     scan, entity_by_id = row_reader.Reader.scan, row_reader.Reader.entity_by_id
 
@@ -92,7 +92,7 @@ QUERIES = {
 }
 
 
-def test_the_cost_of_a_query_depends_on_its_results_and_not_on_what_is_stored(
+def test_the_cost_of_a_query_depends_on_its_results_and_not_on_stored_data(
     near: service_calls.Service, cost: Cost
 ) -> None:
     costs = []
@@ -110,7 +110,7 @@ def test_the_cost_of_a_query_depends_on_its_results_and_not_on_what_is_stored(
     assert costs[0] == costs[1]
 
 
-def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_not_read(
+def test_rows_excluded_by_a_later_inequality_are_skipped_without_reading_entities(
     near: service_calls.Service, cost: Cost
 ) -> None:
     fill(near, 200)
@@ -118,10 +118,10 @@ def test_a_row_that_a_later_inequality_excludes_is_sought_past_and_its_entity_no
     found = near.names("T", ("a", ">", 3), ("b", ">=", 198))
     assert len(found) == 12
     assert cost.entities == len(found)
-    assert cost.rows <= 6 * len(found)  # and not the 1,200 of a > 3
+    assert cost.rows <= 6 * len(found)  # not the 1,200 of a > 3
 
 
-def test_an_ancestor_is_no_reason_to_look_at_its_descendants(
+def test_an_ancestor_query_does_not_read_all_descendants(
     near: service_calls.Service, cost: Cost
 ) -> None:
     for n in range(1, 9):
@@ -133,7 +133,7 @@ def test_an_ancestor_is_no_reason_to_look_at_its_descendants(
     assert near.names("T", ("__key__", "under", near.key("A", 1, "B", 1)), order=["-a"])[0] == 8
 
 
-def test_an_offset_passes_over_rows_and_not_over_entities(
+def test_an_offset_skips_rows_without_reading_entities(
     near: service_calls.Service, cost: Cost
 ) -> None:
     fill(near, 40)
@@ -142,7 +142,7 @@ def test_an_offset_passes_over_rows_and_not_over_entities(
     assert (cost.rows, cost.entities) == (305, 5)
 
 
-def test_a_group_is_left_by_a_seek(near: service_calls.Service, cost: Cost) -> None:
+def test_a_large_group_is_skipped_by_a_seek(near: service_calls.Service, cost: Cost) -> None:
     fill(near, 200)
     cost.reset()
     assert len(near.results(near.query(distinct=["a"]))) == GROUPS
@@ -150,14 +150,14 @@ def test_a_group_is_left_by_a_seek(near: service_calls.Service, cost: Cost) -> N
     assert cost.seeks <= 2 * GROUPS
 
 
-def test_small_groups_are_stepped_through(near: service_calls.Service, cost: Cost) -> None:
+def test_small_groups_are_skipped_by_steps(near: service_calls.Service, cost: Cost) -> None:
     fill(near, 2)
     cost.reset()
     assert len(near.results(near.query(distinct=["a"]))) == GROUPS
     assert cost.seeks == 1
 
 
-def test_an_array_costs_one_look_at_its_entity(near: service_calls.Service, cost: Cost) -> None:
+def test_an_array_costs_one_read_of_its_entity(near: service_calls.Service, cost: Cost) -> None:
     near.put(near.key("T", 1), a=list(range(300)))
     near.put(near.key("T", 2), a=list(range(300)))
     cost.reset()

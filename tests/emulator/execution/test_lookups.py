@@ -1,10 +1,10 @@
-"""Claims about lookups: keys come back as they were sent, and large answers in parts."""
+"""Lookups: keys are returned as they were sent, and large responses in parts."""
 
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
 
-def test_a_looked_up_key_comes_back_byte_for_byte(service: service_calls.Service) -> None:
+def test_a_looked_up_key_is_returned_byte_for_byte(service: service_calls.Service) -> None:
     named = service.key("T", "x", "U", 5, namespace="n")
     service.put(named)
     bare = service.key("T", 1)

@@ -1,4 +1,4 @@
-"""Claims about metadata kinds: they name what exists, in order, at a cost apart from the data."""
+"""Metadata kinds: they list what exists, in order, at a cost that does not depend on the data."""
 
 import datetime as dt
 import sqlite3
@@ -56,7 +56,7 @@ def test_namespaces_are_listed_from_any_namespace_the_default_one_first(
     assert filled.names("__namespace__") == [1, "b"]
 
 
-def test_namespaces_take_key_ranges_of_the_namespace_that_is_asked(
+def test_namespaces_can_be_queried_by_key_ranges(
     filled: service_calls.Service,
 ) -> None:
     def between(namespace: str, *bounds: tuple[Any, ...]) -> list[Any]:
@@ -75,7 +75,7 @@ def test_namespaces_take_key_ranges_of_the_namespace_that_is_asked(
         assert between(namespace, ("<=", 1)) == [1]
 
 
-def test_kinds_are_those_of_the_namespace_that_still_have_entities(
+def test_only_kinds_with_entities_in_the_namespace_are_listed(
     filled: service_calls.Service,
 ) -> None:
     assert filled.names("__kind__") == ["A", "B"]
@@ -86,7 +86,7 @@ def test_kinds_are_those_of_the_namespace_that_still_have_entities(
     assert filled.plain(filled.results(filled.query("__kind__"))[0].entity) == {}
 
 
-def test_kinds_take_key_ranges(filled: service_calls.Service) -> None:
+def test_kinds_can_be_queried_by_key_ranges(filled: service_calls.Service) -> None:
     filled.put(filled.key("Aa", 1))
     key = filled.key("__kind__", "A")
     assert filled.names("__kind__", ("__key__", ">=", key)) == ["A", "Aa", "B"]
@@ -101,7 +101,7 @@ def test_kinds_take_key_ranges(filled: service_calls.Service) -> None:
     assert filled.names("__kind__", ("__key__", ">", filled.key("__kind__", 5))) == ["A", "Aa", "B"]
 
 
-def test_properties_are_the_indexed_ones_with_the_types_they_hold(
+def test_indexed_properties_are_listed_with_their_types(
     filled: service_calls.Service,
 ) -> None:
     expected = [
@@ -131,7 +131,7 @@ def test_every_type_of_value_has_a_representation(service: service_calls.Service
             ]
 
 
-def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(
+def test_properties_can_be_limited_by_an_ancestor_and_a_range(
     filled: service_calls.Service,
 ) -> None:
     kind = filled.key("__kind__", "B")
@@ -148,12 +148,12 @@ def test_an_ancestor_limits_properties_to_a_kind_and_a_range_to_some(
     assert filled.names("__property__", ("__key__", "under", none)) == []
 
 
-def test_composite_indexes_name_no_properties(service: service_calls.Service) -> None:
+def test_composite_indexes_add_no_properties(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), a=1, b=2, c=3)
     assert [each[:2] for each in properties(service)] == [("T", "a"), ("T", "b"), ("T", "c")]
 
 
-def test_metadata_takes_every_operator_on_keys(filled: service_calls.Service) -> None:
+def test_metadata_supports_every_operator_on_keys(filled: service_calls.Service) -> None:
     keys = [filled.key("__kind__", name) for name in ("A", "B", "C")]
     assert filled.names("__kind__", ("__key__", "!=", keys[0])) == ["B"]
     assert filled.names("__kind__", ("__key__", "not in", keys[1:])) == ["A"]
@@ -162,12 +162,14 @@ def test_metadata_takes_every_operator_on_keys(filled: service_calls.Service) ->
     assert filled.count(filled.query("__kind__", ("__key__", "!=", keys[0])), None) == [1]
 
 
-def test_a_property_that_no_entity_holds_any_more_is_gone(filled: service_calls.Service) -> None:
+def test_a_property_without_entities_is_not_listed(filled: service_calls.Service) -> None:
     filled.put(filled.key("B", 1), n=1)
     assert [each[:2] for each in properties(filled)] == [("A", "m"), ("A", "n"), ("B", "n")]
 
 
-def test_metadata_is_paged_counted_and_limited_as_any_query(filled: service_calls.Service) -> None:
+def test_metadata_is_paged_counted_and_limited_like_any_query(
+    filled: service_calls.Service,
+) -> None:
     expected = properties(filled)
     paged = []
     cursor = b""
@@ -191,7 +193,7 @@ def test_metadata_results_carry_a_version(filled: service_calls.Service) -> None
         assert filled.batch(filled.query(kind, keys_only=True)).entity_result_type == 3
 
 
-def test_metadata_may_be_read_in_a_transaction(filled: service_calls.Service) -> None:
+def test_metadata_can_be_read_in_a_transaction(filled: service_calls.Service) -> None:
     transaction = filled.begin()
     assert filled.names("__kind__", transaction=transaction) == ["A", "B"]
     filled.put(filled.key("D", 1))
@@ -202,7 +204,7 @@ def test_metadata_may_be_read_in_a_transaction(filled: service_calls.Service) ->
 
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
-def test_metadata_is_asked_by_key_only(near: service_calls.Service, kind: str) -> None:
+def test_metadata_can_be_queried_only_by_key(near: service_calls.Service, kind: str) -> None:
     for filters, fields in (
         ([("a", "=", 1)], {}),
         ([("a", ">", 1)], {}),
@@ -278,7 +280,7 @@ entities = st.tuples(namespaces, some_names, st.sampled_from([1, "n"]))
     some_names,
     st.sampled_from([">", ">=", "<", "<="]),
 )
-def test_metadata_names_exactly_what_is_stored(
+def test_metadata_lists_exactly_the_stored_names(
     make_service: type[service_calls.Service],
     stored: dict[Any, Any],
     gone: list[Any],
@@ -315,7 +317,7 @@ def test_metadata_names_exactly_what_is_stored(
 
 
 class Steps:
-    """Counts the steps of SQLite's machine on one connection."""
+    """Counts the steps of SQLite's virtual machine on one connection."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.count = 0
@@ -327,7 +329,7 @@ class Steps:
 
 
 @pytest.mark.parametrize("kind", ["__namespace__", "__kind__", "__property__"])
-def test_metadata_costs_what_it_names_and_not_what_is_stored(
+def test_the_cost_of_metadata_depends_on_names_and_not_on_stored_data(
     near: service_calls.Service, engine: inprocess.Engine, kind: str
 ) -> None:
     def steps() -> tuple[int, int]:
@@ -353,7 +355,7 @@ def test_metadata_costs_what_it_names_and_not_what_is_stored(
     assert many[1] < 2 * few[1]
 
 
-def test_metadata_of_the_past_names_what_was_there(
+def test_metadata_of_the_past_lists_the_old_names(
     near: service_calls.Service, clock: shifted_clock.ShiftedClock
 ) -> None:
     near.put(near.key("Old", 1), a=1)
@@ -367,7 +369,7 @@ def test_metadata_of_the_past_names_what_was_there(
         assert [last.entity.key.path[-1].name or 1 for last in found] == expected
 
 
-def test_the_types_of_extreme_values_are_told(near: service_calls.Service) -> None:
+def test_the_types_of_extreme_values_are_listed(near: service_calls.Service) -> None:
     near.put(near.key("E", 1), blob=b"\xff", nan=float("nan"), huge=2**63 - 1)
     assert properties(near) == [
         ("E", "blob", ["STRING"]),
@@ -376,7 +378,7 @@ def test_the_types_of_extreme_values_are_told(near: service_calls.Service) -> No
     ]
 
 
-def test_metadata_have_no_numbers(near: service_calls.Service) -> None:
+def test_metadata_cannot_be_summed(near: service_calls.Service) -> None:
     near.put(near.key("E", 1), n=1)
     query = near.query("__kind__", ("__key__", "=", near.key("__kind__", "E")))
     with assert_refused("INVALID_ARGUMENT", "no indexed properties"):

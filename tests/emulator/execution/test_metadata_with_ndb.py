@@ -1,4 +1,4 @@
-"""Claims about NDB's metadata and statistics functions."""
+"""NDB's metadata and statistics functions."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Claims about queries that were asked before: planned once, with the indexes there are now."""
+"""Repeated queries: planned once, with the current indexes."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_a_missing_composite_index_is_refused_with_the_index_to_add(
         service.results(service.query("T", projection=["y", "z"]))
 
 
-def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
+def test_a_repeated_query_is_planned_with_the_current_indexes(
     service: service_calls.Service,
     engine: inprocess.Engine,
     index_yaml: Path,
@@ -47,7 +47,7 @@ def test_a_query_asked_before_is_planned_with_the_indexes_there_are_now(
     assert service.names("T", ("a", "=", 1), order=["b"]) == [2, 1]
 
 
-def test_a_query_asked_before_in_another_namespace_is_another_query(
+def test_the_same_query_in_another_namespace_has_its_own_plan(
     service: service_calls.Service,
 ) -> None:
     put_all(service, (1, {"a": 1}))
@@ -57,7 +57,7 @@ def test_a_query_asked_before_in_another_namespace_is_another_query(
         assert service.results(query, "other") == []
 
 
-def test_no_more_plans_are_kept_than_a_few_hundred(
+def test_the_number_of_cached_plans_is_limited(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     for number in range(600):

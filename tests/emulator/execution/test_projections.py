@@ -1,4 +1,4 @@
-"""Claims about what results hold: whole entities, keys, or projected values of an index."""
+"""The content of results: whole entities, keys, or projected values of an index."""
 
 # ruff: noqa: DTZ001 - protobuf takes naive UTC
 
@@ -25,7 +25,7 @@ FULL, PROJECTION, KEY_ONLY = 1, 2, 3
     ],
     ids=str,
 )
-def test_a_batch_says_what_its_results_hold(
+def test_a_batch_states_the_type_of_its_results(
     service: service_calls.Service, fields: dict[str, Any], result_type: int, names: list[str]
 ) -> None:
     service.put(service.key("T", 1), a=1, v=2)
@@ -34,7 +34,7 @@ def test_a_batch_says_what_its_results_hold(
     assert sorted(batch.entity_results[0].entity.properties) == names
 
 
-def test_who_lacks_a_projected_value_is_left_out(
+def test_an_entity_without_a_projected_value_is_left_out(
     service: service_calls.Service, unindexed: type[service_calls.Unindexed]
 ) -> None:
     service.put(service.key("T", 1), a=1, b=1)
@@ -61,10 +61,10 @@ def test_only_array_values_that_meet_the_inequalities_are_projected(
     ]  # fmt: skip
 
 
-def test_without_an_order_results_come_as_the_index_lists_the_projected_properties(
+def test_without_an_order_projections_follow_the_order_of_the_index(
     service: service_calls.Service,
 ) -> None:
-    """The index is of a, then b; the query may name them in any order."""
+    """The index has a, then b; the query may name them in any order."""
     for number, (a, b) in enumerate([(2, "x"), (1, "z"), (2, "a"), (1, "b")], 1):
         service.put(service.key("T", number), a=a, b=b)
     for names in (["a", "b"], ["b", "a"]):
@@ -92,10 +92,10 @@ def test_keys_only_is_a_projection_of_the_key_alone(service: service_calls.Servi
     ],
     ids=str,
 )
-def test_the_key_may_be_projected_with_properties(
+def test_the_key_can_be_projected_with_properties(
     service: service_calls.Service, names: list[str], fields: dict[str, Any]
 ) -> None:
-    """Each result has its key anyway: naming it changes nothing but the cursors."""
+    """Each result has its key anyway: naming it changes only the cursors."""
     put_all(service, (1, {"a": [2, 3]}), (2, {"a": 2}), (3, {"b": 1}), ("x", {"a": 1}))
 
     def found(projection: list[str]) -> list[tuple[Any, Any]]:
@@ -157,7 +157,7 @@ def test_projections_give_each_combination_of_values_once_with_meaning_18(
     ]  # fmt: skip
 
 
-def test_projected_values_come_back_as_they_were_stored(service: service_calls.Service) -> None:
+def test_projected_values_are_returned_as_stored(service: service_calls.Service) -> None:
     stored = [
         None,
         True,
@@ -178,7 +178,7 @@ def test_projected_values_come_back_as_they_were_stored(service: service_calls.S
         assert values[number + 1] == expected
 
 
-def test_a_projection_behind_an_order_by_key_is_refused_by_name(
+def test_a_projection_after_an_order_by_key_is_refused_by_name(
     service: service_calls.Service,
 ) -> None:
     service.put(service.key("T", "a"), tag=[2, 3])
@@ -208,10 +208,10 @@ def test_illegal_projections_are_refused(service: service_calls.Service) -> None
         service.results(service.query("T", projection=["__key__", "a"], order=["__key__"]))
 
 
-def test_what_was_written_for_one_query_is_not_the_answer_to_another(
+def test_a_cached_projection_is_not_used_for_another_query(
     service: service_calls.Service,
 ) -> None:
-    """Their positions in the index are the same bytes; what they say of them is not."""
+    """Their positions in the index have the same bytes but different meanings."""
 
     def found(namespace: str = "", **fields: Any) -> tuple[str, str, dict[str, int]]:
         (result,) = service.results(service.query(**fields), namespace=namespace)
@@ -221,7 +221,7 @@ def test_what_was_written_for_one_query_is_not_the_answer_to_another(
     service.put(service.key("T", 1), a=1, b=2)
     service.put(service.key("T", 1, namespace="x"), a=1, b=2)
     service.put(service.key("U", 1), b=1)
-    for _ in range(2):  # as it is written, and as it is kept
+    for _ in range(2):  # first serialized, then from the cache
         assert found(projection=["a"]) == ("T", "", {"a": 1})
         assert found(projection=["a"], namespace="x") == ("T", "x", {"a": 1})
         assert found(projection=["b"], kind="U") == ("U", "", {"b": 1})
@@ -232,7 +232,7 @@ def test_what_was_written_for_one_query_is_not_the_answer_to_another(
     assert found(order=["c", "a"], projection=["a"]) == ("T", "", {"a": 2})
 
 
-def test_no_more_is_kept_of_projections_than_some_thousands(
+def test_the_number_of_cached_projections_is_limited(
     service: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(query_batches, "_projected", {})

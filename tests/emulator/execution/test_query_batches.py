@@ -1,4 +1,4 @@
-"""Claims about how results come: limits, offsets, batches, and why each of them ended."""
+"""Batches: limits, offsets, sizes, and why each batch ended."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused, put_all
 
 
-def test_limit_and_offset_cut_the_results(service: service_calls.Service) -> None:
+def test_limit_and_offset_select_results(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     assert service.names(order=["a"], limit=3, offset=2) == [3, 4, 5]
     assert service.names(order=["a"], limit=0) == []
@@ -17,7 +17,7 @@ def test_limit_and_offset_cut_the_results(service: service_calls.Service) -> Non
             service.names(**bad)
 
 
-def test_more_results_says_why_a_batch_ended(service: service_calls.Service) -> None:
+def test_more_results_states_why_a_batch_ended(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 6)))
     batch = service.batch(service.query(order=["a"]))
     assert batch.more_results == 3

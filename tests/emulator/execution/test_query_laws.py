@@ -1,7 +1,7 @@
-"""Laws of queries: whatever is asked, index walks find what looking at every entity finds.
+"""Laws of queries: for any query, index scans find what a search of all entities finds.
 
-The oracle does the looking. A kind is used once and has only the indexes that the engine recommends
-for one query, so the recommendation is under test, and the order of a projection is known.
+The oracle searches. A kind is used once and has only the indexes that the engine recommends for one
+query, so the recommendation is tested, and the order of a projection is known.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ ORDERS = st.one_of(
 
 
 class Asked(NamedTuple):
-    """A query of a kind that has no name yet: in its paths the kind is K."""
+    """A query of a kind without a name yet: its paths use the kind K."""
 
     where: tuple[Any, ...] | None
     orders: tuple[Any, ...]
@@ -124,7 +124,7 @@ def filter_of(tree: tuple[Any, ...] | None, key: Callable[..., Any]) -> Any:
 def store(
     service: service_calls.Service, entities: dict[values.Key, values.Properties]
 ) -> dict[values.Key, query_results.Stored]:
-    """Put entities, and return them as the oracle knows them."""
+    """Put entities, and return them as the oracle's objects."""
     mutations = [{"upsert": messages.entity(*each)} for each in entities.items()]
     told = map(messages.told, service.commit(*mutations).mutation_results)
     return {
@@ -141,7 +141,7 @@ class World:
     ) -> None:
         self.engine = engine
         self.service = service
-        # Kinds are never used twice: definitions and entries of old ones cost nothing then.
+        # Kinds are never reused, so definitions and entries of old ones cost nothing.
         self.kind = f"K{next(numbers)}"
         self.define(())
         self.defined = ()
@@ -188,14 +188,14 @@ def found(query: queries.Query, batch: Any) -> list[Any]:
 
 
 def expected(query: queries.Query, state: dict[values.Key, query_results.Stored]) -> list[Any]:
-    """Return each result as it must be answered: the entity, its version and its times."""
+    """Return each expected result: the entity, its version and its times."""
     return [messages.result(query, each) for each in query_results.run(query, state)]
 
 
 @pytest.mark.slow
 @settings(max_examples=settings.default.max_examples * 3)
 @given(entities=ENTITIES, asked=QUERIES, data=st.data())
-def test_every_query_finds_what_looking_at_every_entity_finds(
+def test_every_query_finds_what_a_full_search_finds(
     make_world: Callable[..., Any], entities: dict[Any, Any], asked: Asked, data: Any
 ) -> None:
     world = make_world(entities)
@@ -206,7 +206,7 @@ def test_every_query_finds_what_looking_at_every_entity_finds(
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         return
     if queries.is_unserved(query):
-        return  # no index has a property behind the key
+        return  # no index has a property after the key
     wanted = expected(query, world.state)
     everything = world.batch(query)
     assert found(query, everything) == wanted
@@ -217,7 +217,7 @@ def test_every_query_finds_what_looking_at_every_entity_finds(
 
 
 def pages(world: World, query: queries.Query, wanted: list[Any], data: Any) -> None:
-    """Walk on from cursor to cursor with limits and offsets, up to an end cursor."""
+    """Page through the results with cursors, limits and offsets, up to an end cursor."""
     cursor, at = b"", 0
     while at < len(wanted):
         limit = data.draw(st.integers(1, 4), label="limit")
@@ -235,11 +235,11 @@ def pages(world: World, query: queries.Query, wanted: list[Any], data: Any) -> N
 
 
 def reversed_pages(world: World, query: queries.Query, everything: Any, wanted: list[Any]) -> None:
-    """Turn round at each cursor, where that is possible."""
+    """Reverse the query at each cursor, where possible."""
     if not query.orders or query.orders[-1].name != KEY or query.distinct:
         return
     if any(len(ranks) > 1 for each in world.state.values() for ranks in each.ranks.values()):
-        return  # an array has another place in the reversed order
+        return  # an array has another position in the reversed order
     turned = query.reversed()
     for place, result in enumerate(everything.entity_results):
         batch = world.batch(turned, start_cursor=result.cursor)
@@ -247,7 +247,7 @@ def reversed_pages(world: World, query: queries.Query, everything: Any, wanted: 
 
 
 @given(entities=ENTITIES, asked=QUERIES, change=CHANGES, data=st.data())
-def test_a_change_of_what_a_query_would_answer_aborts_its_transaction(
+def test_a_change_of_a_querys_results_aborts_its_transaction(
     make_world: Callable[..., Any],
     entities: dict[Any, Any],
     asked: Asked,
@@ -295,7 +295,7 @@ KEY_TREES = st.one_of(
 
 
 @given(paths=st.sets(KEYS, min_size=1), where=KEY_TREES, limit=st.integers(1, 9))
-def test_a_kindless_query_finds_what_looking_at_every_key_finds(
+def test_a_kindless_query_finds_what_a_full_search_finds(
     shared: inprocess.Engine,
     make_service: type[service_calls.Service],
     paths: set[Any],

@@ -1,4 +1,4 @@
-"""What client libraries do when a fault plan strikes their calls."""
+"""How client libraries react when a fault plan strikes their calls."""
 
 from collections.abc import Iterator
 from typing import Any

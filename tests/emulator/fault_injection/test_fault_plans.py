@@ -1,4 +1,4 @@
-"""Fault plans: what is struck, what the client sees, and that a seed repeats itself."""
+"""Fault plans: which calls are struck, what the client sees, and that a seed is repeatable."""
 
 import contextlib
 import json
@@ -30,9 +30,9 @@ RANDOM = {
         {"rpc": "Lookup", "probability": 0.2, "times": 3, "status": "INTERNAL"},
     ],
 }
-# Which of 20 calls strike under seed 7. Another list means that no seed repeats what it once gave.
+# Which of 20 calls are struck with seed 7. If this list changes, no seed repeats its old results.
 STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
-# After how many results twelve batches are cut under it, at most nine.
+# After how many results (at most nine) twelve batches are cut with this seed.
 CUT = [7, 4, 3, 0, 4, 3, 0, 0, 3, 4, 8, 9]
 
 KILLED = """
@@ -99,7 +99,7 @@ def test_before_nothing_is_applied_and_after_only_the_answer_is_lost(
         assert service.get(key) == found
 
 
-def test_a_refusal_is_lost_like_any_other_answer(
+def test_a_refusal_can_be_lost_like_any_answer(
     engine: inprocess.Engine, service: service_calls.Service
 ) -> None:
     engine.install_faults(plan({"when": "after", "call": 1, "status": "UNAVAILABLE"}))
@@ -116,8 +116,10 @@ def test_a_dropped_connection_is_unavailable_and_the_client_connects_again(
         service.put(service.key("T", 1), a=1)
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     if not isinstance(caught.value, inprocess.CallError):
-        assert "fault plan" not in str(caught.value.details())  # the socket's end, not an answer
-    # gRPC may send one more call down the dead connection before it notices.
+        assert "fault plan" not in str(
+            caught.value.details()
+        )  # from the closed socket, not an answer
+    # gRPC may send one more call on the dead connection before it notices.
     again = lambda: service.lookup(service.key("T", 1))  # noqa: E731 - asked until it answers
     programs.wait_until(lambda: outcome(again) == "OK")
     assert len(again().found) == 1
@@ -165,7 +167,7 @@ def struck(seed: int) -> list[int]:
     return [injection.call for injection in made.log]
 
 
-def test_a_seed_gives_the_same_faults_for_ever() -> None:
+def test_a_seed_always_gives_the_same_faults() -> None:
     assert struck(7) == STRUCK
     assert struck(8) != STRUCK
 
@@ -192,7 +194,7 @@ def test_a_seed_gives_the_same_faults_in_threads(
     assert len([each for each in log if each.place == "Lookup"]) == 3
 
 
-def test_a_plan_that_is_installed_again_starts_again(
+def test_a_reinstalled_plan_starts_over(
     engine: inprocess.Engine, near: service_calls.Service
 ) -> None:
     made = plan({"rpc": "BeginTransaction", "call": 1, "status": "ABORTED"})
@@ -205,7 +207,7 @@ def test_a_plan_that_is_installed_again_starts_again(
     assert engine.fault_plan is None
 
 
-def test_batches_end_at_random_and_hold_all_results_together(
+def test_randomly_cut_batches_contain_all_results_together(
     engine: inprocess.Engine, service: service_calls.Service
 ) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 31)))
@@ -226,12 +228,12 @@ def test_batches_end_at_random_and_hold_all_results_together(
     assert len(service.batch(service.query(order=["a"])).entity_results) == 30
 
 
-def test_a_seed_cuts_the_same_batches_for_ever() -> None:
+def test_a_seed_always_cuts_the_same_batches() -> None:
     rule = plan({"rpc": "RunQuery", "batch": 9}).rules[0]
     assert [rule.batch_size(n, seed=7, position=0) for n in range(1, 13)] == CUT
 
 
-def test_a_delay_is_shorter_than_the_clients_patience_or_the_deadline(
+def test_a_delay_ends_at_the_clients_deadline(
     engine: inprocess.Engine, service: service_calls.Service
 ) -> None:
     engine.install_faults(
@@ -260,7 +262,7 @@ def test_a_hanging_commit_of_a_client_that_gives_up_is_not_applied(
     assert service.get(service.key("T", 1)) is None
 
 
-def test_removing_the_plan_or_closing_the_engine_lets_go_of_what_hangs(
+def test_removing_the_plan_or_closing_the_engine_releases_hanging_calls(
     engine: inprocess.Engine, near: service_calls.Service
 ) -> None:
     for release, status in ((lambda: engine.install_faults(None), "OK"), (engine.close, "CLOSED")):
@@ -339,7 +341,7 @@ def test_a_fault_at_a_point_leaves_all_or_nothing(
     ],
     ids=str,
 )
-def test_a_kill_is_a_kill_9_at_that_place(
+def test_a_kill_sends_sigkill_at_that_point(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     rule: dict[str, bool | str],
@@ -352,7 +354,7 @@ def test_a_kill_is_a_kill_9_at_that_place(
         assert (service.get(service.key("T", 1)) is not None) == is_there
 
 
-def test_a_forked_child_can_use_a_plan_whose_lock_its_parent_held(
+def test_a_forked_child_can_use_a_plan_locked_by_its_parent(
     engine: inprocess.Engine, near: service_calls.Service
 ) -> None:
     engine.install_faults(plan({"rpc": "Lookup", "status": "ABORTED"}))

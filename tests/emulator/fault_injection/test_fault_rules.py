@@ -1,4 +1,4 @@
-"""Fault plans as they are read: any JSON is a plan, or is refused by the name of the field."""
+"""Parsing fault plans: any JSON is a plan, or is refused with the name of the field."""
 
 import json
 from typing import Any
@@ -64,7 +64,7 @@ def test_the_statuses_are_those_of_grpc() -> None:
         ('{"rules": [{"delay": NaN}]}', "delay is not between 0 and 3600"),
     ],
 )
-def test_a_wrong_plan_is_refused_by_the_name_of_the_field(document: Any, complaint: str) -> None:
+def test_a_wrong_plan_is_refused_with_the_name_of_the_field(document: Any, complaint: str) -> None:
     with pytest.raises(errors.InvalidArgument, match=complaint):
         fault_plans.Plan.parse(document)
 
@@ -79,7 +79,7 @@ JSON = st.recursive(
 
 
 @given(document=JSON)
-def test_a_plan_of_any_json_is_a_plan_or_refused(document: Any) -> None:
+def test_any_json_is_a_plan_or_refused(document: Any) -> None:
     try:
         made = fault_plans.Plan.parse(json.dumps(document))
     except errors.InvalidArgument as refusal:

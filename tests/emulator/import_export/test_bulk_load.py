@@ -1,4 +1,4 @@
-"""The short way in: what is loaded is what upserts would have stored."""
+"""Bulk load: the result is the same as after upserts."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ def test_loaded_entities_are_found_as_if_they_had_been_put(
     assert inspection.check(path).problems == []
 
 
-def test_loading_replaces_what_is_there_and_keeps_its_past(
+def test_loading_replaces_entities_and_keeps_their_history(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, path = opened
@@ -61,7 +61,7 @@ def test_loading_replaces_what_is_there_and_keeps_its_past(
     assert inspection.check(path).problems == []
 
 
-def test_the_last_one_of_a_key_is_loaded(
+def test_of_entities_with_one_key_the_last_is_loaded(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, path = opened
@@ -79,7 +79,7 @@ def test_incomplete_keys_get_ids(
     assert len(set(service.names(order=["a"]))) == 5
 
 
-def test_namespaces_projects_and_databases_are_kept_apart(
+def test_namespaces_projects_and_databases_stay_separate(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
     make_service: type[service_calls.Service],
 ) -> None:
@@ -101,7 +101,7 @@ def test_namespaces_projects_and_databases_are_kept_apart(
     assert other.names() == [2]
 
 
-def test_a_refused_entity_says_its_number_and_earlier_batches_stay(
+def test_the_error_numbers_the_refused_entity_and_earlier_batches_stay(
     opened: tuple[inprocess.Engine, service_calls.Service, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk_load, "BATCH", 2)

@@ -1,4 +1,4 @@
-"""Claims about the folder of exports: what a URL stands for, and that none leads out of it."""
+"""The folder of exports: the paths of URLs, and that no URL leads out of it."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def placed(folder: export_folder.Folder, url: str) -> Path:
     return folder.place(url, "output_url_prefix")
 
 
-def test_a_bucket_is_a_folder_and_a_path_is_itself(
+def test_a_bucket_maps_to_a_folder_and_a_path_to_itself(
     folder: export_folder.Folder, root: Path
 ) -> None:
     assert placed(folder, "gs://bucket") == root / "bucket"
@@ -68,12 +68,12 @@ def test_a_bucket_is_a_folder_and_a_path_is_itself(
         "{root}/.x.partial",
     ],
 )
-def test_no_other_url_is_a_place(folder: export_folder.Folder, root: Path, url: str) -> None:
+def test_no_other_url_is_accepted(folder: export_folder.Folder, root: Path, url: str) -> None:
     with pytest.raises(errors.InvalidArgument, match="output_url_prefix"):
         placed(folder, url.replace("{root}", str(root)))
 
 
-def test_a_symbolic_link_leads_nowhere(
+def test_a_symbolic_link_is_not_followed(
     folder: export_folder.Folder, root: Path, tmp_path: Path
 ) -> None:
     (root / "bucket").mkdir(parents=True)
@@ -84,7 +84,7 @@ def test_a_symbolic_link_leads_nowhere(
             placed(folder, url)
 
 
-def test_the_folder_itself_may_be_behind_a_link(tmp_path: Path) -> None:
+def test_the_folder_itself_can_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     folder = export_folder.Folder(tmp_path / "link")
@@ -97,7 +97,7 @@ def test_without_a_folder_every_url_is_refused() -> None:
         placed(export_folder.Folder(None), "gs://bucket")
 
 
-def test_an_export_is_for_its_owner_only_and_has_its_name_when_it_is_whole(
+def test_an_export_is_private_and_gets_its_name_when_complete(
     folder: export_folder.Folder, root: Path
 ) -> None:
     with folder.writing(root / "bucket/x", "one") as draft:
@@ -126,7 +126,7 @@ def test_a_fault_leaves_nothing(folder: export_folder.Folder, root: Path) -> Non
     assert names_in(root) == []
 
 
-def test_what_a_dead_writer_left_is_removed_and_a_living_one_s_is_not(
+def test_only_the_folder_of_a_dead_writer_is_removed(
     folder: export_folder.Folder, root: Path
 ) -> None:
     (root / ".dead.partial").mkdir(parents=True)
@@ -139,7 +139,9 @@ def test_what_a_dead_writer_left_is_removed_and_a_living_one_s_is_not(
     assert names_in(root) == [".else", "first", "second"]
 
 
-def test_what_is_in_the_way_of_an_export_is_named(folder: export_folder.Folder, root: Path) -> None:
+def test_the_error_names_a_file_in_the_way_of_an_export(
+    folder: export_folder.Folder, root: Path
+) -> None:
     root.mkdir()
     (root / "file").write_text("")
     with (

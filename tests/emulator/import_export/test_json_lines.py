@@ -1,4 +1,4 @@
-"""Claims about export and import: every value comes back as it was, a bad line stores nothing."""
+"""Export and import: every value survives a round trip, and a bad line stores nothing."""
 
 import json
 import math
@@ -99,7 +99,7 @@ def engines() -> Iterator[tuple[inprocess.Engine, inprocess.Engine]]:
 
 
 def stored(engine: inprocess.Engine) -> list[bytes | None]:
-    """All entities as the bytes that lie in the file."""
+    """Return all entities as the bytes in the file."""
     with engine.storage.read() as snapshot:
         return [row[3] for row in snapshot.scan((b"", None), b"", b"\xff", with_entities=True)]
 
@@ -111,7 +111,7 @@ def lines_of(engine: inprocess.Engine, **part: str) -> list[bytes]:
 
 
 @given(path=st.lists(elements, min_size=1, max_size=3), entity=entities())
-def test_whatever_is_stored_comes_back_byte_for_byte(
+def test_all_stored_data_survives_a_round_trip(
     engines: tuple[inprocess.Engine, inprocess.Engine],
     make_service: type[service_calls.Service],
     path: list[Any],
@@ -127,7 +127,7 @@ def test_whatever_is_stored_comes_back_byte_for_byte(
     assert stored(two) == stored(one) != []
 
 
-def test_a_line_reads_like_this(near: service_calls.Service, engine: inprocess.Engine) -> None:
+def test_the_form_of_a_line_is_fixed(near: service_calls.Service, engine: inprocess.Engine) -> None:
     near.put(near.key("A", "x", "T", 5, namespace="n"), a=-0.0, b=math.nan, c=b"\0", d="é")
     line = json.loads(lines_of(engine)[0])
     assert sorted(line) == ["createTime", "entity", "updateTime", "version"]
@@ -145,7 +145,7 @@ def test_a_line_reads_like_this(near: service_calls.Service, engine: inprocess.E
     }
 
 
-def test_an_import_brings_index_entries_and_writes_over_what_is_there(
+def test_an_import_creates_index_entries_and_overwrites_entities(
     near: service_calls.Service,
     engine: inprocess.Engine,
     engines: tuple[inprocess.Engine, inprocess.Engine],
@@ -202,7 +202,7 @@ def test_a_bad_line_is_named_and_nothing_is_stored(engine: inprocess.Engine, lin
     assert stored(engine) == []
 
 
-def test_in_batches_what_was_committed_before_the_error_stays_and_it_says_so(
+def test_with_batches_earlier_commits_stay_and_the_error_says_so(
     engine: inprocess.Engine,
 ) -> None:
     lines = [GOOD.replace(b'"1"', b'"%d"' % number) for number in range(1, 6)] + [b"{"]
@@ -211,7 +211,7 @@ def test_in_batches_what_was_committed_before_the_error_stays_and_it_says_so(
     assert len(stored(engine)) == 4
 
 
-def test_a_line_without_an_end_is_not_taken_into_memory(
+def test_an_endless_line_is_not_read_into_memory(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(json_lines, "MAX_LINE", 1000)
@@ -221,7 +221,7 @@ def test_a_line_without_an_end_is_not_taken_into_memory(
         json_lines.load(engine.storage, json_lines.read_lines(file), source="long")
 
 
-def test_the_verbs_move_everything_from_one_file_to_another(
+def test_export_and_import_move_everything_between_files(
     tmp_path: Path, make_service: type[service_calls.Service], capsys: pytest.CaptureFixture[str]
 ) -> None:
     one, two, lines = (str(tmp_path / name) for name in ("one", "two", "lines"))
@@ -256,7 +256,7 @@ def test_the_verbs_move_everything_from_one_file_to_another(
         (["check", "--data", "{}/lines"], "{}/lines"),
     ],
 )
-def test_a_verb_that_cannot_be_done_says_why_in_one_line(
+def test_a_failing_command_prints_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
 ) -> None:
     inprocess.open_engine(tmp_path / "data").close()
@@ -283,7 +283,7 @@ def test_a_bad_flag_is_named(
     assert flag in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_backup_restore_compact_and_check_are_verbs(
+def test_backup_restore_compact_and_check_are_commands(
     tmp_path: Path, make_service: type[service_calls.Service], capsys: pytest.CaptureFixture[str]
 ) -> None:
     data, copy = str(tmp_path / "data"), str(tmp_path / "copy")
@@ -327,7 +327,7 @@ def test_export_and_import_are_programs_whose_memory_stays_flat(
 
 
 def resource_floor() -> int:
-    """Return what the imports alone take, in KiB."""
+    """Return the memory that the imports alone need, in KiB."""
     program = "import resource\nfrom emulator.cli import command_line\n"
     program += "from emulator.import_export import json_lines\n"
     program += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

@@ -1,4 +1,4 @@
-"""Claims about filters: OR, !=, NOT_IN, several inequalities, keys beside other properties."""
+"""Filters: OR, !=, NOT_IN, several inequalities, keys with other properties."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_or_finds_what_either_side_finds_once_and_in_key_order(
     assert service.count(service.query("T", ("or", ("a", "=", 1), ("b", "=", 2))), None) == [3]
 
 
-def test_and_and_or_nest_freely(grid: service_calls.Service) -> None:
+def test_and_and_or_can_be_nested(grid: service_calls.Service) -> None:
     either = ("or", ("a", "=", 1), ("and", ("a", "=", 2), ("b", "in", [1, 2])))
     assert grid.names("T", either) == [11, 12, 13, 14, 15, 21, 22]
     assert grid.names("T", either, ("or", ("b", "=", 2), ("b", "=", 5))) == [12, 15, 22]
@@ -32,7 +32,7 @@ def test_and_and_or_nest_freely(grid: service_calls.Service) -> None:
     ]
 
 
-def test_an_inequality_in_one_branch_asks_all_results_to_have_the_property(
+def test_an_inequality_in_one_branch_requires_the_property_in_all_results(
     service: service_calls.Service,
 ) -> None:
     put_all(service, ("nob", {"a": 1}), (1, {"a": 1, "b": 1}), (2, {"b": 3}), (3, {"a": 1, "b": 4}))
@@ -41,7 +41,7 @@ def test_an_inequality_in_one_branch_asks_all_results_to_have_the_property(
     assert service.names("T", ("or", ("a", "=", 1), ("b", "=", 3))) == [1, 2, 3, "nob"]
 
 
-def test_at_most_30_disjunctions_are_served(near: service_calls.Service) -> None:
+def test_at_most_30_disjunctions_are_allowed(near: service_calls.Service) -> None:
     put_all(near, (1, {"a": 1, "b": 1, "x": 1}))
     five = ("or", *(("a", "=", n) for n in range(5)))
     six = ("or", *(("b", "=", n) for n in range(6)))
@@ -74,7 +74,7 @@ def test_all_disjunctions_share_one_ancestor(near: service_calls.Service) -> Non
         near.names("T", under, ("or", ("and", under, one), two))
 
 
-def test_not_equal_finds_what_exists_with_another_value(
+def test_not_equal_finds_other_existing_values(
     service: service_calls.Service, unindexed: type[service_calls.Unindexed]
 ) -> None:
     put_all(
@@ -89,14 +89,14 @@ def test_not_equal_finds_what_exists_with_another_value(
     assert service.names("T", ("a", "!=", 1), ("a", ">", 0)) == [8, 3]
 
 
-def test_not_in_finds_what_exists_with_none_of_the_values(service: service_calls.Service) -> None:
+def test_not_in_finds_existing_values_outside_the_list(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 8)), (8, {"a": None}), (9, {}))
     assert service.names("T", ("a", "not in", [2, 5, 6, 9, 2])) == [8, 1, 3, 4, 7]
     assert service.names("T", ("a", "not in", [2, 5, None]), order=["-a"]) == [7, 6, 4, 3, 1]
     assert service.names("T", ("a", "not in", [2]), ("a", "<", 4), ("a", ">=", 2)) == [3]
 
 
-def test_one_value_of_an_array_must_meet_all_that_it_must_not_be(
+def test_one_value_of_an_array_must_meet_all_exclusions(
     near: service_calls.Service,
 ) -> None:
     put_all(near, (1, {"a": [1, 2]}), (2, {"a": [1]}), (3, {"a": [2, 3]}))
@@ -104,7 +104,7 @@ def test_one_value_of_an_array_must_meet_all_that_it_must_not_be(
     assert near.names("T", ("a", "not in", [1, 2])) == [3]
 
 
-def test_not_equal_and_not_in_stand_where_they_may(near: service_calls.Service) -> None:
+def test_not_equal_and_not_in_have_restricted_combinations(near: service_calls.Service) -> None:
     excluded = ("a", "not in", [1])
     for filters in (
         (("a", "!=", 1), ("a", "!=", 2)), (("a", "!=", 1), ("b", "!=", 2)),
@@ -123,7 +123,7 @@ def test_not_equal_and_not_in_stand_where_they_may(near: service_calls.Service) 
     assert near.names("T", ("a", "not in", [1] * 10)) == []
 
 
-def test_inequalities_on_several_properties_are_met_in_the_order_of_their_index(
+def test_inequalities_on_several_properties_follow_the_order_of_the_index(
     grid: service_calls.Service,
 ) -> None:
     both = (("a", ">", 3), ("b", "<", 3))
@@ -154,7 +154,7 @@ def test_all_inequality_properties_come_before_other_orders(near: service_calls.
         near.names("T", *((f"p{n}", ">", 1) for n in range(10)))
 
 
-def test_keys_are_compared_beside_orders_and_inequalities(grid: service_calls.Service) -> None:
+def test_key_filters_combine_with_orders_and_inequalities(grid: service_calls.Service) -> None:
     key = grid.key
     assert grid.names("T", ("__key__", "=", key("T", 32)), order=["-a"]) == [32]
     assert grid.names("T", ("__key__", "=", key("T", 32)), ("a", ">", 3)) == []
@@ -181,7 +181,7 @@ def test_keys_are_compared_beside_orders_and_inequalities(grid: service_calls.Se
             grid.names("T", *filters, order=order)
 
 
-def test_kindless_queries_take_any_filter_on_keys(near: service_calls.Service) -> None:
+def test_kindless_queries_support_any_filter_on_keys(near: service_calls.Service) -> None:
     for path in (("A", 1), ("B", 1), ("B", 2), ("C", 1)):
         near.put(near.key(*path), x=1)
     b1, b2 = near.key("B", 1), near.key("B", 2)
@@ -193,7 +193,9 @@ def test_kindless_queries_take_any_filter_on_keys(near: service_calls.Service) -
         near.names(None, distinct=["x"])
 
 
-def test_orders_on_what_all_branches_fix_are_ignored(near: service_calls.Service) -> None:
+def test_orders_on_properties_fixed_by_all_branches_are_ignored(
+    near: service_calls.Service,
+) -> None:
     put_all(near, (1, {"a": [1, 9], "b": 1}), (2, {"a": [1, 5], "b": 2}))
     either = ("or", ("b", "=", 1), ("b", "=", 2))
     assert near.names("T", either, ("a", "=", 1), order=["-a"]) == [1, 2]
@@ -220,7 +222,7 @@ def test_every_missing_index_of_a_disjunction_is_recommended(near: service_calls
         near.names("T", ("x", "in", [1, 2]), order=["z", "x"])
 
 
-def test_a_filter_value_is_never_excluded_from_indexes(
+def test_a_filter_value_excluded_from_indexes_is_refused(
     near: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
@@ -234,7 +236,7 @@ def test_a_filter_value_is_never_excluded_from_indexes(
             near.names("T", ("a", operator, value))
 
 
-def test_an_array_sorts_by_the_first_of_several_equal_values_and_projects_all(
+def test_an_array_sorts_by_its_first_filtered_value_and_projects_all(
     near: service_calls.Service,
 ) -> None:
     put_all(near, (1, {"a": [1, 4, 7]}), (2, {"a": 2}), (3, {"a": [1, 7]}))

@@ -1,4 +1,4 @@
-"""Claims about queries, in process and over gRPC: results, their order, and refusals."""
+"""Queries, in process and over gRPC: results, their order, and refusals."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
@@ -20,7 +20,7 @@ def test_a_query_of_a_kind_is_in_key_order_ids_before_names(service: service_cal
     assert service.names("U") == []
 
 
-def test_every_type_has_its_place_in_the_order_of_values(service: service_calls.Service) -> None:
+def test_values_of_all_types_are_ordered(service: service_calls.Service) -> None:
     ordered = [
         None, -5, 3, dt.datetime(1970, 1, 1, microsecond=4), 5, False, True,
         b"a", "", "B", "a", "\uffff", "\U0001f600", -math.inf, -1.5, 0.0, 1.5, math.inf, math.nan,
@@ -67,7 +67,7 @@ def test_an_empty_array_is_found_as_null(service: service_calls.Service) -> None
     assert service.names("T", ("a", "=", None)) == [1]
 
 
-def test_inequalities_bound_the_results(service: service_calls.Service) -> None:
+def test_inequalities_limit_the_results(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 8)))
     assert service.names("T", ("a", ">", 2), ("a", "<=", 5)) == [3, 4, 5]
     assert service.names("T", ("a", ">=", 2), ("a", "<", 5), ("a", ">", 1)) == [2, 3, 4]
@@ -112,7 +112,7 @@ def test_equality_filters_are_joined_without_a_composite_index(
     assert len(service.results(query)) == 7
 
 
-def test_composite_indexes_serve_orders_behind_equalities(service: service_calls.Service) -> None:
+def test_composite_indexes_serve_orders_after_equalities(service: service_calls.Service) -> None:
     put_all(service, *((n, {"c": n % 2, "a": -n, "b": n % 3}) for n in range(1, 8)))
     assert service.names("T", ("c", "=", 1), order=["a"]) == [7, 5, 3, 1]
     assert service.names("T", ("c", "=", 1), ("a", "<", -2)) == [7, 5, 3]
@@ -153,7 +153,7 @@ def test_in_joins_with_equalities_and_composite_orders(service: service_calls.Se
     assert service.names("T", ("c", "in", [1, 2]), order=["c", "a"]) == [9, 5, 1, 10, 6, 2]
 
 
-def test_in_is_bounded_and_takes_a_non_empty_array(service: service_calls.Service) -> None:
+def test_in_requires_a_non_empty_array_of_limited_size(service: service_calls.Service) -> None:
     put_all(service, (7, {"a": 7, "b": 7}))
     assert service.names("T", ("a", "in", list(range(30)))) == [7]
     with assert_refused("INVALID_ARGUMENT", "30"):
@@ -224,7 +224,7 @@ def test_a_descending_key_order_needs_and_uses_its_index(service: service_calls.
     assert service.names(order=["__key__"]) == [1, 2, 3, 4, 5]
 
 
-def test_kindless_queries_walk_all_kinds_in_key_order(service: service_calls.Service) -> None:
+def test_kindless_queries_return_all_kinds_in_key_order(service: service_calls.Service) -> None:
     for path in (("B", 1), ("A", 2), ("A", 1, "Z", 1)):
         service.put(service.key(*path))
     kinds = [r.entity.key.path[-1].kind for r in service.results(service.query(None))]
@@ -259,7 +259,7 @@ def test_embedded_entities_are_found_by_dotted_names(
     assert service.names(order=["o"]) == []
 
 
-def test_namespaces_databases_and_projects_are_apart(
+def test_namespaces_databases_and_projects_are_separate(
     service: service_calls.Service, make_service: type[service_calls.Service]
 ) -> None:
     service.put(service.key("T", 1), a=1)
@@ -276,7 +276,7 @@ def test_namespaces_databases_and_projects_are_apart(
     assert service.get(service.key("T", 3)) is None
 
 
-def test_count_answers_aliases_and_limits(service: service_calls.Service) -> None:
+def test_count_supports_aliases_and_limits(service: service_calls.Service) -> None:
     put_all(service, *((n, {"a": n}) for n in range(1, 11)))
     query = service.query("T", ("a", ">", 3))
     assert service.count(query, None, 5, None) == [7, 5, 7]
@@ -302,7 +302,7 @@ def test_count_answers_aliases_and_limits(service: service_calls.Service) -> Non
         service.count(query, -1)
 
 
-def test_an_update_removes_what_the_old_value_found(service: service_calls.Service) -> None:
+def test_an_updated_entity_is_not_found_by_its_old_value(service: service_calls.Service) -> None:
     service.put(service.key("T", 1), a=1)
     service.put(service.key("T", 1), a=[2, 3])
     assert service.names("T", ("a", "=", 1)) == []
@@ -313,7 +313,7 @@ def test_an_update_removes_what_the_old_value_found(service: service_calls.Servi
     assert service.names(order=["-a"]) == []
 
 
-def test_what_is_not_built_is_refused_by_name(service: service_calls.Service) -> None:
+def test_an_unsupported_feature_is_refused_by_name(service: service_calls.Service) -> None:
     asked = [
         service.query(),
     ]

@@ -1,4 +1,4 @@
-"""Claims about plans: which index serves a query, and which one is recommended."""
+"""Query plans: which index serves a query, and which one is recommended."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def scans(plan: query_plan.Plan) -> list[list[list[str]]]:
     ]
 
 
-def test_one_index_that_meets_everything_is_preferred_to_a_join() -> None:
+def test_one_index_for_all_filters_is_preferred_to_a_join() -> None:
     asked = query(("a", "=", 1), ("b", "=", 2), order=["c"])
     both, left, right = index("a", "b", "c"), index("a", "c"), index("b", "c")
     assert scans(planner.plan(asked, [left, right, both])) == [[["a", "b", "c"]]]
@@ -59,7 +59,7 @@ def test_one_index_that_meets_everything_is_preferred_to_a_join() -> None:
     )
 
 
-def test_a_descending_column_may_hold_an_equality() -> None:
+def test_a_descending_column_can_serve_an_equality() -> None:
     asked = query(("a", "=", 1), order=["c"])
     assert scans(planner.plan(asked, [index("-a", "c")])) == [[["a", "c"]]]
 
@@ -79,7 +79,7 @@ def test_filters_that_contradict_each_other_scan_nothing() -> None:
     assert [branch.segments for branch in plan.branches] == [()]
 
 
-def test_a_filter_that_nothing_meets_asks_for_its_index_all_the_same() -> None:
+def test_a_filter_that_nothing_meets_still_needs_its_index() -> None:
     asked = query(("a", "in", [1]), ("b", ">", 5), ("b", "<", 3))
     with pytest.raises(errors.MissingIndex):
         planner.plan(asked, [])
@@ -97,7 +97,7 @@ def test_a_projection_takes_the_order_of_its_index() -> None:
     assert planner.plan(asked, [index("b", "-a")]).columns == (("b", False), ("a", True))
 
 
-def test_constants_are_put_into_positions_and_taken_out_again() -> None:
+def test_constants_are_inserted_into_positions_and_removed() -> None:
     asked = query(("b", "in", [1, 2]), order=["a", "-b", "c"])
     plan = planner.plan(asked, [index("b", "a", "c")])
     suffix = b"\x31" + b"\x30" + b"\x10key"
@@ -111,7 +111,7 @@ def test_constants_are_put_into_positions_and_taken_out_again() -> None:
     assert plan.suffix_from(second, positions[0], past=True) == b"\x31\xff"
 
 
-def test_bounds_lie_between_two_cursors() -> None:
+def test_segments_are_between_two_cursors() -> None:
     plan = planner.plan(query(order=["a"]), [])
     branch = plan.branches[0]
     start, end = query_cursors.Position(b"\x31a"), query_cursors.Position(b"\x31c", is_before=True)

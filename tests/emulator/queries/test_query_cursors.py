@@ -1,4 +1,4 @@
-"""Claims about cursors: positions that survive changes, and refusals of what is none."""
+"""Cursors: positions that survive changes, and refusals of invalid ones."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def names(results: Any) -> list[int]:
         {"filters": [("x", "in", [1, 2]), ("a", ">", 3)], "needs": "tag"},
     ],
 )
-def test_every_cursor_resumes_right_behind_its_result(
+def test_every_cursor_resumes_right_after_its_result(
     ten: service_calls.Service, asked: dict[str, Any]
 ) -> None:
     asked = dict(asked)
@@ -65,7 +65,7 @@ def test_an_offset_counts_from_the_start_cursor(ten: service_calls.Service) -> N
     assert names(resumed.entity_results) == [8, 9]
 
 
-def test_the_end_cursor_of_nothing_is_where_the_query_began(ten: service_calls.Service) -> None:
+def test_the_end_cursor_of_an_empty_batch_is_its_start(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).end_cursor
     empty = ten.batch(ten.query(order=["a"], start_cursor=cursor))
     assert empty.end_cursor == cursor
@@ -75,7 +75,7 @@ def test_the_end_cursor_of_nothing_is_where_the_query_began(ten: service_calls.S
     assert len(ten.batch(ten.query(order=["a"], start_cursor=start)).entity_results) == 11
 
 
-def test_a_cursor_is_for_its_own_query(ten: service_calls.Service) -> None:
+def test_a_cursor_is_valid_only_for_its_query(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).end_cursor
     for other in (
         ten.query(start_cursor=cursor),
@@ -90,7 +90,7 @@ def test_a_cursor_is_for_its_own_query(ten: service_calls.Service) -> None:
         ten.batch(ten.query(order=["a"], start_cursor=cursor), namespace="other")
 
 
-def test_a_cursor_is_for_the_same_ancestor_projection_and_values(
+def test_a_cursor_requires_the_same_ancestor_projection_and_values(
     ten: service_calls.Service,
 ) -> None:
     def under(number: int) -> tuple[str, str, Any]:
@@ -109,7 +109,7 @@ def test_a_cursor_is_for_the_same_ancestor_projection_and_values(
             ten.batch(ten.query("T", *other[0], start_cursor=cursor, **other[1]))
 
 
-def test_limit_offset_and_end_may_change_from_page_to_page(ten: service_calls.Service) -> None:
+def test_limit_offset_and_end_can_change_between_pages(ten: service_calls.Service) -> None:
     pages = ten.batch(ten.query(order=["a"], limit=2, offset=1))
     asked = {"order": ["a"], "start_cursor": pages.end_cursor}
     end = ten.batch(ten.query(order=["a"])).entity_results[7].cursor
@@ -122,7 +122,7 @@ def test_limit_offset_and_end_may_change_from_page_to_page(ten: service_calls.Se
     ]
 
 
-def test_an_update_elsewhere_leaves_a_position_where_it_is(ten: service_calls.Service) -> None:
+def test_an_update_elsewhere_does_not_move_a_cursor(ten: service_calls.Service) -> None:
     cursor = ten.batch(ten.query(order=["a"])).entity_results[4].cursor
     ten.put(ten.key("T", 1), a=99)
     ten.put(ten.key("T", 9), a=0)
@@ -130,7 +130,7 @@ def test_an_update_elsewhere_leaves_a_position_where_it_is(ten: service_calls.Se
     assert names(resumed.entity_results) == [6, 7, 8, 10, 1]
 
 
-def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(
+def test_an_array_is_not_returned_again_after_the_cursor(
     service: service_calls.Service,
 ) -> None:
     for number in (1, 2, 3):
@@ -145,12 +145,12 @@ def test_an_array_that_was_met_is_not_met_again_behind_the_cursor(
 
 
 @pytest.mark.parametrize("junk", [b"x", b"\x01\x00short", b"\x02\x00" + b"x" * 20, b"\x01\x07" * 9])
-def test_junk_is_no_cursor(ten: service_calls.Service, junk: bytes) -> None:
+def test_an_invalid_cursor_is_refused(ten: service_calls.Service, junk: bytes) -> None:
     with assert_refused("INVALID_ARGUMENT"):
         ten.batch(ten.query(start_cursor=junk))
 
 
-def test_a_torn_position_is_refused(ten: service_calls.Service) -> None:
+def test_a_truncated_cursor_is_refused(ten: service_calls.Service) -> None:
     for order in (["a"], ["-a"], [], ["-__key__"]):
         cursor = ten.batch(ten.query(order=order)).entity_results[4].cursor
         for cut in range(11, len(cursor)):
@@ -159,7 +159,7 @@ def test_a_torn_position_is_refused(ten: service_calls.Service) -> None:
                     ten.batch(ten.query(order=order, **{torn: cursor[:cut]}))
 
 
-def test_a_reversed_query_with_a_final_key_order_takes_the_cursor(
+def test_a_reversed_query_with_a_final_key_order_accepts_the_cursor(
     ten: service_calls.Service,
 ) -> None:
     forward = ten.batch(ten.query(order=["__key__"]))

@@ -1,4 +1,4 @@
-"""Claims about the admin port: what it does, and that only programs on this machine reach it."""
+"""The admin port: its commands, and that only programs on this machine can reach it."""
 
 import http.client
 import io
@@ -93,7 +93,7 @@ def test_reset_removes_everything_and_ends_transactions(
     assert service.names(order=["a", "b"]) == [2]
 
 
-def test_reset_of_a_part_leaves_the_rest(
+def test_a_partial_reset_leaves_the_rest(
     ask: Callable[..., Any],
     service: service_calls.Service,
     make_service: type[service_calls.Service],
@@ -112,7 +112,7 @@ def test_reset_of_a_part_leaves_the_rest(
     assert service.names(namespace="m") == other.names(namespace="n") == [1]
 
 
-def test_ids_are_not_given_out_again_after_a_reset(
+def test_ids_are_not_handed_out_again_after_a_reset(
     ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     first = {service.put(service.key("T")).mutation_results[0].key.path[0].id for _ in range(9)}
@@ -129,7 +129,7 @@ def test_a_reset_that_names_an_unknown_part_removes_nothing(
     assert service.names() == [1]
 
 
-def test_an_engine_in_another_process_follows_a_reset(
+def test_an_engine_in_another_process_sees_a_reset(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     with inprocess.open_engine(tmp_path / "d") as one, inprocess.open_engine(tmp_path / "d") as two:
@@ -149,7 +149,7 @@ def test_shutdown_answers_and_then_ends(ask: Callable[..., Any], stopped: thread
     assert stopped.wait(20)
 
 
-def test_the_clock_moves_on_when_told(
+def test_the_clock_can_be_moved_forward(
     ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     open_one = service.begin()
@@ -164,7 +164,7 @@ def test_the_clock_moves_on_when_told(
     "body", ["", "[]", "{}", '{"advance": "1"}', '{"advance": 1, "x": 2}', '{"advance": -1}',
              '{"advance": Infinity}', '{"advance": 1e999}', '{"advance": NaN}', "[" * 100_000]
 )  # fmt: skip
-def test_a_clock_does_not_follow_nonsense(
+def test_an_invalid_clock_request_is_refused(
     ask: Callable[..., Any], movable: clock.Clock, body: str
 ) -> None:
     assert ask("POST", "/clock", body)[0] == 400
@@ -202,7 +202,7 @@ def test_other_paths_and_methods_are_refused(
      {"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"},
      {"Host": "evil.example"}, {"Host": "localhost.evil.example:80"}, {"Host": "127.0.0.1.x"}],
 )  # fmt: skip
-def test_pages_from_elsewhere_change_nothing(
+def test_requests_from_foreign_pages_change_nothing(
     ask: Callable[..., Any],
     service: service_calls.Service,
     stopped: threading.Event,
@@ -214,11 +214,11 @@ def test_pages_from_elsewhere_change_nothing(
     assert (service.names(), stopped.is_set()) == ([1], False)
 
 
-def test_a_name_that_resolves_here_reads_nothing(ask: Callable[..., Any]) -> None:
+def test_a_foreign_host_name_reads_nothing(ask: Callable[..., Any]) -> None:
     assert ask("GET", "/", Host="evil.example")[0] == 403
 
 
-def test_our_own_pages_and_both_loopback_names_are_let_in(
+def test_own_pages_and_both_loopback_names_are_accepted(
     ask: Callable[..., Any], running: http_server.HttpServer
 ) -> None:
     for host in ("localhost", "127.0.0.1", "[::1]"):
@@ -226,7 +226,7 @@ def test_our_own_pages_and_both_loopback_names_are_let_in(
         assert ask("POST", "/reset", "", Host=named, Origin=f"http://{named}")[0] == 200
 
 
-def test_answers_carry_the_headers_that_keep_other_pages_out(
+def test_responses_have_the_headers_that_exclude_other_pages(
     running: http_server.HttpServer,
 ) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
@@ -240,7 +240,7 @@ def test_answers_carry_the_headers_that_keep_other_pages_out(
 
 
 def raw(running: http_server.HttpServer, content: bytes) -> bytes:
-    """Send bytes and return all that comes back until the connection closes."""
+    """Send bytes and return everything that is received until the connection closes."""
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall(content)
         connection.shutdown(socket.SHUT_WR)
@@ -288,7 +288,7 @@ def test_a_body_that_is_too_large_is_refused_and_answered(ask: Callable[..., Any
     assert ask("POST", "/clock", b" " * 3_000_000)[0] == 413
 
 
-def test_a_taken_port_is_an_os_error(running: http_server.HttpServer) -> None:
+def test_a_used_port_is_an_os_error(running: http_server.HttpServer) -> None:
     with pytest.raises(OSError, match="cannot listen on"):
         http_server.start(lambda _: http_server.Response(b""), running.port)
 
@@ -301,7 +301,7 @@ def test_a_fault_of_a_handler_is_answered_and_logged(caplog: pytest.LogCaptureFi
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_stream_that_fails_half_way_is_seen_to_be_cut(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stream_that_fails_midway_is_visibly_incomplete(caplog: pytest.LogCaptureFixture) -> None:
     def parts() -> Iterator[bytes]:
         yield b"some"
         raise ValueError
@@ -338,7 +338,7 @@ def test_a_bad_import_is_named_and_stores_nothing(
     assert ask("POST", "/import?batch=0", good)[0] == 400
 
 
-def test_faults_are_put_seen_and_taken_away(
+def test_faults_can_be_installed_listed_and_removed(
     ask: Callable[..., Any], service: service_calls.Service
 ) -> None:
     plan = '{"rules": [{"rpc": "Lookup", "status": "INTERNAL"}]}'
@@ -358,7 +358,7 @@ def test_a_dropped_answer_ends_the_http_connection_too(ask: Callable[..., Any]) 
 
 
 @pytest.mark.parametrize("announced", ["Content-Length: {}", "Transfer-Encoding: chunked"])
-def test_an_upload_that_breaks_off_stores_nothing_and_keeps_nobody_waiting(
+def test_an_aborted_upload_stores_nothing_and_blocks_no_one(
     running: http_server.HttpServer, service: service_calls.Service, announced: str
 ) -> None:
     line = json.dumps(ENTITY | {"key": ENTITY["key"] | {"partitionId": {"projectId": "test"}}})
@@ -366,7 +366,7 @@ def test_an_upload_that_breaks_off_stores_nothing_and_keeps_nobody_waiting(
     body = f"{len(line) + 1:x}\r\n{line}\n\r\n" if "chunked" in announced else f"{line}\n"
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall((head + body).encode())
-        service.put(service.key("T", 2), a=2)  # while the rest is awaited
+        service.put(service.key("T", 2), a=2)  # while the import waits for the rest
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(65536).startswith(b"HTTP/1.1 400")
     assert service.names() == [2]

@@ -1,4 +1,4 @@
-"""Claims about the Datastore Admin API over HTTP: paths, parameters, codings, refusals."""
+"""The Datastore Admin API over HTTP: paths, parameters, content types, refusals."""
 
 import http.client
 import json
@@ -135,7 +135,7 @@ def test_refusals_are_statuses(
         assert refusal_of(answer) == found
 
 
-def test_a_body_in_another_coding_is_refused(ask: Callable[..., Any]) -> None:
+def test_a_body_with_another_content_type_is_refused(ask: Callable[..., Any]) -> None:
     answer = ask("POST", "test:export", b"x", content_type="application/x-protobuf")
     assert refusal_of(answer) == (400, "INVALID_ARGUMENT")
 

@@ -1,4 +1,4 @@
-"""Claims about the pages: what is there is shown, and hostile content is only text."""
+"""The data browser: stored data is shown, and hostile content is only text."""
 
 import datetime as dt
 import html
@@ -32,7 +32,7 @@ def look(engine: inprocess.Engine) -> Callable[..., Any]:
 
 
 def plain(page: str) -> str:
-    """The page's text without its marks."""
+    """Return the page's text without tags."""
     return html.unescape(re.sub(r"<[^>]*>", "", page.partition("<body>")[2]))
 
 
@@ -56,13 +56,13 @@ def test_kinds_are_counted_by_partition(
     assert "database d" not in plain(look("/ui"))
 
 
-def test_an_empty_store_says_so(look: Callable[..., Any]) -> None:
+def test_an_empty_store_is_reported(look: Callable[..., Any]) -> None:
     assert "No entities yet" in plain(look("/ui"))
     assert "No entities." in plain(look("/ui/kind", project="test", kind="T"))
     assert "None." in plain(look("/ui/indexes"))
 
 
-def test_entities_of_a_kind_come_in_pages_until_all_were_shown(
+def test_pages_show_all_entities_of_a_kind(
     look: Callable[..., Any], near: service_calls.Service
 ) -> None:
     wanted = {f"T {number + 1}" for number in range(120)}
@@ -123,7 +123,7 @@ def test_indexes_show_their_sizes(look: Callable[..., Any], near: service_calls.
     [("/ui/nothing", 404), ("/ui/entity", 400), ("/ui/entity?key=*", 400),
      ("/ui/entity?key=AAAA", 400), ("/ui/kind?after=%C3%A9", 400), ("/ui/kind?after=__8%3D", None)],
 )  # fmt: skip
-def test_places_that_are_not_ours_are_refused(
+def test_invalid_urls_are_refused_or_show_nothing(
     look: Callable[..., Any], path: str, status: int | None
 ) -> None:
     if status is None:
@@ -134,7 +134,7 @@ def test_places_that_are_not_ours_are_refused(
     assert caught.value.status == status
 
 
-def test_the_pages_take_no_posts(engine: inprocess.Engine) -> None:
+def test_the_pages_refuse_posts(engine: inprocess.Engine) -> None:
     with pytest.raises(http_server.BadRequest, match="accepts only GET"):
         admin_port.AdminPort(engine, lambda: None).answer(
             http_server.Request("POST", "/ui", {}, "", io.BytesIO())

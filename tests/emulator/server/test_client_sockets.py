@@ -1,4 +1,4 @@
-"""Claims about cut connections: the peer's ends, and nothing else of the process is touched."""
+"""Cut connections: only the peer's connection ends."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ def descriptors() -> set[str]:
     return {each.name for each in Path("/dev/fd").iterdir()}
 
 
-def test_only_the_connection_of_the_peer_ends() -> None:
+def test_only_the_connection_of_the_peer_is_cut() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         clients = [socket.create_connection(server.getsockname()) for _ in range(2)]
         accepted = [server.accept()[0] for _ in clients]

@@ -1,4 +1,4 @@
-"""Claims about the program: it says where it answers, and stops when told."""
+"""The program: it prints its address, and stops on request."""
 
 import contextlib
 import os
@@ -92,7 +92,7 @@ def test_a_bad_fault_plan_ends_the_program(
     assert "rules[0] needs one of" in capsys.readouterr().err
 
 
-def test_a_taken_port_ends_the_program(
+def test_a_used_port_ends_the_program(
     engine: inprocess.Engine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -103,14 +103,14 @@ def test_a_taken_port_ends_the_program(
     assert "cannot listen on" in capsys.readouterr().err
 
 
-def test_a_taken_address_is_an_os_error(engine: inprocess.Engine) -> None:
+def test_a_used_address_is_an_os_error(engine: inprocess.Engine) -> None:
     running = grpc_server.start(engine, "localhost", 0)
     with pytest.raises(OSError, match="cannot listen on"):
         grpc_server.start(engine, "localhost", running.port)
     running.stop()
 
 
-def test_a_port_that_is_taken_at_one_of_the_addresses_is_taken(engine: inprocess.Engine) -> None:
+def test_a_port_used_at_one_of_the_addresses_is_refused(engine: inprocess.Engine) -> None:
     with (
         socket.create_server(("127.0.0.1", 0)) as other,
         pytest.raises(OSError, match=r"127\.0\.0\.1 is in use"),
@@ -156,10 +156,10 @@ def test_a_stopped_server_leaves_no_threads(
 
 
 @pytest.mark.parametrize("host", ["::1", "[::1]", "127.8.9.10", "localhost"])
-def test_a_loopback_address_is_reached_from_this_machine_only(host: str) -> None:
+def test_a_loopback_address_is_local(host: str) -> None:
     assert grpc_server.is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["::", "[::]", "192.0.2.1", "", "no.such.host.invalid"])
-def test_any_other_address_counts_as_reached_from_elsewhere(host: str) -> None:
+def test_any_other_address_is_not_local(host: str) -> None:
     assert not grpc_server.is_loopback(host)

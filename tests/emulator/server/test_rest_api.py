@@ -1,4 +1,4 @@
-"""Claims about the API over HTTP: JSON and protobuf, statuses, a client library that uses it."""
+"""The API over HTTP: JSON and protobuf, statuses, and a client library that uses it."""
 
 import http.client
 import json
@@ -59,7 +59,7 @@ VALUES = {
 }
 
 
-def test_json_stores_and_gives_back_every_type(post: Callable[..., Any]) -> None:
+def test_json_stores_and_returns_every_type(post: Callable[..., Any]) -> None:
     mutation = {"upsert": {"key": KEY, "properties": VALUES}}
     status, content = post("commit", {"mode": "NON_TRANSACTIONAL", "mutations": [mutation]})
     assert (status, len(json.loads(content)["mutationResults"])) == (200, 1)
@@ -144,7 +144,7 @@ def test_conflicting_writes_have_the_documented_statuses(post: Callable[..., Any
     assert commit("insert") == 409
 
 
-# The client library decides on its way when it is imported, so it runs in a process of its own.
+# The client library chooses its transport when it is imported, so it runs in a separate process.
 CLIENT = """
 import datetime
 from google.api_core import exceptions
@@ -188,7 +188,7 @@ def test_google_cloud_datastore_works_over_http(running: http_server.HttpServer)
     assert (ran.returncode, ran.stdout) == (0, "done\n"), ran.stderr
 
 
-def test_protobuf_is_answered_in_protobuf(
+def test_a_protobuf_request_gets_a_protobuf_response(
     post: Callable[..., Any], make_service: type[service_calls.Service], engine: inprocess.Engine
 ) -> None:
     service = make_service(inprocess.Channel(engine))

@@ -1,4 +1,4 @@
-"""Fixtures: an engine whose commits wait for each other, and its connections watched."""
+"""Fixtures: an engine whose commits wait for each other, with its connections watched."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> shared_commits.Watch:
 
 @pytest.fixture
 def patient_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine ends no group before the test does."""
+    """Keep groups open long enough that a busy machine does not end one before the test does."""
     monkeypatch.setattr(group_commit, "LONGEST", 300.0)
     monkeypatch.setattr(group_commit, "_NAP", 30.0)
 

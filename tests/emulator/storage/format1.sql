@@ -1,4 +1,4 @@
--- A data file of format 1, as the last engine that wrote it left it.
+-- A data file of format 1, written by the last engine that used this format.
 BEGIN TRANSACTION;
 CREATE TABLE composites (code BLOB PRIMARY KEY) WITHOUT ROWID;
 INSERT INTO "composites" VALUES(X'5400014E6100012B6200012D');

@@ -1,8 +1,8 @@
-"""A file with flipped bytes or without its end: refused, answered clearly, or right.
+"""Files with flipped bytes or a missing end: refused, answered with an allowed status, or correct.
 
-SQLite has no checksums of its pages, so a flipped bit in a value is read as it is. What is wrong in
-an answer must then be known to `inspection`, which compares every entity with its checksum and
-every index row with its entity.
+SQLite has no checksums of its pages, so a flipped bit in a value is read as it is. If a response is
+wrong, `inspection` must report the damage: it compares every entity with its checksum, and every
+index row with its entity.
 """
 
 import os
@@ -28,7 +28,7 @@ CLEAR = {"FAILED_PRECONDITION", "UNAVAILABLE", "RESOURCE_EXHAUSTED"}
 
 
 class Sound:
-    """Two copies of a file with everything in it: closed, and with its last commits in the log."""
+    """Two intact copies of a file with all kinds of data: closed, and with a full log."""
 
     def __init__(self, closed: bytes, data: bytes, log: bytes) -> None:
         self.closed = closed
@@ -52,7 +52,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 
 def ask(path: Path) -> dict[str, Any]:
-    """Open a file and ask for all of it. Return the answers, or the statuses in their place."""
+    """Open a file and ask for all of it; return the responses, or the statuses in their place."""
     try:
         engine = ledger_writer.open_engine(path)
     except errors.DatastoreError as refusal:
@@ -125,7 +125,7 @@ def flip(content: bytes, flips: list[tuple[float, int]]) -> bytes:
 
 @settings(max_examples=10 * ROUNDS)
 @given(flips=FLIPS)
-def test_flipped_bytes_are_refused_harmless_or_known_to_the_inspection(
+def test_flipped_bytes_are_refused_or_harmless_or_found_by_inspection(
     sound: Sound, tmp_path: Path, flips: list[tuple[float, int]]
 ) -> None:
     path = place(tmp_path / "flipped", flip(sound.closed, flips))
@@ -145,10 +145,10 @@ def is_known(path: Path) -> bool:
 @settings(max_examples=5 * ROUNDS)
 @given(kept=st.floats(0, 1, exclude_max=True))
 @example(kept=0.984375)  # half of the last page
-def test_a_file_without_its_end_is_refused_or_right(
+def test_a_truncated_file_is_refused_or_read_correctly(
     sound: Sound, tmp_path: Path, kept: float
 ) -> None:
-    # An empty file is a new one, and so, to SQLite, is a single byte.
+    # An empty file counts as a new one, and so does a single byte for SQLite.
     path = place(tmp_path / "cut", sound.closed[: 2 + int(kept * (len(sound.closed) - 2))])
     found, right = ask(path), truth(COMMITS)
     assert all(value in (right.get(name), *CLEAR) for name, value in found.items()), found

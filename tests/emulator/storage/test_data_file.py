@@ -1,4 +1,4 @@
-"""The data file as a file: its form, its upgrade, and the files that are refused."""
+"""The data file: its format, its upgrade, and the files that are refused."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 MOMENT = {"seconds": 1_800_000_010}  # of the last commit in it
 
-# A change here makes the files of everyone unreadable: it needs a new format and an upgrade.
+# A change here makes existing files unreadable: it needs a new format and an upgrade.
 FORMAT_2 = {
     "composites": ["code"],
     "entities": ["id", "key", "proto", "version", "created", "meta", "crc"],
@@ -42,7 +42,7 @@ schema.upgrade(connection, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-# Processes that make a file at once, again and again; prints what any of them was refused.
+# Processes that repeatedly create one file at the same time; prints every error.
 MAKING = """
 import multiprocessing, sys, time
 from emulator.storage import data_file
@@ -104,14 +104,14 @@ def tables(path: Path) -> dict[str, list[str]]:
     return columns
 
 
-def test_the_tables_are_these(tmp_path: Path) -> None:
+def test_the_tables_of_the_format_are_fixed(tmp_path: Path) -> None:
     inprocess.open_engine(tmp_path / "data").close()
     assert tables(tmp_path / "data") == FORMAT_2
     assert asked(tmp_path / "data", "PRAGMA user_version") == [(2,)]
     assert asked(tmp_path / "data", "PRAGMA application_id") == [(0x46744453,)]
 
 
-def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(
+def test_a_file_of_format_1_is_upgraded_and_keeps_its_data(
     old: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(old, make_service, clock=lambda: 1_800_000_020.0)
@@ -131,7 +131,7 @@ def test_a_file_of_format_1_is_upgraded_and_holds_what_it_held(
     assert asked(old, "PRAGMA user_version") == [(2,)]
 
 
-def test_an_upgraded_file_gives_out_no_id_again(
+def test_an_upgraded_file_hands_out_no_id_again(
     old: Path, make_service: type[service_calls.Service]
 ) -> None:
     before = asked(old, "SELECT next_id, seed FROM state")
@@ -179,7 +179,7 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
 def before_a_statement(
     monkeypatch: pytest.MonkeyPatch, statement: str, number: int, act: Callable[..., Any]
 ) -> list[Any]:
-    """Act once, before the file's connections run a statement for the nth time."""
+    """Call a function once, before the file's connections run a statement for the nth time."""
     connect, seen = data_file.connect, []
 
     def run(text: str) -> None:
@@ -197,7 +197,7 @@ def before_a_statement(
     return seen
 
 
-def test_processes_that_make_a_file_at_once_all_have_it(tmp_path: Path) -> None:
+def test_processes_can_create_one_file_at_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MAKING, str(tmp_path / "data")],
         env={**os.environ, "PYTHONPATH": str(Path.cwd())},
@@ -207,7 +207,7 @@ def test_processes_that_make_a_file_at_once_all_have_it(tmp_path: Path) -> None:
     assert tables(tmp_path / "data39") == FORMAT_2
 
 
-def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(
+def test_opening_a_new_file_waits_for_a_short_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "data"
@@ -221,7 +221,7 @@ def test_who_is_in_the_way_of_a_new_files_log_is_waited_for(
     assert asked(path, "PRAGMA journal_mode") == [("wal",)]
 
 
-def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(
+def test_opening_a_new_file_under_a_long_lock_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.05)
@@ -233,7 +233,7 @@ def test_who_stays_in_the_way_of_a_new_files_log_makes_it_unavailable(
     inprocess.open_engine(path).close()
 
 
-def test_a_file_that_is_made_while_its_format_is_read_is_no_strangers(
+def test_a_file_created_while_its_format_is_read_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "data"
@@ -267,7 +267,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     assert (tmp_path / "data").read_bytes() == before
 
 
-def test_a_file_that_is_no_database_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(b"no data file at all" * 1_000)
     with pytest.raises(errors.Damaged, match=str(file)):
@@ -288,7 +288,7 @@ def test_a_truncated_file_is_refused(
         inprocess.open_engine(file)
 
 
-def test_a_file_that_lost_its_state_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_its_state_row_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     inprocess.open_engine(file).close()
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
@@ -297,12 +297,12 @@ def test_a_file_that_lost_its_state_is_refused(tmp_path: Path) -> None:
         inprocess.open_engine(file)
 
 
-def test_a_folder_that_is_not_there_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="missing"):
         inprocess.open_engine(tmp_path / "missing" / "data")
 
 
-def test_a_file_that_another_program_keeps_is_unavailable(
+def test_a_file_locked_by_another_program_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("emulator.storage.data_file.BUSY_SECONDS", 0.01)
@@ -315,7 +315,7 @@ def test_a_file_that_another_program_keeps_is_unavailable(
     inprocess.open_engine(tmp_path / "data").close()
 
 
-def test_a_commit_is_durable_unless_that_is_given_up(tmp_path: Path) -> None:
+def test_a_commit_is_durable_unless_fast_is_chosen(tmp_path: Path) -> None:
     modes = {}
     for durability in ("durable", "fast"):
         with inprocess.open_engine(tmp_path / durability, durability=durability) as engine:

@@ -1,4 +1,4 @@
-"""Faults of the machine: what they answer, and that the engine goes on when they are over."""
+"""Faults of the machine: their statuses, and that the engine recovers when they are over."""
 
 import contextlib
 import random
@@ -18,7 +18,7 @@ from emulator.storage import inspection
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
-# What a damaged file may answer. Clients retry INTERNAL and UNKNOWN, which would hide it.
+# The allowed statuses for a damaged file. Clients retry INTERNAL and UNKNOWN, which would hide it.
 TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
 HONEST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE}
 
@@ -74,7 +74,7 @@ def test_a_full_disk_is_resource_exhausted_and_the_next_write_works(
     assert service.names(order=["a"]) == [1, 2]
 
 
-def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(
+def test_a_read_only_file_is_unavailable_until_it_is_writable(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, _ = opened
@@ -86,7 +86,7 @@ def test_a_file_that_may_not_be_written_is_unavailable_until_it_may(
     assert service.names(order=["a"]) == [1, 2]
 
 
-def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
+def test_a_missing_folder_is_unavailable_until_it_is_back(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
 ) -> None:
     engine, service, folder = opened
@@ -103,7 +103,7 @@ def test_a_folder_that_goes_away_is_unavailable_until_it_is_back(
     assert service.get(service.key("T", 1)) == {"a": 2}
 
 
-def test_no_snapshot_is_lost_to_faults(
+def test_faults_leak_no_snapshot(
     opened: tuple[inprocess.Engine, service_calls.Service, Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -122,7 +122,7 @@ def test_no_snapshot_is_lost_to_faults(
 
 @pytest.fixture
 def filled(tmp_path: Path, make_service: type[service_calls.Service]) -> Path:
-    """A file of 300 entities and what they are."""
+    """Return a file of 300 entities, and those entities."""
     path = tmp_path / "data"
     engine = inprocess.open_engine(path)
     with engine:
@@ -131,7 +131,7 @@ def filled(tmp_path: Path, make_service: type[service_calls.Service]) -> Path:
     return path
 
 
-def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(
+def test_a_damaged_entity_is_refused_by_lookups_and_not_overwritten(
     filled: Path, make_service: type[service_calls.Service]
 ) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
@@ -149,7 +149,7 @@ def test_a_damaged_entity_is_refused_by_lookups_and_not_written_over(
         assert service.get(service.key("T", 8)) == {"a": 8}
 
 
-def test_an_index_entry_of_nothing_is_damage(
+def test_an_index_entry_without_an_entity_is_damage(
     filled: Path, make_service: type[service_calls.Service]
 ) -> None:
     with contextlib.closing(sqlite3.connect(filled)) as connection, connection:
@@ -163,13 +163,13 @@ def test_an_index_entry_of_nothing_is_damage(
 def answers(
     service: service_calls.Service, call: Callable[..., Any]
 ) -> grpc.StatusCode | str | None:
-    """Return what a call of a damaged file answers, if it is refused."""
+    """Return the response of a call to a damaged file, or the status of its refusal."""
     try:
         call(service)
     except grpc.RpcError as refusal:
         return refusal.code()
     except (DecodeError, UnicodeDecodeError):
-        # Entities have a checksum. Keys from index entries and an entity's times have none.
+        # Entities have a checksum; keys from index entries and an entity's times do not.
         return "unreadable"
     return None
 
@@ -187,7 +187,7 @@ CALLS = [
 def found_by(
     path: Path, make_service: type[service_calls.Service], calls: list[Callable[..., Any]]
 ) -> set[Any]:
-    """Return what calls of a damaged file answer; none if it is not even opened."""
+    """Return the responses to calls of a damaged file; none if it cannot even be opened."""
     with contextlib.ExitStack() as stack:
         try:
             engine = stack.enter_context(inprocess.open_engine(path))
@@ -198,7 +198,7 @@ def found_by(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_damage_anywhere_is_answered_honestly(
+def test_damage_anywhere_gives_an_allowed_status_or_correct_data(
     filled: Path, make_service: type[service_calls.Service], seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -225,7 +225,7 @@ def columns_of(path: Path) -> list[tuple[str, str, set[str]]]:
 
 @contextlib.contextmanager
 def null_is_allowed(path: Path) -> Iterator[None]:
-    """A flipped byte asks for no constraint: take them out of the file's schema for a moment."""
+    """Remove the constraints from the file's schema for a moment: a flipped byte respects none."""
 
     with contextlib.closing(sqlite3.connect(path)) as connection:
         texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))
@@ -245,7 +245,7 @@ def rewrite(path: Path, texts: dict[str, str]) -> None:
 
 
 def take(path: Path, table: str, column: str, value: Any) -> bool:
-    """Store a value in the last rows of a column; False if the file's own shape forbids it."""
+    """Store a value in the last rows of a column; return False if the file's format forbids it."""
     last = f"SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"  # noqa: S608
     change = f"UPDATE {table} SET {column} = ? WHERE {column} = ({last})"  # noqa: S608
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -259,7 +259,7 @@ def take(path: Path, table: str, column: str, value: Any) -> bool:
 
 
 @pytest.mark.parametrize("value", [None, 7, 1.5, "text", b"bytes"], ids=repr)
-def test_a_value_of_another_type_is_a_problem_to_the_inspection_and_answered_honestly(
+def test_a_value_of_a_wrong_type_is_found_by_inspection_and_answered_with_an_allowed_status(
     tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path, value: Any
 ) -> None:
     filled = tmp_path / "few"

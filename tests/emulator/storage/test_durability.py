@@ -1,7 +1,7 @@
-"""What was acknowledged is there after kill -9, at any moment and at every named point.
+"""Acknowledged commits survive kill -9, at any moment and at every named point.
 
-Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets how many rounds
-each test runs; without it they are few enough for every run.
+Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets the rounds of
+each test; by default they are few enough for every run.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ PATIENCE = programs.PATIENCE
 
 @contextlib.contextmanager
 def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start a program of this project; it is dead when the block ends."""
+    """Start a program of this project, and kill it when the block ends."""
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
@@ -47,7 +47,7 @@ def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
 def note(
     acknowledged: ledger_writer.Acknowledged, lines: Iterator[Any] | io.TextIOWrapper | list[str]
 ) -> None:
-    """Note what a writer was told. A line that the kill cut in two says nothing."""
+    """Record what was acknowledged to a writer. A line cut in two by the kill is ignored."""
     for line in lines:
         if line.endswith("\n") and line != "opened\n":
             acknowledged.add(line)
@@ -61,12 +61,12 @@ def write_until_killed(
     pause: float = 0.0,
     plan: Any = None,
 ) -> int:
-    """Run a writer, read so many lines, kill it if it has not died; return how it ended."""
+    """Run a writer, read so many lines, kill it if it is alive; return how it ended."""
     plans = [] if plan is None else [json.dumps(plan)]
     with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
-            threading.Event().wait(pause)  # the moment of the kill: any moment is right
+            threading.Event().wait(pause)  # the moment of the kill, which may be any
             child.send_signal(signal.SIGKILL)
         note(acknowledged, child.stdout.readlines())
     return child.returncode
@@ -91,7 +91,7 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
     acknowledged = ledger_writer.Acknowledged()
     for number in range(max(1, ROUNDS // 6)):
         before = acknowledged.commits
-        # Odd: every second write of a worker is a commit, the others allocate ids.
+        # Odd, because every second write of a worker is a commit and the others allocate ids.
         plan = {"rules": [{"point": point, "call": 33 + 8 * number, "kill": True}]}
         ended = write_until_killed(tmp_path / "data", acknowledged, lines=0, plan=plan)
         assert ended == -signal.SIGKILL
@@ -100,8 +100,8 @@ def test_a_writer_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
         acknowledged.commits = counts["w"]
 
 
-# A writer that kills itself before the n-th operation of a kind on a file, with a log that is often
-# written back.
+# A writer that kills itself before the n-th operation of a kind on a file. Its log is checkpointed
+# often.
 KILLED_BELOW = """
 import os, signal, sys
 from tests.emulator.support import ledger_writer

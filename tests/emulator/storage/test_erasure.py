@@ -1,6 +1,6 @@
-"""Claims about what is left on the disk where no history is kept: nothing that was deleted.
+"""Without history, no deleted data remains on disk.
 
-The files are read as bytes, the log among them, while the engine is open and after it.
+The files, including the log, are read as bytes while the engine is open and after it is closed.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def _opened(path: Path, clock: Clock, history: int) -> Iterator[datastore.Client
 
 
 def _holders(path: Path) -> list[str]:
-    """The files of a store that hold the canary."""
+    """Return the files of a store that contain the canary."""
     return sorted(
         each.name
         for each in path.parent.rglob("*")
@@ -53,13 +53,13 @@ def _holders(path: Path) -> list[str]:
 
 def _put(client: datastore.Client, name: str, text: bytes) -> None:
     entity = datastore.Entity(client.key("T", name), exclude_from_indexes=("long",))
-    # Found through an index, and long enough to need pages of its own.
+    # Indexed, and long enough to need its own pages.
     entity.update(short=text.decode(), long=text.decode() * 1000)
     client.put(entity)
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
-def test_what_is_gone_is_in_no_byte_a_minute_later(path: Path, clock: Clock, how: str) -> None:
+def test_deleted_data_is_in_no_byte_a_minute_later(path: Path, clock: Clock, how: str) -> None:
     with _opened(path, clock, history=0) as client:
         for number in range(20):
             _put(client, f"{number}", b"kept")
@@ -81,7 +81,7 @@ def test_what_is_gone_is_in_no_byte_a_minute_later(path: Path, clock: Clock, how
 def test_a_reader_keeps_the_log_only_until_it_ends(
     path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A transaction expires when it is idle for a minute.
+    # A transaction expires after a minute without requests.
     monkeypatch.setattr(file_store, "LOG_SECONDS", 10)
     with _opened(path, clock, history=0) as client:
         _put(client, "a", CANARY)
@@ -98,14 +98,12 @@ def test_a_reader_keeps_the_log_only_until_it_ends(
         assert _holders(path) == []
 
 
-def test_what_a_killed_process_left_in_the_log_is_emptied_at_the_next_start(
-    path: Path, clock: Clock
-) -> None:
+def test_the_next_start_empties_the_log_of_a_killed_process(path: Path, clock: Clock) -> None:
     copy = path.parent.parent / "copy"
     with _opened(path, clock, history=0) as client:
         _put(client, "a", CANARY)
         client.delete(client.key("T", "a"))
-        # As kill -9 leaves the files: nobody closed them.
+        # Leave the files as kill -9 does: nothing closes them.
         shutil.copytree(path.parent, copy)
     assert _holders(copy / path.name)
     with _opened(copy / path.name, clock, history=0) as client:
@@ -113,7 +111,7 @@ def test_what_a_killed_process_left_in_the_log_is_emptied_at_the_next_start(
         assert _holders(copy / path.name) == []
 
 
-def test_with_a_history_the_past_is_kept(path: Path, clock: Clock) -> None:
+def test_with_history_old_states_are_kept(path: Path, clock: Clock) -> None:
     with _opened(path, clock, history=3600) as client:
         _put(client, "a", CANARY)
         client.delete(client.key("T", "a"))

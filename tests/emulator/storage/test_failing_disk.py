@@ -1,4 +1,4 @@
-"""A disk that is full, read-only or fails: a clear status, nothing half stored, and on it goes."""
+"""A full, read-only or failing disk: a clear status, nothing half stored, and full recovery."""
 
 import sqlite3
 import subprocess
@@ -18,7 +18,7 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_every_operation_on_the_disk_may_fail(tmp_path: Path, result: int) -> None:
+def test_any_disk_operation_can_fail(tmp_path: Path, result: int) -> None:
     fault_vfs.require()
     program = [sys.executable, "-m", "tests.emulator.support.failing_disk_writer", str(tmp_path)]
     ended = subprocess.run(
@@ -31,7 +31,7 @@ def test_every_operation_on_the_disk_may_fail(tmp_path: Path, result: int) -> No
     assert commits > 20
 
 
-def test_a_full_or_read_only_disk_is_said_so_and_costs_nothing_once_it_is_mended(
+def test_a_full_or_read_only_disk_is_reported_and_recovery_is_complete(
     tmp_path: Path,
 ) -> None:
     optional_tools.mounts()

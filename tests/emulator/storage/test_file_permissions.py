@@ -1,4 +1,4 @@
-"""Claims about the files of the engine: nobody but their owner can read them."""
+"""Only their owner can read the engine's files."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def folder() -> Iterator[Path]:
     os.umask(before)
 
 
-def test_a_new_data_file_is_its_owners_whatever_the_umask_is(folder: Path) -> None:
+def test_a_new_data_file_is_readable_only_by_its_owner_with_any_umask(folder: Path) -> None:
     with inprocess.open_engine(folder / "store.db"):
         found = other_user.modes(folder)
         del found[folder.name]
@@ -29,7 +29,7 @@ def test_a_new_data_file_is_its_owners_whatever_the_umask_is(folder: Path) -> No
         assert set(found.values()) <= {"0o600", "0o700"}
 
 
-def test_two_that_make_a_file_at_once_make_one(folder: Path) -> None:
+def test_creating_an_existing_file_leaves_it_unchanged(folder: Path) -> None:
     path = str(folder / "store.db")
     file_permissions.create(path)
     Path(path).write_bytes(b"made")
@@ -38,7 +38,7 @@ def test_two_that_make_a_file_at_once_make_one(folder: Path) -> None:
     assert [each.name for each in folder.iterdir()] == ["store.db"]
 
 
-def test_a_server_closes_what_was_readable(folder: Path) -> None:
+def test_a_server_restricts_the_permissions_of_old_files(folder: Path) -> None:
     optional_tools.root()
     path = folder / "store.db"
     with inprocess.open_engine(path):
@@ -62,7 +62,7 @@ def test_a_server_closes_what_was_readable(folder: Path) -> None:
         child.communicate(timeout=programs.PATIENCE)
 
 
-def test_what_root_locks_is_read_by_the_service_too(folder: Path) -> None:
+def test_lock_files_of_root_are_readable_by_the_service(folder: Path) -> None:
     optional_tools.root()
     os.chown(folder, 65534, 65534)
     path = folder / "store.db"

@@ -1,4 +1,4 @@
-"""The data file, with real processes where it matters."""
+"""The file store, with real processes where it matters."""
 
 import functools
 import os
@@ -102,7 +102,7 @@ def test_a_new_composite_index_is_filled_and_a_removed_one_dropped(
     connection.close()
 
 
-def test_an_open_engine_follows_indexes_that_another_one_defines(
+def test_an_open_engine_uses_indexes_that_another_one_defines(
     tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path
 ) -> None:
     first, early = opened(tmp_path / "data", make_service)
@@ -115,7 +115,7 @@ def test_an_open_engine_follows_indexes_that_another_one_defines(
     second.close()
 
 
-def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
+def test_an_open_engine_replans_when_another_one_drops_its_index(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     index_yaml: Path,
@@ -125,13 +125,13 @@ def test_an_open_engine_plans_anew_when_another_one_drops_its_index(
     assert early.names("T", ("c", "=", 1), order=["a"]) == [1]
     index_yaml.write_text("indexes: []")
     second, _ = opened(tmp_path / "data", make_service, indexes=index_yaml)
-    with assert_refused("FAILED_PRECONDITION"):  # of the shape that was planned, with another value
+    with assert_refused("FAILED_PRECONDITION"):  # the same shape, with another value
         early.names("T", ("c", "=", 2), order=["a"])
     first.close()
     second.close()
 
 
-def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path: Path) -> None:
+def test_a_glance_reads_the_last_commit_and_keeps_no_snapshot(tmp_path: Path) -> None:
     with inprocess.open_engine(tmp_path / "data") as engine:
         store, key = engine.storage, b"a key"
         for _ in range(file_store.MAX_SNAPSHOTS + 1):
@@ -144,7 +144,7 @@ def test_a_glance_is_of_the_last_commit_and_holds_nothing(tmp_path: Path) -> Non
             assert store.glance(key).version > before == snapshot.version
 
 
-def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(
+def test_a_connection_that_met_a_fault_in_a_glance_is_not_reused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_connection: sqlite3.Connection, _key: bytes) -> None:
@@ -161,7 +161,7 @@ def test_a_connection_that_met_a_fault_at_a_glance_is_not_used_again(
         assert engine.storage.glance(b"a key").stored is None
 
 
-def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
+def test_a_reader_caches_the_id_of_an_index_until_the_id_is_reassigned(
     tmp_path: Path, make_service: type[service_calls.Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, writing = opened(tmp_path / "data", make_service)
@@ -184,7 +184,7 @@ def test_who_only_reads_learns_the_id_of_an_index_once_until_it_is_anothers(
         assert counts[0] > 0
         assert counts[1:] == [0, 0]
         first.reset()
-        for kind in ("U", "T"):  # what was T's is U's
+        for kind in ("U", "T"):  # U gets the ids that T had
             writing.put(writing.key(kind, kind), a=1)
         assert reading.names("T", ("a", "=", 1)) == ["T"]
         assert reading.names("U", ("a", "=", 1)) == ["U"]
@@ -205,7 +205,7 @@ def test_an_open_snapshot_outlives_a_new_index(
     second.close()
 
 
-def test_an_engine_in_memory_leaves_nothing_behind(
+def test_an_engine_in_memory_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_service: type[service_calls.Service]
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -229,7 +229,7 @@ def test_a_closed_engine_is_unavailable(make_service: type[service_calls.Service
             call()
 
 
-def test_a_file_that_another_process_keeps_is_unavailable_not_broken(
+def test_a_file_locked_by_another_process_is_unavailable_and_then_works(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     monkeypatch: pytest.MonkeyPatch,
@@ -288,7 +288,7 @@ def test_more_connections_than_are_kept_are_closed(
         assert len(engine._storage._connections.idle) == 1
 
 
-def test_a_forked_child_uses_connections_of_its_own(
+def test_a_forked_child_uses_its_own_connections(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(tmp_path / "data", make_service)
@@ -311,10 +311,10 @@ def test_a_forked_child_uses_connections_of_its_own(
     engine.close()
 
 
-def test_what_a_forked_child_stores_outlives_its_parent_and_whoever_comes_after(
+def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
-    """The last process to close a file removes its log; a living child must count as one."""
+    """The last process to close a file removes its log; a running child must count as one."""
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
     told, tells = os.pipe()

@@ -1,4 +1,4 @@
-"""Commits that share one COMMIT: together on disk, each for itself in everything else."""
+"""Commits that share one COMMIT: on disk together, but otherwise independent."""
 
 import sqlite3
 import threading
@@ -20,7 +20,7 @@ PATIENCE = programs.PATIENCE
 
 
 def status(future: futures.Future[Any]) -> str:
-    """The name of the status that a call in another thread was answered with."""
+    """Return the name of the status of a call in another thread."""
     error: Any = future.exception(PATIENCE)
     return "OK" if error is None else error.code().name
 
@@ -40,7 +40,7 @@ def test_commits_that_wait_for_the_turn_share_one_commit(
     assert service.names("T", order=["a"]) == ["held", "a", "b", "c"]
 
 
-def test_alone_a_commit_pays_for_no_group(
+def test_a_single_commit_uses_no_savepoint(
     opened: tuple[inprocess.Engine, service_calls.Service], watch: shared_commits.Watch
 ) -> None:
     _, service = opened
@@ -48,7 +48,7 @@ def test_alone_a_commit_pays_for_no_group(
     assert watch.statements == ["BEGIN IMMEDIATE", "COMMIT"]
 
 
-def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(
+def test_before_the_commit_no_client_is_answered_and_nothing_is_visible(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -73,7 +73,7 @@ def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(
     held.release(2)
     for each in (held.done, *puts):
         each.result(PATIENCE)
-    # No entity, the locks of both commits, no bill, no answer.
+    # No visible entity, the locks of both commits, nothing metered, no answer.
     assert seen == [[], *([2] if locks else []), writes, 0]
     assert engine.meter.total().writes == writes + 2
     if locks is not None:
@@ -88,7 +88,7 @@ def test_nobody_is_answered_and_nothing_is_seen_before_the_commit(
         (sqlite3.SQLITE_CORRUPT, "FAILED_PRECONDITION"),
     ],
 )
-def test_a_commit_that_fails_is_told_to_all_and_leaves_nothing(
+def test_a_failed_commit_fails_every_part_and_leaves_nothing(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -112,7 +112,7 @@ def test_a_commit_that_fails_is_told_to_all_and_leaves_nothing(
     assert (after[0].writes, after[1]) == (before[0].writes, before[1])
     if engine._transactions._locks is not None:
         assert not engine._transactions._locks._peers.table.holders
-    # The ids that those indexes were to have are others' now.
+    # Other indexes have the ids that the failed ones would have had.
     watch.at_commit = lambda: None
     for kind in ("U", "T"):
         service.put(service.key(kind, 1), b=kind, a=1)
@@ -172,7 +172,7 @@ def test_a_fault_of_sqlite_in_one_part_fails_its_group(
     assert service.names("T", order=["a"]) == ["b"]
 
 
-def test_a_part_that_is_refused_takes_back_itself_alone(
+def test_a_refused_part_rolls_back_only_itself(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -192,7 +192,7 @@ def test_a_part_that_is_refused_takes_back_itself_alone(
     assert ledger_writer.index_faults(engine.storage.path) == []
 
 
-def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(
+def test_a_part_refused_because_of_lost_data_gets_the_error_of_the_loss(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -207,12 +207,12 @@ def test_who_was_refused_for_what_was_lost_is_told_that_it_was_lost(
     held = Held(engine, threads, there)
     insert = threads.submit(service.commit, {"insert": there})
     held.release(1)
-    # ALREADY_EXISTS would be of an entity that was never there.
+    # ALREADY_EXISTS would be about an entity that never existed.
     assert status(insert) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
 
 
-def test_the_first_part_may_fail_and_the_others_are_stored(
+def test_the_first_part_can_fail_and_the_others_are_stored(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -256,7 +256,7 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     service.put(key, a=1)
     transaction = service.begin()
     found = service.get(key, transaction=transaction)["a"]
-    # Past the locks, which would make it wait: nothing that is right depends on a lock.
+    # Bypass the locks, which would make it wait: correctness never depends on a lock.
     held = Held(engine, threads, service.entity(key, a=10))
     late = {"upsert": service.entity(key, a=found + 1)}
     commit = threads.submit(service.commit, late, transaction=transaction)
@@ -292,7 +292,7 @@ def test_counting_in_groups_loses_nothing(
     assert len(set(service.names("Own"))) == 48
 
 
-def test_ids_that_a_group_gave_out_are_never_the_same(
+def test_ids_handed_out_in_a_group_are_distinct(
     opened: tuple[inprocess.Engine, service_calls.Service], threads: futures.ThreadPoolExecutor
 ) -> None:
     engine, service = opened
@@ -303,7 +303,7 @@ def test_ids_that_a_group_gave_out_are_never_the_same(
     assert len(given) == 3
 
 
-def test_a_crowd_of_threads_is_stored_whole(
+def test_writes_of_many_threads_are_all_stored(
     tmp_path: Path, threads: futures.ThreadPoolExecutor
 ) -> None:
     acknowledged = {f"w{number}": ledger_writer.Acknowledged() for number in range(6)}

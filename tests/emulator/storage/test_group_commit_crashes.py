@@ -1,7 +1,7 @@
 """A process that dies, or whose disk fails or loses power, in the middle of a group of commits.
 
-What was acknowledged is there, and of each commit all or nothing; of a group too. As everywhere in
-the crash tests EMULATOR_CRASH_ROUNDS sets how many rounds there are.
+Acknowledged commits survive, and each commit of a group is complete or absent.
+EMULATOR_CRASH_ROUNDS sets the number of rounds, as in all crash tests.
 """
 
 import json
@@ -28,7 +28,7 @@ PATIENCE = programs.PATIENCE
 
 
 class Run:
-    """A crowd of writers in a process, and what it has said."""
+    """Many writers in a process, and its output so far."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Run:
         """Read so many lines of acknowledgements, or until the end."""
         while lines is None or lines > 0:
             line = self.process.stdout.readline()
-            if not line.endswith("\n"):  # the end, or cut in two by the kill
+            if not line.endswith("\n"):  # the end, or a line cut in two by the kill
                 return
             name, _, rest = line.partition(" ")
             if name == "group":
@@ -66,7 +66,7 @@ class Run:
                 lines = None if lines is None else lines - 1
 
     def end(self) -> int:
-        """Read the rest and return how it ended."""
+        """Read the rest, and return how the process ended."""
         watchdog = threading.Timer(PATIENCE, self.process.kill)
         watchdog.start()
         self.read()
@@ -83,14 +83,14 @@ def acknowledged() -> dict[str, ledger_writer.Acknowledged]:
 
 
 def check(path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]) -> None:
-    """Check the file; each worker may have stored one commit that it was not told of."""
+    """Check the file; each worker may have stored one unacknowledged commit."""
     counts = ledger_writer.assert_file_matches(path, acknowledged)
     for name, count in counts.items():
         assert count <= acknowledged[name].commits + 1
         acknowledged[name].commits = count
 
 
-def test_a_crowd_killed_at_random_moments_loses_nothing(
+def test_many_writers_killed_at_random_moments_lose_nothing(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
 ) -> None:
     chance = random.Random(20261121)
@@ -107,7 +107,7 @@ def test_a_crowd_killed_at_random_moments_loses_nothing(
 
 
 @pytest.mark.parametrize("point", sorted(fault_rules.POINTS))
-def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
+def test_many_writers_killed_at_a_point_leave_whole_commits(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], point: str
 ) -> None:
     for number in range(max(1, ROUNDS // 6)):
@@ -120,7 +120,7 @@ def test_a_crowd_killed_at_a_point_leaves_all_of_a_commit_or_nothing(
 
 @pytest.mark.parametrize("name", ["data", "data-wal"])
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_a_crowd_killed_between_operations_on_the_disk_loses_nothing(
+def test_many_writers_killed_between_disk_operations_lose_nothing(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], kind: str, name: str
 ) -> None:
     for number in range(max(1, ROUNDS // 6)):
@@ -131,7 +131,7 @@ def test_a_crowd_killed_between_operations_on_the_disk_loses_nothing(
         check(tmp_path / "data", acknowledged)
 
 
-def test_commits_that_are_refused_one_by_one_leave_their_groups_whole(
+def test_commits_refused_one_by_one_leave_their_groups_intact(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
 ) -> None:
     rules = [
@@ -145,8 +145,8 @@ def test_commits_that_are_refused_one_by_one_leave_their_groups_whole(
     check(tmp_path / "data", acknowledged)
 
 
-# Every few operations on the disk fail, while a crowd writes; what each was told is compared at the
-# end, when the disk is well again: to the commit, not to the next.
+# Now and then a disk operation fails while many writers write. At the end the disk works again, and
+# the file is compared with what each writer was told, exact to the commit.
 FAILING = """
 import random
 import sys
@@ -193,7 +193,7 @@ ledger_writer.say(len(refused), max(groups))
     ("result", "status"),
     [(sqlite3.SQLITE_FULL, "RESOURCE_EXHAUSTED"), (sqlite3.SQLITE_IOERR_FSYNC, "UNAVAILABLE")],
 )
-def test_a_disk_that_fails_now_and_then_fails_whole_groups(
+def test_an_unreliable_disk_fails_whole_groups(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged], result: int, status: str
 ) -> None:
     ended = subprocess.run(
@@ -233,7 +233,7 @@ target.write_bytes(pickle.dumps(recording))
 """
 
 
-def test_a_power_loss_loses_nothing_that_a_crowd_was_told(
+def test_a_power_loss_loses_no_acknowledged_commit_of_many_writers(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
 ) -> None:
     ended = subprocess.run(
@@ -249,7 +249,7 @@ def test_a_power_loss_loses_nothing_that_a_crowd_was_told(
     assert [fault for fault in faults if fault] == []
 
 
-def test_a_process_alone_has_its_turn_beside_a_crowd_in_another(
+def test_a_single_writer_gets_its_turn_beside_many_in_another_process(
     tmp_path: Path, acknowledged: dict[str, ledger_writer.Acknowledged]
 ) -> None:
     run = Run(tmp_path / "data", acknowledged)

@@ -1,4 +1,4 @@
-"""What a group of commits takes in, for how long, and what ends it."""
+"""How many commits a group accepts, for how long, and what ends it."""
 
 import sqlite3
 from concurrent import futures
@@ -18,7 +18,7 @@ from tests.support import programs
 PATIENCE = programs.PATIENCE
 
 
-def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
+def test_long_commits_and_definition_changes_have_their_own_transaction(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -41,7 +41,7 @@ def test_what_takes_long_or_changes_what_all_rest_on_has_a_transaction_alone(
 
 
 @pytest.mark.parametrize(("most", "commits"), [(1, 5), (2, 3), (5, 1)])
-def test_a_group_takes_in_no_more_than_it_may(
+def test_a_group_has_at_most_the_allowed_parts(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -56,7 +56,7 @@ def test_a_group_takes_in_no_more_than_it_may(
     assert watch.commits == commits
 
 
-def test_a_group_takes_nobody_in_when_its_time_is_over(
+def test_a_group_accepts_no_part_after_its_time(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     threads: futures.ThreadPoolExecutor,
@@ -69,8 +69,8 @@ def test_a_group_takes_nobody_in_when_its_time_is_over(
     assert watch.commits == 5
 
 
-class TestWithSomebodyWhoNeverComes:
-    """A thread that was to take the turn is gone, say interrupted: a group is left open."""
+class TestWithAThreadThatNeverComes:
+    """The thread that should take the turn is gone (interrupted): a group stays open."""
 
     @pytest.fixture
     def opened(
@@ -80,7 +80,7 @@ class TestWithSomebodyWhoNeverComes:
         turn_of(engine)._awaited += 1
         return engine, service
 
-    def test_a_group_ends_all_the_same(
+    def test_a_group_still_ends(
         self,
         opened: tuple[inprocess.Engine, service_calls.Service],
         watch: shared_commits.Watch,
@@ -98,14 +98,14 @@ class TestWithSomebodyWhoNeverComes:
         opened: tuple[inprocess.Engine, service_calls.Service],
         threads: futures.ThreadPoolExecutor,
     ) -> futures.Future[Any]:
-        """A put whose group nobody ends."""
+        """Put an entity in a group that no thread ends."""
         engine, service = opened
         put = threads.submit(service.put, service.key("T", 1), a=1)
         turn = turn_of(engine)
         programs.wait_until(lambda: turn._group and turn._group.parts and not turn._lock.locked())
         return put
 
-    def test_closing_commits_what_is_under_way(
+    def test_closing_commits_the_open_group(
         self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
     ) -> None:
         engine, _ = opened
@@ -115,7 +115,7 @@ class TestWithSomebodyWhoNeverComes:
             service = Service(inprocess.Channel(again))
             assert service.names("T") == [1]
 
-    def test_a_read_of_a_moment_sees_what_was_under_way_before_it(
+    def test_a_read_at_a_moment_sees_the_commits_begun_before_it(
         self, opened: tuple[inprocess.Engine, service_calls.Service], left_open: futures.Future[Any]
     ) -> None:
         engine, service = opened
@@ -142,14 +142,14 @@ def test_the_log_is_not_emptied_in_the_middle_of_a_group(
         clock.ahead += 600
         with turn_of(engine)._taken():
             turn_of(engine)._begin()
-        assert service.names("T") == [1]  # its end finds the log due, and the turn free
+        assert service.names("T") == [1]  # when it ends, the log is due and the turn is free
         turn_of(engine).close()
         assert service.names("T") == [1]
         assert not (tmp_path / "data-wal").stat().st_size
 
 
 @pytest.mark.parametrize("is_after", [False, True])
-def test_an_interrupt_at_the_commit_is_told_as_what_became_of_it(
+def test_an_interrupt_at_the_commit_is_reported_with_the_actual_outcome(
     opened: tuple[inprocess.Engine, service_calls.Service],
     watch: shared_commits.Watch,
     is_after: bool,

@@ -1,4 +1,4 @@
-"""Reads of the past: what may be asked, and that it is answered as it was."""
+"""Reads of the past: which moments can be read, and that they return the old state."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -38,12 +38,12 @@ def at(moment: int) -> dict[str, Any]:
 
 
 def put(service: service_calls.Service, key: Any, /, **properties: Any) -> int:
-    """Put an entity and return the moment of it."""
+    """Put an entity and return the moment of the commit."""
     return micros(service.put(key, **properties).mutation_results[0].update_time)
 
 
 class Still:
-    """A clock that stands still until it is moved."""
+    """A clock that stays fixed until it is moved."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -73,7 +73,7 @@ def opened(
         engine.close()
 
 
-def test_a_lookup_of_the_past_finds_what_was_there(service: service_calls.Service) -> None:
+def test_a_lookup_of_the_past_finds_the_old_state(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     first = put(service, key, a=1)
     second = put(service, key, a=2)
@@ -99,7 +99,7 @@ def test_an_entity_of_the_past_has_the_version_and_times_it_had(
     assert micros(answer.read_time) == answer.missing[0].version == second
 
 
-def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(
+def test_a_query_of_the_past_lists_entities_deleted_or_changed_since(
     service: service_calls.Service,
 ) -> None:
     keys = [service.key("T", n) for n in (1, 2, 3)]
@@ -121,7 +121,7 @@ def test_a_query_of_the_past_lists_what_was_deleted_or_changed_since(
     assert micros(batch.read_time) == batch.snapshot_version == moment
 
 
-def test_a_read_only_transaction_may_be_of_the_past(service: service_calls.Service) -> None:
+def test_a_read_only_transaction_can_read_the_past(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     moment = put(service, key, a=1)
     service.put(key, a=2)
@@ -138,7 +138,7 @@ def test_a_read_only_transaction_may_be_of_the_past(service: service_calls.Servi
     service.rollback(answer.transaction)
 
 
-def test_what_cannot_be_read_is_an_invalid_argument(
+def test_a_moment_that_cannot_be_read_is_an_invalid_argument(
     service: service_calls.Service, clock: shifted_clock.ShiftedClock
 ) -> None:
     key = service.key("T", 1)
@@ -177,7 +177,7 @@ def test_without_history_read_time_is_not_implemented(opened: Callable[..., Any]
         service.get(service.key("T", 1), **at(moment))
 
 
-def test_changes_made_without_history_are_not_read_as_if_it_was_kept(
+def test_the_past_cannot_be_read_through_changes_made_without_history(
     opened: Callable[..., Any],
 ) -> None:
     without, service = opened(history=0), opened()
@@ -191,9 +191,7 @@ def test_changes_made_without_history_are_not_read_as_if_it_was_kept(
     assert service.get(key, **at(after)) == {"a": 3}
 
 
-def test_a_moment_that_was_read_stays_as_it_was_read(
-    opened: Callable[..., Any], still: Still
-) -> None:
+def test_a_moment_always_reads_the_same(opened: Callable[..., Any], still: Still) -> None:
     service = opened()
     key = service.key("T", 1)
     now = int(still.now * 1e6)
@@ -204,7 +202,7 @@ def test_a_moment_that_was_read_stays_as_it_was_read(
     assert service.get(key) == {"a": 1}
 
 
-def test_a_commit_under_way_is_waited_for(
+def test_a_read_of_the_past_waits_for_a_commit_in_progress(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine = inprocess.open_engine(tmp_path / "data")
@@ -219,7 +217,7 @@ def test_a_commit_under_way_is_waited_for(
         assert service.get(key, **at(began)) == {"a": 1}
 
 
-def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(
+def test_a_moment_reads_the_same_while_its_entities_are_deleted(
     opened: Callable[..., Any],
 ) -> None:
     service = opened()
@@ -240,7 +238,7 @@ def test_a_moment_is_read_the_same_while_more_and_more_of_it_goes(
             assert service.results(query, transaction=transaction) == wanted
 
 
-def test_history_is_forgotten_after_its_time_in_small_steps(
+def test_expired_history_is_deleted_in_small_steps(
     opened: Callable[..., Any], still: Still
 ) -> None:
     service = opened(history=100)
@@ -283,9 +281,7 @@ def test_an_entity_changed_twice_in_one_commit_leaves_one_revision(
     assert service.names("T", ("a", "=", 3)) == [1]
 
 
-def test_an_index_that_is_new_reads_the_past_too(
-    opened: Callable[..., Any], index_yaml: Path
-) -> None:
+def test_a_new_index_can_read_the_past(opened: Callable[..., Any], index_yaml: Path) -> None:
     early = opened()
     early.put(early.key("T", 3), c=1, a=0)
     moment = put(early, early.key("T", 1), c=1, a=1)
@@ -300,7 +296,7 @@ def test_an_index_that_is_new_reads_the_past_too(
     ]
 
 
-def test_an_index_that_holds_nothing_now_reads_the_past_too(
+def test_an_index_that_is_empty_now_can_read_the_past(
     opened: Callable[..., Any], index_yaml: Path
 ) -> None:
     early = opened()
@@ -323,7 +319,7 @@ CHANGES = st.lists(
 
 
 def everything(service: service_calls.Service, **options: Any) -> tuple[Any, ...]:
-    """Return the answers to a bit of everything."""
+    """Return the responses to a few requests of every kind."""
     asked = [
         service.query(None),
         service.query("T"),
@@ -353,7 +349,7 @@ def everything(service: service_calls.Service, **options: Any) -> tuple[Any, ...
 @pytest.mark.slow
 @settings(max_examples=40)
 @given(history=st.lists(CHANGES, min_size=2, max_size=8))
-def test_every_moment_is_read_as_it_was(
+def test_every_moment_reads_its_own_state(
     tmp_path_factory: pytest.TempPathFactory,
     make_service: type[service_calls.Service],
     history: list[Any],

@@ -1,4 +1,4 @@
-"""Backup, restore, compaction and the check, of files in use and with kills in between."""
+"""Backup, restore, compaction and the check, on files in use and with kills in between."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused
 
 FORMAT_1 = Path(__file__).with_name("format1.sql")
 
-# Runs a call of `job_writes` and kills itself at its n-th system call that changes a folder.
+# Runs a call of `maintenance` and kills itself at its n-th system call that changes a folder.
 KILLED = """
 import os, signal, sys
 from emulator.storage import maintenance
@@ -47,7 +47,7 @@ def opened(
 
 @pytest.fixture
 def filled(tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path) -> Path:
-    """A file of 30 entities, some of them changed and deleted."""
+    """Return a file of 30 entities, some of them changed and deleted."""
     path = tmp_path / "data"
     engine, service = opened(path, make_service, indexes=index_yaml, durability="fast")
     with engine:
@@ -81,7 +81,7 @@ def killed_at(step: int, call: str) -> bool:
     return child.returncode != 0
 
 
-def test_a_backup_is_a_whole_file_by_itself(
+def test_a_backup_is_one_complete_file(
     filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     copied = maintenance.backup(filled, tmp_path / "copy")
@@ -91,7 +91,7 @@ def test_a_backup_is_a_whole_file_by_itself(
     assert entities(tmp_path / "copy", make_service) == entities(filled, make_service)
 
 
-def test_a_backup_of_a_file_that_is_written_to_is_of_one_moment(
+def test_a_backup_of_a_busy_file_has_one_moment(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(tmp_path / "data", make_service, durability="fast")
@@ -128,7 +128,7 @@ def test_a_backup_overwrites_nothing(filled: Path, tmp_path: Path) -> None:
     assert (tmp_path / "copy").read_text() == "mine"
 
 
-def test_what_is_no_data_file_is_not_backed_up(tmp_path: Path) -> None:
+def test_other_files_are_not_backed_up(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
         maintenance.backup(tmp_path / "missing", tmp_path / "copy")
     changed(tmp_path / "other", "CREATE TABLE other (x)")
@@ -151,14 +151,14 @@ def test_a_damaged_file_is_not_backed_up(filled: Path, tmp_path: Path) -> None:
 
 
 def damage_pages(path: Path) -> None:
-    """Overwrite the second half of every page but the first."""
+    """Overwrite the second half of every page except the first."""
     content = bytearray(path.read_bytes())
     for start in range(4096, len(content), 4096):
         content[start + 8 : start + 2048] = b"\xa5" * 2040
     path.write_bytes(content)
 
 
-def test_a_restored_backup_holds_what_it_held(
+def test_a_restored_backup_has_its_data(
     filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     maintenance.backup(filled, tmp_path / "copy")
@@ -168,7 +168,7 @@ def test_a_restored_backup_holds_what_it_held(
     assert not inspection.check(tmp_path / "new").wrong
 
 
-def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(
+def test_ids_handed_out_after_the_backup_are_not_reused_after_the_restore(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     clock = lambda: 1_800_000_000.0  # noqa: E731 - a clock
@@ -189,7 +189,7 @@ def test_ids_given_out_after_the_backup_are_not_given_out_after_the_restore(
     assert len(set(again)) == 600
 
 
-def test_a_restored_file_does_not_show_the_moments_that_were_lost(
+def test_a_restored_file_cannot_be_read_at_lost_moments(
     filled: Path,
     tmp_path: Path,
     make_service: type[service_calls.Service],
@@ -212,7 +212,7 @@ def test_a_backup_of_format_1_is_restored_as_format_2(
     assert entities(tmp_path / "data", make_service) == ["two", 1]
 
 
-def test_a_restore_overwrites_only_what_it_is_told_to(
+def test_a_restore_overwrites_only_with_replace(
     filled: Path, tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
     maintenance.backup(filled, tmp_path / "copy")
@@ -262,7 +262,7 @@ def test_the_log_of_a_lost_file_is_not_applied_to_the_restored_one(
     assert not inspection.check(filled).wrong
 
 
-def test_compaction_gives_back_the_room_of_what_was_deleted(
+def test_compaction_returns_the_space_of_deleted_data(
     tmp_path: Path,
     make_service: type[service_calls.Service],
     unindexed: type[service_calls.Unindexed],
@@ -282,7 +282,7 @@ def test_compaction_gives_back_the_room_of_what_was_deleted(
     assert not inspection.check(tmp_path / "data").wrong
 
 
-def test_there_must_be_something_to_compact_or_check(tmp_path: Path) -> None:
+def test_compact_and_check_need_an_existing_file(tmp_path: Path) -> None:
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
         maintenance.compact(tmp_path / "missing", now=1)
     with pytest.raises(errors.FailedPrecondition, match="no data file"):
@@ -291,7 +291,7 @@ def test_there_must_be_something_to_compact_or_check(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", range(1, 6))
-def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(
+def test_a_killed_backup_leaves_no_copy_or_a_complete_one(
     filled: Path, tmp_path: Path, step: int
 ) -> None:
     call = f"maintenance.backup({str(filled)!r}, {str(tmp_path / 'copy')!r})"
@@ -303,7 +303,7 @@ def test_a_backup_that_is_killed_leaves_no_copy_or_a_whole_one(
 
 
 @pytest.mark.parametrize("step", range(1, 9))
-def test_a_restore_that_is_killed_leaves_the_old_file_or_the_new_one(
+def test_a_killed_restore_leaves_the_old_file_or_the_new_one(
     filled: Path, tmp_path: Path, make_service: type[service_calls.Service], step: int
 ) -> None:
     maintenance.backup(filled, tmp_path / "copy")
@@ -317,7 +317,7 @@ def test_a_restore_that_is_killed_leaves_the_old_file_or_the_new_one(
     assert report.wrong == 0
 
 
-def test_a_sound_file_has_no_problems_while_it_is_written_to(
+def test_an_intact_file_has_no_problems_while_it_is_written(
     filled: Path, make_service: type[service_calls.Service]
 ) -> None:
     engine, service = opened(filled, make_service)
@@ -347,7 +347,7 @@ def test_a_sound_file_has_no_problems_while_it_is_written_to(
         ("UPDATE history SET proto = X'ff' WHERE id = 1", "revision 1 cannot be read"),
     ],
 )
-def test_the_check_finds_what_is_wrong(filled: Path, damage: str, problem: str) -> None:
+def test_the_check_finds_each_kind_of_damage(filled: Path, damage: str, problem: str) -> None:
     changed(filled, damage)
     report = inspection.check(filled)
     assert report.wrong
@@ -359,7 +359,7 @@ def test_the_check_finds_damaged_pages(filled: Path) -> None:
     assert inspection.check(filled).wrong
 
 
-def test_the_check_lists_only_so_many_problems(
+def test_the_check_limits_the_listed_problems(
     filled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inspection, "MAX_LISTED", 2)
@@ -369,7 +369,7 @@ def test_the_check_lists_only_so_many_problems(
     assert len(report.problems) == 2
 
 
-def test_a_file_of_an_old_format_is_not_checked(tmp_path: Path) -> None:
+def test_a_file_of_an_old_format_is_refused_by_the_check(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "old")) as connection:
         connection.executescript(FORMAT_1.read_text(encoding="utf-8"))
     with pytest.raises(errors.FailedPrecondition, match="format"):

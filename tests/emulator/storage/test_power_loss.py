@@ -1,8 +1,8 @@
-"""What was acknowledged is there after a power loss, at any moment, on a disk that keeps to fsync.
+"""Acknowledged commits survive a power loss at any moment, on a disk that honors fsync.
 
-The losses are simulated: the file operations of a real writer are recorded below SQLite and played
-to a model of a disk (`power_loss_disk`). EMULATOR_CRASH_ROUNDS sets how many losses, fifteen a
-round.
+The losses are simulated: the file operations of a real writer are recorded below SQLite and
+replayed on a model of a disk (`power_loss_disk`). EMULATOR_CRASH_ROUNDS sets the number of losses,
+fifteen per round.
 """
 
 import os
@@ -26,7 +26,7 @@ LOSSES = 15 * int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """A function that records a writer with a setting of synchronous; none is the engine's own."""
+    """Return a function that records a writer with a `synchronous` setting (None: the engine's)."""
     fault_vfs.require()
 
     def run(synchronous: str = "") -> list[fault_vfs.Operation]:
@@ -41,7 +41,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     return run
 
 
-def test_a_power_loss_at_any_moment_loses_nothing_that_was_acknowledged(
+def test_a_power_loss_at_any_moment_loses_no_acknowledged_commit(
     record: Callable[..., Any], tmp_path: Path
 ) -> None:
     recording = record()
@@ -68,7 +68,7 @@ def test_with_fewer_syncs_the_model_would_lose_commits(
     pytest.fail("no power loss shows what is missing")
 
 
-def test_a_disk_keeps_what_was_synced_and_only_perhaps_the_rest() -> None:
+def test_the_model_disk_keeps_synced_data_and_may_keep_the_rest() -> None:
     def write(offset: int, data: bytes) -> fault_vfs.Operation:
         return fault_vfs.Operation("write", "f", offset, data)
 

@@ -1,4 +1,4 @@
-"""Several processes on one file: nothing lost, nothing stale, and no death stops the others."""
+"""Several processes on one file: nothing is lost or stale, and a dying one stops no other."""
 
 import json
 import signal
@@ -16,7 +16,7 @@ from tests.support import programs
 
 PATIENCE = programs.PATIENCE
 
-# Counts in one entity that all processes share, in transactions; allocates ids beside it.
+# Counts in one entity that all processes share, in transactions, and allocates ids.
 COUNTING = """
 import sys
 import grpc
@@ -41,7 +41,7 @@ with inprocess.open_engine(path) as engine:
         ledger_writer.say(number, worker.step())
 """
 
-# Answers questions about the file: a line with a kind brings the numbers of its entities.
+# Answers questions about the file: for a line with a kind it prints the numbers of its entities.
 READING = """
 import sys
 from emulator import inprocess
@@ -83,7 +83,7 @@ def test_three_processes_count_without_losing_one_and_never_share_an_id(tmp_path
     )
 
 
-def test_a_process_reads_at_once_what_another_has_committed(tmp_path: Path) -> None:
+def test_a_process_reads_the_commits_of_another_at_once(tmp_path: Path) -> None:
     with ledger_writer.open_engine(tmp_path / "data") as engine:
         worker = ledger_writer.worker(engine, "w")
         with start("-c", READING, tmp_path / "data") as child:

@@ -1,7 +1,7 @@
-"""An update brings index rows up to date where a property changed, and touches no other row.
+"""An update changes index rows only where a property changed, and no other rows.
 
-Held against rows computed afresh: by the pure function that says what differs, and by the rows of
-a file whose entities were written over and over.
+The rows are compared with newly computed ones: by the pure function that computes the difference,
+and in a file whose entities were overwritten many times.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ inner = st.dictionaries(st.sampled_from("xy"), maybe_unindexed, max_size=2)
 
 @st.composite
 def contents(draw: Callable[..., Any]) -> dict[str, Any]:
-    """Properties of an entity, perhaps an embedded one among them."""
+    """Properties of an entity, possibly with an embedded one."""
     return draw(fields) | ({"n": draw(inner)} if draw(st.booleans()) else {})
 
 
@@ -67,7 +67,7 @@ KEYS = (
 
 
 @given(st.sampled_from(KEYS), contents(), contents(), definitions())
-def test_what_differs_turns_the_rows_before_into_the_rows_afresh(
+def test_the_differing_entries_turn_the_old_rows_into_the_new_ones(
     key: Any, old: dict[str, Any], new: dict[str, Any], composites: tuple[Any, ...]
 ) -> None:
     path = keys.encode_path(key)
@@ -78,14 +78,14 @@ def test_what_differs_turns_the_rows_before_into_the_rows_afresh(
     assert gone.items() <= before.items()
     updated = {code: listed for code, listed in before.items() if code not in gone} | come
     assert updated == after
-    # And it looks at nothing of which no property has changed.
+    # Indexes without a changed property are not included.
     changed = {name for name in {*had, *has} if had.get(name) != has.get(name)}
     for code in {*gone, *come}:
         assert changed & {name for name, _ in indexes.decode(code).properties}
 
 
 @given(st.sampled_from(KEYS), contents(), definitions())
-def test_who_has_few_entries_is_far_within_the_limits(
+def test_an_entity_with_few_entries_is_far_within_the_limits(
     key: Any, content: dict[str, Any], composites: tuple[Any, ...]
 ) -> None:
     path, entity = keys.encode_path(key), SERVICE.entity(key, **content)
@@ -99,7 +99,7 @@ def test_who_has_few_entries_is_far_within_the_limits(
 
 
 @pytest.mark.parametrize("width", [1, 20])
-def test_who_has_long_entries_is_counted(width: int) -> None:
+def test_an_entity_with_long_entries_is_counted(width: int) -> None:
     path = keys.encode_path(KEYS[2])
     indexed = {name: [b"v" * 1_500] for name in NAMES}
     wide = tuple((name, False) for name in NAMES) * width
@@ -110,7 +110,7 @@ def test_who_has_long_entries_is_counted(width: int) -> None:
 
 
 def rows(engine: inprocess.Engine) -> list[tuple[bytes | int, ...]]:
-    """The index rows of a file, by entity: but for versions, and for ids of indexes."""
+    """Return the index rows of a file by entity, without versions and ids of indexes."""
     with contextlib.closing(sqlite3.connect(engine.storage.path)) as connection:
         return sorted(
             connection.execute(
@@ -120,7 +120,7 @@ def rows(engine: inprocess.Engine) -> list[tuple[bytes | int, ...]]:
         )
 
 
-def test_rows_after_updates_are_those_of_entities_written_once(index_yaml: Path) -> None:
+def test_rows_after_updates_equal_those_of_entities_written_once(index_yaml: Path) -> None:
     updated = inprocess.open_engine(None, indexes=index_yaml)
     fresh = inprocess.open_engine(None, indexes=index_yaml)
 
@@ -139,7 +139,7 @@ def test_rows_after_updates_are_those_of_entities_written_once(index_yaml: Path)
         law()
 
 
-def test_a_change_without_an_index_touches_no_row_of_one(
+def test_a_change_of_an_unindexed_property_touches_no_index_row(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     key = near.key("T", 1)
@@ -159,10 +159,10 @@ def test_a_change_without_an_index_touches_no_row_of_one(
     assert answer.index_updates == len(composites_of(engine, "b")) * 2 + 4
 
 
-def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(
+def test_an_update_is_checked_against_the_limits_even_without_indexed_changes(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
-    # New indexes may make too big what was stored before; nobody looked at it then.
+    # New indexes can make a stored entity too big; its size was not checked then.
     key, some = near.key("T", 1), list(range(100))
     near.put(key, p=some, q=some, text=service_calls.Unindexed("within"))
     with engine.storage.write() as writer:
@@ -175,7 +175,7 @@ def test_an_update_is_held_to_the_limits_though_nothing_indexed_changed(
 
 
 def composites_of(engine: inprocess.Engine, name: str) -> list[indexes.Index]:
-    """The composite indexes that name a property, of which an entity with a and b is in."""
+    """Return the composite indexes with a property, of those that an entity with a and b is in."""
     with engine.storage.read() as snapshot:
         return [
             index

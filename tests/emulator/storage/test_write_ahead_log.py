@@ -1,4 +1,4 @@
-"""The log stays small under transactions that overlap, and whoever works waits for no pause."""
+"""The log stays small under overlapping transactions, and no running request waits for a pause."""
 
 import sqlite3
 import subprocess
@@ -18,7 +18,7 @@ from tests.support import programs
 
 LARGE = 1 << 20  # bytes, in these tests
 THREADS = 4
-ROUNDS = 60  # with them all processes write a multiple of what the log may hold
+ROUNDS = 60  # with these, all processes write several times the log's limit
 
 PROCESS = """
 import sys
@@ -28,12 +28,12 @@ test_write_ahead_log.change_in_threads(*sys.argv[1:])
 
 
 def change(service: service_calls.Service, name: str) -> None:
-    """Change entities of one's own, each in a transaction that has read it."""
+    """Change the thread's own entities, each in a transaction that has read it."""
     for n in range(ROUNDS):
         key = service.key("T", f"{name}-{n % 4}")
         began = service.begin()
         service.lookup(key, transaction=began)
-        time.sleep(0.002)  # so that there is always somebody who has begun
+        time.sleep(0.002)  # so that a transaction is always in progress
         service.commit(
             service_calls.upsert(service, key, text=service_calls.Unindexed("x" * 16_000)),
             transaction=began,
@@ -41,7 +41,7 @@ def change(service: service_calls.Service, name: str) -> None:
 
 
 def change_in_threads(path: Path, name: str) -> None:
-    """Run transactions on several threads, each committed and none waiting for long."""
+    """Run transactions on several threads; all must commit, and none may wait for long."""
     write_ahead_log.LARGE = LARGE
     with inprocess.open_engine(path, concurrency="pessimistic") as engine:
         service = service_calls.Service(inprocess.Channel(engine))
@@ -98,11 +98,12 @@ def test_the_log_stays_small_while_transactions_of_two_processes_overlap(
         largest = max(largest, log_size(path))
         time.sleep(0.01)
     assert [each.returncode for each in programs_running] == [0, 0]
-    # All that was written is more than ten times as much, and stays in a log that nobody empties.
+    # The written data is more than ten times as much, and would stay in a log that is never
+    # emptied.
     assert LARGE <= largest < 4 * LARGE
 
 
-def test_who_begins_waits_until_the_log_is_emptied(
+def test_a_new_request_waits_until_the_log_is_emptied(
     engine: inprocess.Engine,
     service: service_calls.Service,
     log: write_ahead_log.WriteAheadLog,
@@ -138,7 +139,7 @@ def test_who_begins_waits_until_the_log_is_emptied(
     assert events == ["emptied", "began"]
 
 
-def test_who_has_begun_does_not_wait(
+def test_a_request_in_progress_does_not_wait(
     service: service_calls.Service, log: write_ahead_log.WriteAheadLog
 ) -> None:
     key = service.key("T", 1)
@@ -150,7 +151,7 @@ def test_who_has_begun_does_not_wait(
 
 
 @pytest.mark.parametrize("seconds", [-1.0, 3600.0])
-def test_a_pause_that_was_left_over_holds_nobody(
+def test_a_leftover_pause_delays_no_request(
     service: service_calls.Service, log: write_ahead_log.WriteAheadLog, seconds: float
 ) -> None:
     with log._asking(seconds):
@@ -158,7 +159,7 @@ def test_a_pause_that_was_left_over_holds_nobody(
         service.put(service.key("T", 1), a=1)
 
 
-def test_emptying_gives_up_and_lets_everybody_go_on(
+def test_emptying_gives_up_and_ends_the_pause(
     engine: inprocess.Engine, service: service_calls.Service, log: write_ahead_log.WriteAheadLog
 ) -> None:
     service.put(service.key("T", 1), a=1)
@@ -183,7 +184,7 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
 
     log = write_ahead_log.WriteAheadLog(str(path), fail)
     monkeypatch.setattr(write_ahead_log, "LARGE", 1)
-    with engine.storage.read():  # or the engine would empty it
+    with engine.storage.read():  # otherwise the engine would empty it
         service.put(service.key("T", 1), a=1)
         log.checkpoint_if_large()
         log.checkpoint_if_large()
@@ -193,7 +194,7 @@ def test_a_log_that_cannot_be_emptied_is_left_until_it_has_grown_again(
         assert len(tries) == 2
 
 
-def test_where_nobody_can_be_asked_the_log_is_emptied_all_the_same(
+def test_the_log_is_emptied_even_if_no_pause_can_be_requested(
     path: Path,
     engine: inprocess.Engine,
     service: service_calls.Service,
@@ -214,7 +215,7 @@ def test_compaction_empties_the_log_while_others_commit(
     assert compacted.is_log_empty
 
 
-def test_compaction_says_that_the_log_is_in_use(
+def test_compaction_reports_that_the_log_is_in_use(
     path: Path,
     engine: inprocess.Engine,
     service: service_calls.Service,

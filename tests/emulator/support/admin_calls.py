@@ -1,4 +1,4 @@
-"""The Datastore Admin API called in one line each, in this process."""
+"""One-line calls of the Datastore Admin API in this process."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ class Admin:
         return response.output_url
 
     def loaded(self, *arguments: str, **fields: Any) -> int:
-        """Import; returns how many entities were read."""
+        """Import; return how many entities were read."""
         operation = self.ended(self.load(*arguments, **fields))
         assert operation.HasField("response"), operation.error
         return metadata(operation).progress_entities.work_completed

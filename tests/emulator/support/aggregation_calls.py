@@ -1,4 +1,4 @@
-"""Aggregation queries in one line each: COUNT, SUM and AVG over what a test has put."""
+"""One-line aggregation queries: COUNT, SUM and AVG over a test's entities."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def batch(
 def run(
     service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """Run aggregations and return each answer by its alias."""
+    """Run aggregations and return each result by its alias."""
     (result,) = batch(service, query, *asked, **options).aggregation_results
     return {
         alias: None if value.WhichOneof("value_type") == "null_value" else service.python(value)
@@ -35,7 +35,7 @@ def run(
 def one(
     service: service_calls.Service, query: Any, *asked: dict[str, Any], **options: Any
 ) -> list[Any]:
-    """Run aggregations without aliases and return their answers in order."""
+    """Run aggregations without aliases and return their results in order."""
     found = run(service, query, *asked, **options)
     return [found[f"property_{number + 1}"] for number in range(len(asked))]
 

@@ -1,14 +1,14 @@
-"""Several writers in one process, whose commits share COMMITs, on a disk that can be struck.
+"""Several writers in one process whose commits share COMMITs, on a disk that can fail.
 
 Owns the program of the tests that kill such a process or let its disk fail. Every writer is a
-worker of the ledger, so what it has stored is checked like that of one which was alone. A sync of
-the log takes a moment here, so that the writers meet. Run as a program it prints what each was told
-and how many commits a COMMIT took in:
+worker of the ledger, so its data is checked like that of a single one. A sync of the log takes a
+moment here, so that the writers wait for each other. Run as a program, it prints what each writer
+was told, and how many commits each COMMIT included:
 
     python -m tests.emulator.support.concurrent_writers FILE PLAN KIND NAME NTH
 
-PLAN is a fault plan in JSON or "". Before the NTH operation of a KIND on the file of a NAME
-(`fault_vfs`) it kills itself; 0 is never.
+PLAN is a fault plan in JSON or "". The program kills itself before the NTH operation of a KIND on
+the file of a NAME (`fault_vfs`); 0 means never.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _SYNC = 0.005  # seconds
 
 
 def tell_of_groups(tell: Callable[[int], object]) -> None:
-    """Have each COMMIT told, with how many commits it took in, before they are answered."""
+    """Call a function with the number of commits in each COMMIT, before they are answered."""
     usual = group_commit.Turn._has_happened
 
     def told(turn: group_commit.Turn, group: group_commit._Group) -> None:
@@ -43,7 +43,7 @@ def tell_of_groups(tell: Callable[[int], object]) -> None:
 
 
 def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
-    """A disk that takes a moment for each sync of the log."""
+    """Return a watch function for a disk on which each sync of the log takes a moment."""
 
     def watched(operation: fault_vfs.Operation) -> int:
         if operation.kind == "sync" and operation.name.endswith("-wal"):
@@ -54,7 +54,7 @@ def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
 
 
 def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) -> None:
-    """Let each worker take steps, in a thread of its own, until it says that it is done."""
+    """Run the steps of each worker in a thread, until a step returns False."""
 
     def work(worker: ledger_writer.Worker) -> None:
         while step(worker):
@@ -70,7 +70,7 @@ def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) 
 
 
 def step(worker: ledger_writer.Worker) -> bool:
-    """Commit, allocate ids, and say so as one write: lines of several threads must not mix."""
+    """Commit, allocate ids, and print both in one write: lines of several threads must not mix."""
     told: list[int] = []
     with _may_be_refused():
         number, told = worker.commit()

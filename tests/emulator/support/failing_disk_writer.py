@@ -1,12 +1,12 @@
 """A writer on a file whose operations fail, one after the other.
 
-Owns SQLite's own way of testing errors: let the n-th operation on the disk fail, for n = 1, 2, ...
-until a run needs fewer than n. Every refusal must have the expected status and leave nothing
-behind, and the engine must go on as soon as the disk does, without a restart. A process of its own:
+Owns SQLite's own method of testing errors: let the n-th operation on the disk fail, for n = 1, 2,
+... until a run needs fewer than n. Every refusal must have the expected status and leave nothing
+behind, and the engine must recover with the disk, without a restart. It runs in a separate process:
 
     python -m tests.emulator.support.failing_disk_writer FOLDER RESULT STATUS
 
-RESULT is a result code of SQLite, as a number. Prints how many operations failed.
+RESULT is a result code of SQLite, as a number. It prints how many operations failed.
 """
 
 import os
@@ -20,7 +20,8 @@ from emulator import errors, inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 MOST = 1_000
-# Every third operation in a short run; which ones depends on the result, so all are tried.
+# Every third operation in a short run. The result code selects which third, so together all are
+# tried.
 STRIDE = max(1, 18 // int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6")))
 
 
@@ -45,7 +46,7 @@ class Disk:
 
 
 def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -> int:
-    """Run with each operation failing. Return how many there were."""
+    """Repeat a run with each of its operations failing; return how many there were."""
     number = 0
     for is_lasting in (False, True):
         for number in range(1 + disk.result % STRIDE, MOST, STRIDE):
@@ -60,7 +61,7 @@ def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -
 
 
 def assert_one_of(found: str, *wanted: str) -> None:
-    assert found in wanted, f"{found} and not {wanted}"
+    assert found in wanted, f"{found} instead of {wanted}"
 
 
 def fail_commits(disk: Disk, path: Path, status: str) -> int:

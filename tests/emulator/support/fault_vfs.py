@@ -1,12 +1,12 @@
-"""A shim below SQLite: what it does to files can be seen, and made to fail.
+"""A shim below SQLite that can watch its file operations and make them fail.
 
-Owns a VFS of SQLite that wraps the usual one by ctypes, in the library that Python's own sqlite3
-module uses. So the engine runs unchanged above it. Only for a process of its own: it stays the
+Owns a VFS of SQLite that wraps the default one by ctypes, in the library that Python's own sqlite3
+module uses, so the engine runs unchanged above it. Use it only in a separate process: it stays the
 default until the process ends.
 
-`watch` is called before each operation that changes the disk and returns 0 or the result code of
-SQLite with which the operation is to fail. The index of the log (-shm) is mapped memory and not
-seen: it is made anew after a crash.
+`watch` is called before each operation that changes the disk, and returns 0 or the result code of
+SQLite with which the operation must fail. The index of the log (-shm) is mapped memory and not
+watched: SQLite rebuilds it after a crash.
 """
 
 import _sqlite3
@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.support import optional_tools
 
-CHECKPOINT = 20  # pages of the log, instead of 1,000, so that it is often written back
+CHECKPOINT = 20  # pages of the log instead of 1,000, so that it is checkpointed often
 _OPEN_CREATE = 0x4
 _OK = 0
 
@@ -42,7 +42,7 @@ Watch = Callable[[Operation], int]
 _pointer = ctypes.c_void_p
 _int = ctypes.c_int
 _int64 = ctypes.c_int64
-# Names are pointers: SQLite's file keeps the very address that it is opened with.
+# Names are pointers, because SQLite keeps the address with which it opened the file.
 _Open = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _pointer, _int, ctypes.POINTER(_int))
 _Delete = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int)
 _Write = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int, _int64)
@@ -95,7 +95,7 @@ def _library() -> ctypes.CDLL:
 
 
 def is_possible() -> bool:
-    """Tell whether Python's SQLite is one whose library can be reached."""
+    """Tell whether the SQLite library of Python can be wrapped."""
     try:
         return bool(_library().sqlite3_vfs_find(None))
     except (AttributeError, OSError):
@@ -103,9 +103,9 @@ def is_possible() -> bool:
 
 
 def require() -> None:
-    """Go on where the operations of SQLite can be watched."""
+    """Skip the test unless SQLite's operations can be watched."""
     optional_tools.require(
-        is_possible(), "Python's SQLite is built in: no library below it can be wrapped"
+        is_possible(), "Python's SQLite is built in: there is no library to wrap"
     )
 
 
@@ -127,7 +127,7 @@ class Shim:
         assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), 1) == _OK
 
     def _watch_folders(self) -> None:
-        """See when SQLite opens a folder, which it does only to sync it; and Python's fsync."""
+        """Watch SQLite open a folder, which it does only to sync it; and watch Python's fsync."""
         usual = self._usual.contents
         original = _OpenFolder(usual.get_call(self._usual, b"openDirectory"))
 
@@ -161,13 +161,13 @@ class Shim:
         return code
 
     def _is_new(self, path: Path) -> bool:
-        """Whether this call makes the file, or the engine made it just now for SQLite to fill."""
+        """Tell whether this call creates the file, or the engine has just created it for SQLite."""
         is_new = not path.exists() or (path.stat().st_size == 0 and path.name not in self._made)
         self._made.add(path.name)
         return is_new
 
     def _patch(self, usual: "ctypes._Pointer[_Methods]") -> _Methods:
-        """Return methods that are watched, in place of the usual ones."""
+        """Return watched methods in place of the default ones."""
         address = ctypes.addressof(usual.contents)
         if address in self._patched:
             return self._patched[address]
@@ -209,7 +209,7 @@ def _path(name: int) -> Path:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection with a small log, perhaps with another synchronous than it asks for."""
+    """A connection with a small log, and possibly another `synchronous` than it requests."""
 
     synchronous = ""
 
@@ -222,7 +222,7 @@ class _Connection(sqlite3.Connection):
 
 
 def use_small_logs(synchronous: str = "") -> None:
-    """Let every connection of this process write its log back often."""
+    """Make every connection of this process checkpoint its log often."""
     _Connection.synchronous = synchronous
     sqlite3.connect = functools.partial(  # type: ignore[assignment]
         sqlite3.connect, factory=_Connection

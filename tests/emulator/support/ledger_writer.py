@@ -1,12 +1,12 @@
 """A writer whose every commit can be checked afterwards, and the check.
 
-Owns the workload of the crash tests. A worker counts its commits in the store itself, and what it
-has stored after n of them is a function of n: two rings of entities, of which old ones are deleted,
-slots that are overwritten, a growing log under automatic ids. So a commit that is half there, that
-was lost or that came twice shows, whichever moment the process died in.
+Owns the workload of the crash tests. A worker counts its commits in the store itself, and the data
+it has stored after n of them is a function of n: two rings of entities whose old ones are deleted,
+slots that are overwritten, and a growing log with automatic ids. So a partial, lost or duplicate
+commit is found, at whatever moment the process died.
 
-Run as a program it writes to a data file for ever and prints what was acknowledged, each line
-being the worker, the number of the commit and the ids that were given out:
+Run as a program, it writes to a data file forever and prints what was acknowledged. Each line has
+the worker, the number of the commit and the allocated ids:
 
     python -m tests.emulator.support.ledger_writer FILE WORKER
 """
@@ -28,7 +28,7 @@ from emulator.storage import row_reader
 
 say = functools.partial(print, flush=True)
 
-RING = 7  # entities of a ring that are kept
+RING = 7  # entities kept in a ring
 SLOTS = 5
 PROJECT = "test"
 INDEXES = """
@@ -43,7 +43,7 @@ indexes:
 
 @dataclass
 class Acknowledged:
-    """What a worker was told."""
+    """What was acknowledged to a worker."""
 
     commits: int = 0
     ids: list[int] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Acknowledged:
 
 
 class Worker:
-    """Writes through a channel, under a name of its own."""
+    """Writes through a channel, under its own name."""
 
     def __init__(self, channel: grpc.Channel, name: str) -> None:
         self.name = name
@@ -71,13 +71,13 @@ class Worker:
         return rpc(request, timeout=60)
 
     def step(self) -> str:
-        """Commit once more and allocate ids. Return the line that says so."""
+        """Commit once more and allocate ids; return the line to print."""
         number, given = self.commit()
         given += self.allocate(2)
         return " ".join(map(str, [self.name, number, *given]))
 
     def commit(self) -> tuple[int, list[int]]:
-        """Commit once more. Return the number of the commit and the ids that were given out."""
+        """Commit once more; return the number of the commit and the allocated ids."""
         begun = self.call("BeginTransaction").transaction
         number = self.count(transaction=begun) + 1
         answer = self.call(
@@ -120,7 +120,7 @@ class Worker:
         return entity
 
     def expected(self, number: int) -> dict[str, list[int]]:
-        """Return the numbers in the entities of each kind after so many commits."""
+        """Return the expected numbers in the entities of each kind after so many commits."""
         ring = list(range(max(1, number - RING + 1), number + 1))
         slots = list(range(max(1, number - SLOTS + 1), number + 1))
         log = list(range(1, number + 1))
@@ -143,7 +143,7 @@ class Worker:
             query.start_cursor = batch.end_cursor
 
     def check(self, acknowledged: Acknowledged) -> int:
-        """Check that a prefix of the commits is there and nothing else. Return its length."""
+        """Check that exactly a prefix of the commits is stored; return its length."""
         count = self.count()
         assert count >= acknowledged.commits, f"{self.name}: {acknowledged.commits} lost: {count}"
         for kind, numbers in self.expected(count).items():
@@ -170,7 +170,7 @@ def key(kind: str, name: str = "") -> Any:
 
 
 def open_engine(path: Path) -> inprocess.Engine:
-    """Open a data file with the indexes that the check asks for."""
+    """Open a data file with the indexes that the check needs."""
     index_yaml = path.with_name("index.yaml")
     if not index_yaml.exists():
         index_yaml.write_text(INDEXES)
@@ -182,14 +182,14 @@ def worker(engine: inprocess.Engine, name: str) -> Worker:
 
 
 def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
-    """Open a data file after a crash and check all of it. Return the commits of each worker."""
+    """Open a data file after a crash and check all of it; return the commits of each worker."""
     with open_engine(path) as engine:
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]
         counts = {each.name: each.check(acknowledged[each.name]) for each in workers}
         given = [number for each in acknowledged.values() for number in each.ids]
         for worker in workers:
             given += worker.allocate(3)
-        assert len(set(given)) == len(given), "an id was given out twice"
+        assert len(set(given)) == len(given), "an id was handed out twice"
     assert index_faults(path) == []
     return counts
 

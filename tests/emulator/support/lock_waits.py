@@ -1,4 +1,4 @@
-"""Requests that wait for one another, as a test sees them: how many there are, and from when on."""
+"""Waiting requests in tests: how many there are, and waiting until there are enough."""
 
 from concurrent import futures
 
@@ -8,7 +8,7 @@ from tests.support import programs
 
 
 def waiting(engine: inprocess.Engine) -> int:
-    """How many requests wait in an engine."""
+    """Return how many requests wait in an engine."""
     return len(engine._transactions._locks._waiters)
 
 
@@ -21,7 +21,7 @@ def cross(
 ) -> None:
     """Let two transactions each read what the other then changes; the younger waits, in `engine`.
 
-    The older one commits. What becomes of the younger one's commit is returned or raised.
+    The older one commits. The result of the younger one's commit is returned or raised.
     """
     one, two = first.key("T", 1), first.key("T", 2)
     older, younger = first.begin(), second.begin()

@@ -1,4 +1,4 @@
-"""Fault plans in one line."""
+"""One-line fault plans."""
 
 from typing import Any
 

@@ -1,11 +1,11 @@
-"""A disk that loses power: what a file may hold after the last of its syncs.
+"""A model of a disk that loses power: what a file may contain after its last sync.
 
-Owns the model. Until a file is synced each sector written to it may or may not have reached the
-disk, in any order, the last one perhaps in part; a file that was made or deleted may not have been
-until its folder is synced. What was synced stays. Sectors that were not written keep what they
-held, as SQLite assumes of disks (powersafe overwrite).
+Until a file is synced, each sector written to it may or may not have reached the disk, in any
+order, and the last one possibly in part. A file that was created or deleted may not have been until
+its folder is synced. Synced data stays. Sectors that were not written keep their content, as SQLite
+assumes of disks (powersafe overwrite).
 
-Run as a program it records a writer of the ledger on such a disk:
+Run as a program, it records a writer of the ledger on such a disk:
 
     python -m tests.emulator.support.power_loss_disk FILE RECORDING SYNCHRONOUS
 """
@@ -22,13 +22,13 @@ from emulator import inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 SECTOR = 512
-SESSIONS = 3  # of the recorded writer; closing a file writes the log back and deletes it
-COMMITS = 12  # of a session
+SESSIONS = 3  # of the recorded writer; closing a file checkpoints and deletes the log
+COMMITS = 12  # per session
 
 
 @dataclass
 class _File:
-    """One file: what is certain, and what is on its way."""
+    """One file: its synced content, and the writes on their way."""
 
     certain: bytearray = field(default_factory=bytearray)
     pending: list[fault_vfs.Operation] = field(default_factory=list)
@@ -39,7 +39,7 @@ class _File:
         self.pending = []
 
     def survivor(self, chance: random.Random) -> bytes:
-        """Return what may be found after a power loss."""
+        """Return a possible content after a power loss."""
         found = bytearray(self.certain)
         kept = chance.choice((0.0, 0.1, 0.5, 0.9, 1.0))
         pieces = [each for operation in self.pending for each in _sectors(operation)]
@@ -79,10 +79,10 @@ class Disk:
                 self._now[name].pending.append(operation)
 
     def survivors(self, chance: random.Random) -> dict[str, bytes]:
-        """Return the files that may be found after a power loss."""
+        """Return possible files after a power loss."""
         found = dict(self._certain)
         for name, file in self._pending:
-            if chance.random() < 0.5:  # it did not come to the disk
+            if chance.random() < 0.5:  # it did not reach the disk
                 continue
             found.pop(name, None)
             if file is not None:
@@ -115,7 +115,7 @@ def _sectors(operation: fault_vfs.Operation) -> list[fault_vfs.Operation]:
 def lose_power(
     recording: list[fault_vfs.Operation], folder: Path, seed: int, writers: Sequence[str] = ("w",)
 ) -> str:
-    """Cut a recording somewhere, rebuild the disk and check it. Return what is wrong, or ""."""
+    """Cut a recording somewhere, rebuild the disk and check it; return the problem, or ""."""
     chance = random.Random(seed)
     cut = chance.randrange(len(recording) + 1)
     disk, acknowledged = Disk(), {name: ledger_writer.Acknowledged() for name in writers}
@@ -129,8 +129,8 @@ def lose_power(
         (folder / name).write_bytes(content)
     try:
         for name, count in ledger_writer.assert_file_matches(folder / "data", acknowledged).items():
-            assert count <= acknowledged[name].commits + 1, "what was never begun is there"
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the caller judges
+            assert count <= acknowledged[name].commits + 1, "a commit that never began is stored"
+    except Exception as error:  # noqa: BLE001 - the caller judges any error
         return f"seed {seed}, cut at {cut} of {len(recording)}: {error!r}"
     return ""
 
@@ -149,7 +149,7 @@ def main() -> None:
         with inprocess.open_engine(path) as engine:
             worker = ledger_writer.Worker(inprocess.Channel(engine), "w")
             for _ in range(COMMITS):
-                line = worker.step()  # whose operations are recorded before it
+                line = worker.step()  # its operations are recorded first
                 recording.append(fault_vfs.Operation("acknowledged", line))
     del shim
     Path(target).write_bytes(pickle.dumps(recording))

@@ -1,4 +1,4 @@
-"""The RPCs called in one line each: raw messages, made of plain Python values and read as such."""
+"""One-line RPC calls: raw messages built from plain Python values, and converted back."""
 
 import contextlib
 import datetime as dt
@@ -27,7 +27,7 @@ class Unindexed:
 
 
 class Service:
-    """Calls the RPCs with raw messages and takes plain Python values."""
+    """Calls the RPCs with raw messages and plain Python values."""
 
     def __init__(self, channel: grpc.Channel, project: str = "test") -> None:
         self.channel = channel
@@ -151,7 +151,7 @@ class Service:
     def query(  # noqa: C901 - one line for each field
         self, kind: str | None = "T", *filters: tuple[Any, ...], **fields: Any
     ) -> Any:
-        """Make a query: filters that all hold, orders as "name" or "-name"."""
+        """Make a query: all filters must hold, orders are "name" or "-name"."""
         query = message("Query")()
         if kind is not None:
             query.kind.add(name=kind)
@@ -226,7 +226,7 @@ def last(key: Any) -> Any:
 
 
 def increment_from_64_threads(service: Service, key: Any) -> None:
-    """Raise the number `n` of an entity by one in each thread, again after each ABORTED."""
+    """Increment the number `n` of an entity once in each thread, with retries after ABORTED."""
 
     def increment() -> None:
         while True:
@@ -262,7 +262,7 @@ def upsert(service: Service, key: Any, **properties: Any) -> dict[str, Any]:
 
 
 def put_all(service: Service, *rows: tuple[Any, dict[str, Any]], kind: str = "T") -> None:
-    """Store entities of one kind in one commit, each given as its name and its properties."""
+    """Store entities of one kind in one commit, each given by its name and its properties."""
     mutations = [
         {"upsert": service.entity(service.key(kind, name), **properties)}
         for name, properties in rows

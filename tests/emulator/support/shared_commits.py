@@ -1,7 +1,7 @@
-"""Commits that share one COMMIT, made on purpose.
+"""Commits that deliberately share one COMMIT.
 
-Owns a connection that tells when a write transaction begins and ends, and lets a test step in right
-before its COMMIT; and a commit that keeps the writer's turn, so that others come to wait for it.
+Owns a connection that reports when a write transaction begins and ends and lets a test step in
+right before its COMMIT, and a commit that keeps the writer's turn so that others wait for it.
 """
 
 import functools
@@ -20,7 +20,7 @@ _TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 class Watch:
-    """What the connections of this process say to SQLite of transactions, but for snapshots."""
+    """The transaction statements of this process's connections, without those of snapshots."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []
@@ -39,12 +39,12 @@ class Watch:
 
     @property
     def commits(self) -> int:
-        """How many transactions ended well, or were to."""
+        """Return how many transactions were committed, or were about to be."""
         return self.statements.count("COMMIT")
 
 
 def fault(code: int = sqlite3.SQLITE_FULL) -> sqlite3.Error:
-    """An error as SQLite's module raises it."""
+    """Return an error as SQLite's module raises it."""
     made = sqlite3.OperationalError("as the test wants it")
     made.sqlite_errorcode = code
     return made
@@ -80,14 +80,14 @@ class Held:
                 raise KeyError("as the test wants it")
 
     def release(self, waiting: int) -> None:
-        """Let it go as soon as so many others wait for the turn."""
+        """Release the turn as soon as so many others wait for it."""
         turn = turn_of(self._engine)
         programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")
         self._go.set()
 
 
 def turn_of(engine: inprocess.Engine) -> Any:
-    """The writer's turn in an engine."""
+    """Return the writer's turn of an engine."""
     return engine.storage._connections.turn
 
 
@@ -97,7 +97,7 @@ def put_in_group(
     threads: futures.ThreadPoolExecutor,
     *names: str,
 ) -> tuple[Held, list[futures.Future[Any]]]:
-    """Put entities, all in one group; returns the holder of the turn and the other commits."""
+    """Put entities, all in one group; return the holder of the turn and the other commits."""
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
     puts = [threads.submit(service.put, service.key("T", name), a=1) for name in names]
     held.release(len(names))

@@ -1,10 +1,10 @@
-"""A clock that a test moves while time goes on."""
+"""A clock that keeps running and that a test can move."""
 
 import time
 
 
 class ShiftedClock:
-    """Real time plus what a test adds."""
+    """Real time plus the seconds that a test adds."""
 
     def __init__(self) -> None:
         self.ahead = 0.0

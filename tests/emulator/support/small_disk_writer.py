@@ -1,7 +1,7 @@
-"""A writer on a small disk that is filled, made read-only and healed again.
+"""A writer on a small disk that is filled, made read-only and repaired again.
 
-Owns the scenario; `test_failing_disk` runs it with mounts of its own, where FOLDER can be a disk of
-two megabytes:
+Owns the scenario; `test_failing_disk` runs it in its own mount namespace, where FOLDER can be a
+disk of two megabytes:
 
     python -m tests.emulator.support.small_disk_writer FOLDER
 """
@@ -24,7 +24,7 @@ def mount(folder: Path, *options: str) -> None:
 
 
 def fill(folder: Path) -> Path:
-    """Use up the space that is left. Return the file that holds it."""
+    """Fill the remaining space; return the file that holds it."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -36,7 +36,7 @@ def fill(folder: Path) -> Path:
 
 
 class Writer:
-    """A worker, and what it was told."""
+    """A worker, and what was acknowledged to it."""
 
     def __init__(
         self, worker: ledger_writer.Worker, acknowledged: ledger_writer.Acknowledged
@@ -60,7 +60,7 @@ class Writer:
 
 
 def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) -> None:
-    """Fill the disk under an open engine, and make room again."""
+    """Fill the disk under an open engine, and free space again."""
     with ledger_writer.open_engine(path) as engine:
         writer = Writer(ledger_writer.worker(engine, "w"), acknowledged)
         assert [writer.commit() for _ in range(5)] == ["OK"] * 5
@@ -72,12 +72,14 @@ def outgrow(folder: Path, path: Path, acknowledged: ledger_writer.Acknowledged) 
             ballast.unlink()
             assert writer.commit() == "OK"
             writer.check()
-        assert writer.commit_until_refused() == "RESOURCE_EXHAUSTED"  # full of its own data
+        assert (
+            writer.commit_until_refused() == "RESOURCE_EXHAUSTED"
+        )  # the data itself fills the disk
         writer.check()
 
 
 def open_on(path: Path, acknowledged: ledger_writer.Acknowledged, *refusals: str) -> None:
-    """Open an engine where it cannot write: it is refused by name, or reads and says why not."""
+    """Open an engine where it cannot write: it is refused with the path, or only reads work."""
     try:
         engine = inprocess.open_engine(path)
     except errors.DatastoreError as error:

@@ -1,4 +1,4 @@
-"""Claims about ids: given by the engine, allocated and reserved."""
+"""Ids: handed out by the engine, allocated and reserved."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_automatic_ids_are_sixteen_digits_unordered_and_never_repeated(
     assert ids[:200] != sorted(ids[:200])
 
 
-def test_allocated_ids_are_no_entities_and_keep_the_partition(
+def test_allocated_ids_create_no_entities_and_keep_the_partition(
     service: service_calls.Service,
 ) -> None:
     answered = service.call("AllocateIds", keys=[service.key("T", 1, "U", namespace="n")]).keys[0]
@@ -29,7 +29,7 @@ def test_allocated_ids_are_no_entities_and_keep_the_partition(
     assert not service.call("AllocateIds").keys
 
 
-def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(
+def test_allocate_ids_requires_incomplete_and_reserve_ids_complete_keys(
     service: service_calls.Service,
 ) -> None:
     with assert_refused("INVALID_ARGUMENT", "Key path is complete: [T: 1]"):
@@ -40,7 +40,7 @@ def test_allocate_ids_wants_incomplete_and_reserve_ids_complete_keys(
         service.call("ReserveIds", keys=[service.key("T", "name")])
 
 
-def test_ids_in_use_or_reserved_are_passed_over(
+def test_ids_in_use_or_reserved_are_skipped(
     near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mutations, "scatter", lambda counter, _seed: counter)

@@ -1,4 +1,4 @@
-"""Claims about commits of several mutations: which may follow which, and how many there may be."""
+"""Commits of several mutations: which sequences are allowed, and how many."""
 
 import pytest
 
@@ -26,7 +26,7 @@ from tests.emulator.support.service_calls import assert_refused
         ("delete", "delete", None),
     ],
 )
-def test_what_one_mutation_leaves_decides_about_the_next(
+def test_each_mutation_sees_the_result_of_the_previous_one(
     near: service_calls.Service,
     first: str,
     second: str,
@@ -50,7 +50,7 @@ def test_what_one_mutation_leaves_decides_about_the_next(
 
 
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
-def test_without_a_transaction_an_entity_may_be_named_once(
+def test_without_a_transaction_an_entity_can_be_named_once(
     service: service_calls.Service, operation: str
 ) -> None:
     entity = service.entity(service.key("T", 1))
@@ -59,7 +59,7 @@ def test_without_a_transaction_an_entity_may_be_named_once(
     assert service.get(entity.key) is None
 
 
-def test_more_than_10000_keys_may_go_at_once(near: service_calls.Service) -> None:
+def test_more_than_10000_keys_can_be_deleted_at_once(near: service_calls.Service) -> None:
     kept = near.key("T", 20_000)
     near.put(kept)
     keys = [near.key("T", n + 1) for n in range(10_001)]
@@ -69,7 +69,7 @@ def test_more_than_10000_keys_may_go_at_once(near: service_calls.Service) -> Non
     assert near.names() == [20_000]
 
 
-def test_a_transaction_may_span_any_number_of_roots_and_queries_without_an_ancestor(
+def test_a_transaction_can_span_any_number_of_roots_and_queries_without_an_ancestor(
     service: service_calls.Service,
 ) -> None:
     keys = [service.key("T", n + 1) for n in range(60)]

@@ -1,4 +1,4 @@
-"""What waits for what in pessimistic mode, how locks end, and who gives up."""
+"""Pessimistic mode: which request waits, how locks end, and which transaction gives up."""
 
 import threading
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def key(service: service_calls.Service) -> Any:
 def lawless(
     engine: inprocess.Engine, make_service: type[service_calls.Service]
 ) -> Iterator[service_calls.Service]:
-    """A service that changes the file without asking for locks, as no other process should."""
+    """A service that changes the file without using locks, as no other process should."""
     with inprocess.open_engine(engine._storage.path, concurrency="optimistic") as other:
         yield make_service(inprocess.Channel(other))
 
@@ -68,7 +68,7 @@ def test_a_put_outside_waits_for_the_end_of_the_transaction(
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.usefixtures("patient")
-def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
+def test_of_two_transactions_on_one_entity_the_younger_gives_up_at_once(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
@@ -90,7 +90,7 @@ def test_of_two_that_read_and_write_one_entity_the_younger_gives_up_at_once(
     assert service.get(key) == {"a": 10}
 
 
-def test_opposite_orders_resolve(
+def test_transactions_with_opposite_orders_are_resolved(
     service: service_calls.Service,
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
@@ -100,7 +100,7 @@ def test_opposite_orders_resolve(
         lock_waits.cross(service, service, engine, threads)
 
 
-def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(
+def test_a_read_of_newer_data_moves_the_snapshot(
     service: service_calls.Service, key: Any, impatient: None
 ) -> None:
     other, third = service.key("T", 2), service.key("T", 3)
@@ -109,14 +109,14 @@ def test_a_read_of_what_is_newer_than_the_snapshot_moves_it(
     service.put(key, a=2)
     service.put(third, a=3)
     assert service.get(key, transaction=transaction) == {"a": 2}
-    # What was read before it is still locked, and what comes after it is of the same snapshot.
+    # Earlier reads are still locked, and later reads use the same snapshot.
     with assert_refused("ABORTED"):
         service.put(other, a=1)
     assert service.names("T", transaction=transaction) == [1, 3]
     service.commit(upsert(service, other, a=3), transaction=transaction)
 
 
-def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_longer(
+def test_a_read_of_newer_data_aborts_at_once_if_an_earlier_read_is_outdated(
     service: service_calls.Service,
     key: Any,
     lawless: service_calls.Service,
@@ -135,7 +135,7 @@ def test_a_read_of_what_is_newer_aborts_at_once_if_an_earlier_one_stands_no_long
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_ring_of_reads_and_changes_resolves(
+def test_a_cycle_of_reads_and_changes_is_resolved(
     service: service_calls.Service, engine: inprocess.Engine, threads: futures.ThreadPoolExecutor
 ) -> None:
     w, x, y, z = (service.key("T", name) for name in "wxyz")
@@ -150,11 +150,11 @@ def test_a_ring_of_reads_and_changes_resolves(
     change = upsert(service, y), upsert(service, z)
     awaits_second = threads.submit(service.commit, *change, transaction=fourth)
     until_waiting(engine, 3)
-    # The read that closes the ring passes; nobody is aborted for it.
+    # The read that closes the cycle proceeds; no transaction is aborted for it.
     assert service.get(z, transaction=first) is None
     service.commit(upsert(service, z, a=1), transaction=first)
     awaits_first.result(30)
-    # It has waited for something newer than its snapshot, and what it read before still stands.
+    # It waited for something newer than its snapshot, and its earlier reads are unchanged.
     assert awaits_third.result(30) == {}
     service.rollback(second)
     awaits_second.result(30)
@@ -184,7 +184,7 @@ def test_locks_end_with_the_transaction(
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_commit_that_is_refused_after_a_wait_announces_nothing_any_more(
+def test_a_commit_refused_after_a_wait_withdraws_its_announcement(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
@@ -229,13 +229,13 @@ def test_a_read_that_begins_a_transaction_locks_too(
     service.rollback(queried.transaction)
 
 
-def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
+def test_a_repeated_first_read_keeps_its_transaction(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its age and its locks are its turn: a new one would stand at the end of the queue."""
+    """Its age and its locks are its turn: a new transaction would be at the end of the queue."""
     answers = iter([False])
     still = open_transactions._is_unchanged
     monkeypatch.setattr(
@@ -250,13 +250,13 @@ def test_a_first_read_that_has_to_be_done_again_keeps_its_transaction(
 
 
 @pytest.mark.usefixtures("patient")
-def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
+def test_locks_of_an_unclaimed_transaction_expire_soon(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
     clock: shifted_clock.ShiftedClock,
 ) -> None:
-    """The answer that tells its id may be lost; then nobody can end it."""
+    """If the answer with its id is lost, no client can end it."""
     transaction = service.lookup(key, new_transaction={"read_write": {}}).transaction
     put = threading.Thread(target=service.put, args=(key,), kwargs={"a": 2})
     put.start()
@@ -264,11 +264,11 @@ def test_locks_of_a_transaction_that_nobody_may_know_do_not_stand_for_long(
     clock.ahead += open_transactions.UNCLAIMED + 1
     put.join(30)
     assert service.get(key) == {"a": 2}
-    with assert_refused("ABORTED"):  # it lives, and is as right as ever
+    with assert_refused("ABORTED"):  # it is still open, and validated as always
         service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
-def test_a_transaction_that_was_heard_of_again_keeps_the_locks_of_its_first_read(
+def test_a_claimed_transaction_keeps_the_locks_of_its_first_read(
     service: service_calls.Service,
     key: Any,
     clock: shifted_clock.ShiftedClock,
@@ -294,7 +294,7 @@ def test_reads_outside_and_read_only_transactions_lock_nothing(
 
 @pytest.mark.parametrize(("uses", "seconds"), [(0, 61), (5, 50)])
 @pytest.mark.usefixtures("patient")
-def test_a_change_does_not_wait_for_the_expired(
+def test_a_change_does_not_wait_for_an_expired_transaction(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
@@ -332,7 +332,7 @@ def test_every_request_keeps_a_transaction_and_its_locks_alive(
     service.commit(upsert(service, key, a=3), transaction=transaction)
 
 
-def test_several_requests_of_one_transaction_may_run_at_once(
+def test_several_requests_of_one_transaction_can_run_at_once(
     service: service_calls.Service, key: Any, threads: futures.ThreadPoolExecutor
 ) -> None:
     keys = [key, *(service.key("T", number) for number in range(2, 18))]
@@ -353,7 +353,7 @@ def test_sixty_four_threads_increment_one_counter_and_lose_nothing(
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_previous_attempt_lends_its_age(
+def test_a_transaction_inherits_the_age_of_its_previous_attempt(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
@@ -372,7 +372,7 @@ def test_a_previous_attempt_lends_its_age(
         commit.result(30)
 
 
-def test_a_previous_attempt_must_be_of_the_same_kind_if_it_is_known(
+def test_a_known_previous_attempt_must_not_be_read_only(
     service: service_calls.Service,
 ) -> None:
     with assert_refused("INVALID_ARGUMENT", "read-only"):

@@ -1,4 +1,4 @@
-"""What waits for what when several processes share a file, in pessimistic mode."""
+"""Pessimistic mode with several processes on one file."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused, upsert
 def shared(
     tmp_path: Path,
 ) -> Iterator[tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]]]:
-    """A data file with an engine here and a server on it: the file, the client, the program."""
+    """A data file with an engine here and a server on it: the file, a client, the program."""
     data = tmp_path / "data"
     arguments = ("--data", data, "--concurrency", "pessimistic")
     with (
@@ -32,7 +32,7 @@ def shared(
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_locks_of_a_killed_process_fall_at_once(
+def test_the_locks_of_a_killed_process_end_at_once(
     shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
     threads: futures.ThreadPoolExecutor,
 ) -> None:
@@ -45,12 +45,12 @@ def test_the_locks_of_a_killed_process_fall_at_once(
     process.kill()
     put.result(30)
     assert near.get(key) == {"a": 2}
-    # What it has left is removed, so the next writer does not even ask.
+    # Its file is removed, so the next writer does not even check it.
     assert len(list(engine._transactions._locks._peers.folder.iterdir())) == 2
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_ring_over_two_processes_is_resolved(
+def test_a_cycle_over_two_processes_is_resolved(
     shared: tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]],
     threads: futures.ThreadPoolExecutor,
 ) -> None:
@@ -60,7 +60,7 @@ def test_a_ring_over_two_processes_is_resolved(
         lock_waits.cross(far, near, engine, threads)
 
 
-def test_a_forked_child_has_locks_of_its_own(tmp_path: Path, impatient: None) -> None:
+def test_a_forked_child_has_its_own_locks(tmp_path: Path, impatient: None) -> None:
     with inprocess.open_engine(tmp_path / "data", concurrency="pessimistic") as engine:
         near = service_calls.Service(inprocess.Channel(engine))
         key = near.key("T", 1)

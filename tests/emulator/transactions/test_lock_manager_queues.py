@@ -1,4 +1,4 @@
-"""Who waits behind whom in pessimistic mode, who passes, and how many may wait."""
+"""Queues in pessimistic mode: which request waits for which, and how many can wait."""
 
 import threading
 from collections.abc import Iterator
@@ -59,7 +59,7 @@ def test_two_hundred_waiting_requests_do_not_keep_the_holder_from_committing(
         assert service.get(key) == {}
 
 
-def test_a_pool_of_one_thread_serves_those_whom_others_wait_for() -> None:
+def test_a_pool_of_one_thread_serves_the_request_that_others_wait_for() -> None:
     threads = thread_pool.ThreadPool(1)
     goes, ended = threading.Event(), threading.Event()
 
@@ -91,12 +91,12 @@ def test_a_waiting_change_keeps_new_readers_away(
     until_waiting(engine, 2)
     service.rollback(holder)
     put.result(30)
-    # The reader's snapshot was older than what it waited for: it has read again.
+    # The reader's snapshot was older than the change it waited for, so it has read again.
     assert found.result(30) == {"a": 2}
     service.commit(upsert(service, key, a=3), transaction=reader)
 
 
-def test_a_reader_passes_a_change_that_waits_for_too_long(
+def test_a_reader_proceeds_if_a_change_waits_too_long(
     service: service_calls.Service,
     key: Any,
     engine: inprocess.Engine,
@@ -117,7 +117,7 @@ def test_a_reader_passes_a_change_that_waits_for_too_long(
 
 
 class Scripted(lock_manager.LockManager):
-    """Locks whose sleepers move the time and end others instead of sleeping."""
+    """Locks whose waiters advance the time and end other parties instead of sleeping."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 0.0
@@ -134,35 +134,35 @@ class Scripted(lock_manager.LockManager):
 def _queue(
     tmp_path: Path, count: int, *, names: str = "abcdefghijklmnopqrst"
 ) -> tuple[Scripted, lock_manager.Party, read_sets.ReadSet]:
-    """Changes of one entity that so many parties have announced, and the reads of another one."""
+    """Let several parties announce changes of one entity; return another party's reads of it."""
     queue = Scripted(tmp_path / "locks")
     for name in names[:count]:
         queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])
     return queue, lock_manager.Party("reader", 1.0, 1000.0), read_sets.ReadSet(entities={b"key": 1})
 
 
-def test_a_reader_waits_as_long_as_those_in_front_of_it_come_through(tmp_path: Path) -> None:
+def test_a_reader_waits_while_the_queue_moves(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 5)
     queue.naps = [(0.9, name) for name in "abcde"]
     queue.share(reader, reads)
     assert (queue.now, queue.naps) == (pytest.approx(4.5), [])
 
 
-def test_a_reader_passes_those_of_whom_nobody_comes_through(tmp_path: Path) -> None:
+def test_a_reader_proceeds_if_the_queue_does_not_move(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 3)
     queue.naps = [(0.9, "a"), (0.9, ""), (0.9, ""), (0.9, "b")]
     queue.share(reader, reads)
     assert (queue.now, len(queue.naps)) == (pytest.approx(0.9 + lock_manager.READ_WAIT), 1)
 
 
-def test_a_reader_passes_even_those_who_come_through_when_they_are_too_many(tmp_path: Path) -> None:
+def test_a_reader_proceeds_if_a_moving_queue_is_too_long(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 20)
     queue.naps = [(0.9, name) for name in "abcdefghijklmnopqrst"]
     queue.share(reader, reads)
     assert queue.now == pytest.approx(lock_manager.READ_QUEUE)
 
 
-def test_somebody_new_in_front_is_nobody_who_came_through(tmp_path: Path) -> None:
+def test_a_new_party_ahead_does_not_count_as_movement(tmp_path: Path) -> None:
     queue, reader, reads = _queue(tmp_path, 1)
 
     def join() -> None:
@@ -193,7 +193,7 @@ def test_a_change_that_waits_for_a_reader_does_not_keep_that_reader_away(
     put.result(30)
 
 
-def test_closing_the_engine_ends_all_waiting(
+def test_closing_the_engine_wakes_all_waiters(
     near: service_calls.Service,
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,
@@ -209,7 +209,7 @@ def test_closing_the_engine_ends_all_waiting(
         put.result(30)
 
 
-def test_only_so_many_requests_wait(
+def test_the_number_of_waiting_requests_is_limited(
     near: service_calls.Service,
     engine: inprocess.Engine,
     threads: futures.ThreadPoolExecutor,

@@ -1,4 +1,4 @@
-"""Who stands against what, and who of a ring gives up."""
+"""Which locks conflict, and which holder in a cycle gives up."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def read_set(ranges: list[Any], entries: list[Any]) -> read_sets.ReadSet:
 
 
 @given(st.lists(spans, max_size=3), st.lists(points, max_size=3), st.lists(points, max_size=4))
-def test_a_change_conflicts_with_what_it_lies_in(
+def test_a_change_conflicts_with_locks_that_contain_it(
     ranges: list[Any], read: list[Any], changed: list[Any]
 ) -> None:
     footprint = lock_table.footprint(read_set(ranges, read))
@@ -55,7 +55,7 @@ def test_places_sort_as_bytes_do_within_an_index(two: list[Any]) -> None:
         assert len(set(lock_table.places(two))) == 2
 
 
-def test_a_table_is_made_again_from_its_own_events() -> None:
+def test_a_table_can_be_rebuilt_from_its_events() -> None:
     table = lock_table.LockTable()
     for event in (
         ["open", "a", 1.0, 2.0],
@@ -76,14 +76,14 @@ def test_a_table_is_made_again_from_its_own_events() -> None:
 
 
 def waiting(graph: dict[str, Any]) -> dict[str, lock_table.Holder]:
-    """Make holders that are as old as their names say, each waiting for those given."""
+    """Create holders as old as their names, each waiting for the given ones."""
     return {
         name: lock_table.Holder(float(ord(name)), 0.0, awaited=frozenset(awaited))
         for name, awaited in graph.items()
     }
 
 
-def test_the_youngest_of_a_ring_gives_up_and_nobody_else() -> None:
+def test_only_the_youngest_in_a_cycle_gives_up() -> None:
     ring = waiting({"a": "b", "b": "c", "c": "a", "d": "a", "e": "z"})
     assert [name for name in ring if lock_table.leads_to(ring, ring[name].awaited, name)] == [
         "a",
@@ -98,7 +98,9 @@ def test_the_youngest_of_a_ring_gives_up_and_nobody_else() -> None:
         lambda graph: {name: awaited - {name} for name, awaited in graph.items()}
     )
 )
-def test_without_the_victims_no_ring_is_left_and_the_oldest_is_none(graph: dict[str, Any]) -> None:
+def test_without_the_victims_no_cycle_is_left_and_the_oldest_is_no_victim(
+    graph: dict[str, Any],
+) -> None:
     waits = waiting(graph)
     victims = {name for name in waits if lock_table.is_victim(waits, name)}
     left = {name: holder for name, holder in waits.items() if name not in victims}

@@ -1,4 +1,4 @@
-"""Claims about commits in process and over gRPC: mutations, limits, ids, refusals."""
+"""Commits in process and over gRPC: mutations, limits, ids, refusals."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 
@@ -13,7 +13,7 @@ from tests.emulator.support import service_calls, shifted_clock
 from tests.emulator.support.service_calls import assert_refused
 
 
-def test_every_value_comes_back_exactly_as_it_was_put(
+def test_every_value_is_returned_exactly_as_stored(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
     make_service: type[service_calls.Service],
@@ -46,7 +46,7 @@ def test_every_value_comes_back_exactly_as_it_was_put(
     )
 
 
-def test_timestamps_are_cut_to_microseconds(service: service_calls.Service) -> None:
+def test_timestamps_are_truncated_to_microseconds(service: service_calls.Service) -> None:
     value = service.value(None)
     value.timestamp_value.CopyFrom(timestamp_pb2.Timestamp(seconds=-5, nanos=123_456_789))
     service.put(service.key("T", 1), t=value)
@@ -54,7 +54,7 @@ def test_timestamps_are_cut_to_microseconds(service: service_calls.Service) -> N
     assert (found.seconds, found.nanos) == (-5, 123_456_000)
 
 
-def test_insert_update_upsert_and_delete_do_what_they_say(service: service_calls.Service) -> None:
+def test_insert_update_upsert_and_delete_work(service: service_calls.Service) -> None:
     key = service.key("T", 1)
     with assert_refused("NOT_FOUND", "no entity to update"):
         service.commit({"update": service.entity(key, a=1)})
@@ -82,7 +82,7 @@ def test_a_failing_second_mutation_applies_nothing(service: service_calls.Servic
         assert service.names("T", ("a", "=", 1)) == []
 
 
-def test_results_answer_mutations_in_order_and_name_only_new_keys(
+def test_results_are_in_order_and_name_only_new_keys(
     service: service_calls.Service,
 ) -> None:
     response = service.commit(
@@ -99,7 +99,7 @@ def test_results_answer_mutations_in_order_and_name_only_new_keys(
     assert not response.HasField("commit_time")
 
 
-def test_versions_and_update_times_grow_and_create_times_stand(
+def test_versions_and_update_times_grow_and_create_times_stay(
     service: service_calls.Service,
 ) -> None:
     key = service.key("T", 1)
@@ -116,7 +116,7 @@ def test_versions_and_update_times_grow_and_create_times_stand(
     assert deleted > second.version
 
 
-def test_a_clock_that_goes_back_does_not_take_versions_back(
+def test_versions_rise_even_if_the_clock_goes_back(
     near: service_calls.Service, clock: shifted_clock.ShiftedClock
 ) -> None:
     first = near.put(near.key("T", 1)).mutation_results[0].version
@@ -230,7 +230,7 @@ def test_properties_beyond_a_limit_are_refused(
     assert service.get(service.key("T", 1)) is None
 
 
-def test_unindexed_values_may_be_long_but_not_without_end(
+def test_unindexed_values_can_be_long_up_to_a_limit(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
@@ -249,7 +249,7 @@ def test_the_product_of_arrays_in_a_composite_index_is_limited(
         service.put(service.key("T", 1), a=list(range(200)), b=list(range(200)))
 
 
-def test_values_without_a_place_are_refused(service: service_calls.Service) -> None:
+def test_values_without_a_type_or_path_are_refused(service: service_calls.Service) -> None:
     empty = service.value(None)
     empty.ClearField("null_value")
     excluded = service.value([1])
@@ -274,7 +274,9 @@ def test_entities_nest_twenty_deep(service: service_calls.Service) -> None:
         service.put(service.key("T", 1), n=nested)
 
 
-def test_key_values_without_a_project_get_the_request_s(service: service_calls.Service) -> None:
+def test_key_values_without_a_project_get_the_request_project(
+    service: service_calls.Service,
+) -> None:
     reference = service.key("A", 1)
     reference.ClearField("partition_id")
     service.put(service.key("T", 1), k=reference)
@@ -289,7 +291,7 @@ def test_an_empty_mutation_is_refused_and_changes_nothing(service: service_calls
     assert service.get(entity.key) is None
 
 
-def test_a_request_may_be_10_mib_and_no_larger(
+def test_a_request_can_be_10_mib_and_no_larger(
     service: service_calls.Service,
     unindexed: type[service_calls.Unindexed],
 ) -> None:
@@ -313,7 +315,7 @@ def test_dotted_property_names_are_legal(service: service_calls.Service) -> None
     assert service.names("T", ("a.b", "=", 1)) == [1]
 
 
-def test_datetimes_outside_of_the_epoch_sort_by_time(service: service_calls.Service) -> None:
+def test_datetimes_before_1970_and_far_ahead_sort_by_time(service: service_calls.Service) -> None:
     early = dt.datetime(1, 1, 1)
     service.put(service.key("T", 1), t=early)
     service.put(service.key("T", 2), t=dt.datetime(9999, 12, 31))

@@ -1,4 +1,4 @@
-"""What must be impossible, each as a history of two transactions."""
+"""Anomalies that must be impossible, each as a history of two transactions."""
 
 import threading
 from typing import Any
@@ -128,7 +128,7 @@ def test_a_kindless_keys_only_result_that_changes_is_aborted(
         service.commit(set_to(service, accounts[1], a=2), transaction=transaction)
 
 
-def test_changes_outside_of_what_was_read_do_not_conflict(
+def test_changes_outside_the_reads_do_not_conflict(
     service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
@@ -161,7 +161,7 @@ def test_skipped_results_are_read_too(
         service.commit(set_to(service, service.key("T", "q")), transaction=transaction)
 
 
-def test_an_insert_of_what_was_found_missing_is_aborted(service: service_calls.Service) -> None:
+def test_an_insert_of_an_entity_read_as_missing_aborts(service: service_calls.Service) -> None:
     key = service.key("T", "new")
     transaction = service.begin()
     assert service.get(key, transaction=transaction) is None
@@ -204,7 +204,7 @@ def test_ended_and_unknown_transactions_are_refused(
             service.rollback(transaction)
 
 
-def test_an_aborted_transaction_may_be_rolled_back(
+def test_an_aborted_transaction_can_be_rolled_back(
     service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
@@ -258,7 +258,7 @@ def test_a_read_only_transaction_reads_one_snapshot_and_writes_nothing(
 
 
 @pytest.mark.parametrize("options", [{"read_only": {}}, {"read_write": {}}], ids=str)
-def test_a_snapshot_is_that_of_the_first_read(
+def test_the_first_read_opens_the_snapshot(
     service: service_calls.Service, accounts: tuple[Any, Any], options: dict[str, dict[Any, Any]]
 ) -> None:
     transaction = service.begin(**options)
@@ -268,7 +268,7 @@ def test_a_snapshot_is_that_of_the_first_read(
     assert service.get(accounts[0], transaction=transaction) == {"a": 8}
 
 
-def test_a_previous_attempt_may_be_named(
+def test_a_previous_attempt_can_be_named(
     service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     first = service.begin()
@@ -281,7 +281,7 @@ def test_a_previous_attempt_may_be_named(
         service.commit(set_to(service, accounts[0], a=2), transaction=again)
 
 
-def test_a_read_may_begin_the_transaction(
+def test_a_read_can_begin_the_transaction(
     service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     asked = {"new_transaction": {"read_write": {}}}
@@ -329,7 +329,7 @@ def test_transactions_that_only_write_do_not_conflict(
     assert service.get(accounts[0]) == {"a": 3}
 
 
-def test_several_requests_of_one_transaction_may_run_at_once(
+def test_several_requests_of_one_transaction_can_run_at_once(
     service: service_calls.Service, accounts: tuple[Any, Any]
 ) -> None:
     transaction = service.begin()
@@ -360,7 +360,7 @@ def test_sixty_four_threads_increment_one_counter_and_lose_nothing(
 def test_without_validation_an_update_is_lost(
     near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The tests above can fail: this is what they would see."""
+    """Show that the tests above can fail: this is what they would detect."""
     monkeypatch.setattr(open_transactions, "validate", lambda *_: None)
     key = near.key("T", 1)
     first, second = near.begin(), near.begin()
@@ -384,7 +384,7 @@ def test_too_many_open_snapshots_are_refused_and_released_again(
     assert near.get(near.key("T", 1)) is None
 
 
-def test_only_so_many_ended_transactions_are_remembered(
+def test_the_number_of_remembered_transactions_is_limited(
     near: service_calls.Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_transactions, "_MAX_REMEMBERED", 2)

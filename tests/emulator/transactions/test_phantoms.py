@@ -1,4 +1,4 @@
-"""Claims about queries in transactions: what would change their answer aborts them."""
+"""Queries in transactions: a change of their results aborts the transaction."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def rows(near: service_calls.Service) -> service_calls.Service:
 
 
 def touch(service: service_calls.Service, transaction: bytes) -> None:
-    """Commit something that nothing has read."""
+    """Commit a change of something that no transaction has read."""
     service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
 
@@ -62,7 +62,7 @@ def test_a_phantom_is_aborted(
 
 
 @pytest.mark.parametrize("filters", [(), (("a", ">", 1),)])
-def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
+def test_a_key_filter_with_an_order_counts_as_read_even_if_the_key_is_missing(
     rows: service_calls.Service, filters: tuple[Any, ...]
 ) -> None:
     missing = ("__key__", "=", rows.key("T", 5))
@@ -74,8 +74,8 @@ def test_a_key_that_is_asked_for_beside_an_order_is_read_even_if_it_is_missing(
             touch(rows, transaction)
 
 
-def test_an_array_that_was_passed_over_is_read(rows: service_calls.Service) -> None:
-    # Nothing of it at a = 5 changes, but it is no longer found at a = 1 before that.
+def test_a_skipped_array_counts_as_read(rows: service_calls.Service) -> None:
+    # Its entry at a = 5 does not change, but its earlier entry at a = 1 is gone.
     key = rows.key("T", 1)
     rows.put(key, a=[1, 5, 6])
     cursor = rows.batch(rows.query("T", ("a", ">", 0), limit=4)).end_cursor
@@ -87,7 +87,7 @@ def test_an_array_that_was_passed_over_is_read(rows: service_calls.Service) -> N
         touch(rows, transaction)
 
 
-def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows: service_calls.Service) -> None:
+def test_changes_outside_the_scanned_ranges_do_not_conflict(rows: service_calls.Service) -> None:
     transaction = rows.begin()
     rows.names("T", ("a", "!=", 2), transaction=transaction)
     rows.names("T", ("or", ("a", "=", 1), ("b", "=", 3)), transaction=transaction)
@@ -98,7 +98,7 @@ def test_changes_outside_of_the_walked_ranges_do_not_conflict(rows: service_call
     touch(rows, transaction)
 
 
-def test_a_key_of_another_kind_is_not_read(rows: service_calls.Service) -> None:
+def test_a_key_of_another_kind_does_not_count_as_read(rows: service_calls.Service) -> None:
     other = rows.key("U", 9)
     rows.put(other, a=1)
     transaction = rows.begin()

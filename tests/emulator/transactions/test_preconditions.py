@@ -1,4 +1,4 @@
-"""Claims about expected versions, conflicts, and transactions that last one commit."""
+"""Expected versions, conflicts, and single-use transactions."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_a_mutation_of_the_expected_version_is_applied(
 
 @pytest.mark.parametrize("operation", ["update", "upsert", "delete"])
 @pytest.mark.parametrize("strategy", [0, SERVER_VALUE])
-def test_a_conflict_keeps_the_server_s_entity_and_tells_its_version(
+def test_a_conflict_keeps_the_stored_entity_and_returns_its_version(
     service: service_calls.Service, key: Any, operation: str, strategy: int
 ) -> None:
     service.put(key, a=1)
@@ -66,7 +66,7 @@ def test_a_conflict_keeps_the_server_s_entity_and_tells_its_version(
     assert service.get(service.key("T", 2)) == {"a": 3}
 
 
-def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(
+def test_a_conflict_fails_the_whole_commit_if_requested(
     service: service_calls.Service, key: Any
 ) -> None:
     service.put(key, a=1)
@@ -84,7 +84,7 @@ def test_a_conflict_fails_the_whole_commit_if_it_is_asked_to(
 
 
 @pytest.mark.parametrize("operation", ["upsert", "delete"])
-def test_base_version_0_wants_no_entity(
+def test_base_version_0_expects_no_entity(
     service: service_calls.Service, key: Any, operation: str
 ) -> None:
     given = key if operation == "delete" else service.entity(key, a=1)
@@ -95,7 +95,7 @@ def test_base_version_0_wants_no_entity(
     assert service.get(key) == {"a": 5}
 
 
-def test_a_version_of_an_entity_that_is_gone_conflicts(
+def test_an_expected_version_of_a_deleted_entity_conflicts(
     service: service_calls.Service, key: Any
 ) -> None:
     service.put(key, a=1)
@@ -108,7 +108,7 @@ def test_a_version_of_an_entity_that_is_gone_conflicts(
     assert service.get(key) is None
 
 
-def test_whether_the_operation_may_meet_the_entity_comes_first(
+def test_the_operations_own_condition_is_checked_first(
     service: service_calls.Service, key: Any
 ) -> None:
     with assert_refused("NOT_FOUND"):
@@ -170,7 +170,7 @@ def test_an_expected_update_time_is_compared_exactly(
     assert service.get(key) == (None if operation == "delete" else {"a": 2})
 
 
-def test_an_expected_version_is_that_of_the_mutation_before_it(
+def test_an_expected_version_sees_the_previous_mutation(
     service: service_calls.Service, key: Any
 ) -> None:
     service.put(key, a=1)
@@ -206,7 +206,7 @@ def test_a_single_use_transaction_applies_all_mutations_in_order(
     assert service.get(key) == {"a": 2}
 
 
-def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
+def test_a_failed_single_use_transaction_applies_nothing_and_is_closed(
     near: service_calls.Service, engine: inprocess.Engine
 ) -> None:
     key = near.key("T", 1)
@@ -223,7 +223,7 @@ def test_a_failed_single_use_transaction_applies_nothing_and_leaves_none_open(
     assert not engine._transactions._open
 
 
-def test_a_commit_of_nothing_is_of_the_time_that_was_read(service: service_calls.Service) -> None:
+def test_an_empty_commit_has_the_time_of_the_snapshot(service: service_calls.Service) -> None:
     service.put(service.key("T", 2))
     for options in ({"read_write": {}}, {"read_only": {}}):
         transaction = service.begin(**options)

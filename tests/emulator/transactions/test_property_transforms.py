@@ -1,4 +1,4 @@
-"""Claims about property transforms: their arithmetic, their results, and what is refused."""
+"""Property transforms: their arithmetic, their results, and what is refused."""
 
 import math
 from typing import Any
@@ -27,14 +27,14 @@ def commit(
     mask: list[str] | tuple[()] = (),
     **mutation: Any,
 ) -> Any:
-    """Transform a stored entity and return the commit's one result."""
+    """Transform a stored entity and return the single result."""
     made = [transform(service, *each) for each in transforms]
     fields = {"upsert": service.entity(key), "property_mask": {"paths": mask}} | mutation
     return service.commit({**fields, "property_transforms": made}).mutation_results[0]
 
 
 def typed(value: Any) -> list[Any] | tuple[Any, ...]:
-    """Return a value with its type, so that 3 and 3.0 differ; every NaN is one."""
+    """Return a value with its type, so that 3 and 3.0 differ; all NaNs are equal."""
     kind = value.WhichOneof("value_type")
     if kind == "array_value":
         return [typed(each) for each in value.array_value.values]
@@ -101,9 +101,7 @@ def test_numbers_are_computed_by_the_server(
 
 
 @pytest.mark.parametrize("operand", [math.nan, math.inf])
-def test_every_nan_that_is_computed_is_the_same(
-    near: service_calls.Service, operand: float
-) -> None:
+def test_every_computed_nan_is_the_same(near: service_calls.Service, operand: float) -> None:
     key = near.key("T", 1)
     near.put(key, n=-math.inf)
     commit(near, key, ("n", "increment", operand), ("n", "maximum", 1))
@@ -138,7 +136,7 @@ NAN = math.nan
         ("remove_all_from_array", MISSING, [1], []),
     ],
 )
-def test_arrays_are_changed_by_the_server_and_answered_with_null(
+def test_array_transforms_change_the_array_and_return_null(
     near: service_calls.Service, kind: str, stored: Any, operand: list[Any], expected: list[Any]
 ) -> None:
     key = near.key("T", 1)
@@ -149,7 +147,7 @@ def test_arrays_are_changed_by_the_server_and_answered_with_null(
     assert [each.WhichOneof("value_type") for each in result.transform_results] == ["null_value"]
 
 
-def test_the_server_s_time_is_one_for_a_commit_and_in_milliseconds(
+def test_the_server_time_is_one_per_commit_and_in_milliseconds(
     service: service_calls.Service,
 ) -> None:
     first, second = service.key("T", 1), service.key("T", 2)
@@ -168,7 +166,7 @@ def test_the_server_s_time_is_one_for_a_commit_and_in_milliseconds(
     assert service.get(second)["t"] == stamps[0]
 
 
-def test_transforms_follow_the_write_in_order_and_answer_in_order(
+def test_transforms_are_applied_and_answered_in_order(
     service: service_calls.Service,
 ) -> None:
     key = service.key("T", 1)
@@ -191,7 +189,7 @@ def test_transforms_follow_the_write_in_order_and_answer_in_order(
 
 
 @pytest.mark.parametrize("operation", ["insert", "update", "upsert"])
-def test_transforms_go_with_every_operation_that_stores(
+def test_transforms_work_with_every_storing_operation(
     service: service_calls.Service, operation: str
 ) -> None:
     key = service.key("T", 1)
@@ -209,7 +207,7 @@ def test_a_transform_ignores_the_mask(service: service_calls.Service) -> None:
     assert service.get(key) == {"a": 2, "n": 6}
 
 
-def test_transforms_reach_into_embedded_entities_and_make_them(
+def test_transforms_change_and_create_embedded_entities(
     service: service_calls.Service,
 ) -> None:
     key = service.key("T", 1)
@@ -316,7 +314,7 @@ numbers = st.one_of(
 
 
 @given(numbers, numbers)
-def test_the_extremes_of_two_numbers_are_those_of_mathematics(
+def test_maximum_and_minimum_are_mathematically_exact(
     near: service_calls.Service, stored: float, operand: float
 ) -> None:
     key = near.key("T", 1)
@@ -336,7 +334,7 @@ elements = st.one_of(numbers, st.sampled_from([None, "", "3", b"3", True, False]
 
 
 def same(left: Any, right: Any) -> bool:
-    """Tell whether two elements are equal; Python's True is no 1 here."""
+    """Tell whether two elements are equal; unlike in Python, True is not 1."""
     if isinstance(left, float) and isinstance(right, float) and left != left:  # noqa: PLR0124
         return right != right  # noqa: PLR0124
     return (isinstance(left, bool) == isinstance(right, bool)) and left == right
@@ -347,7 +345,7 @@ def is_in(element: Any, array: list[Any]) -> bool:
 
 
 @given(st.lists(elements, max_size=6), st.lists(elements, max_size=6))
-def test_appended_elements_are_there_once_and_removed_ones_not_at_all(
+def test_appended_elements_appear_once_and_removed_ones_not_at_all(
     near: service_calls.Service, stored: list[Any], operand: list[Any]
 ) -> None:
     key = near.key("T", 1)

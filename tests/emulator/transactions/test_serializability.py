@@ -1,8 +1,8 @@
 """Every anomaly is impossible: in both modes, between threads and between processes on one file.
 
-Two clients act on one data file. Between threads both use one engine; between processes the second
-is a server on the same file. What an outsider changes either comes first, and the transaction that
-has read it is ABORTED, or it waits until that transaction has committed.
+Two clients use one data file. Between threads both use one engine; between processes the second one
+uses a server on the same file. A change from outside either comes first, and then the transaction
+that has read the data is ABORTED, or it waits until that transaction has committed.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def file(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, indexes: Path
 ) -> Iterator["File"]:
-    """One data file: the mode, the channels of two clients, and where the locks lie."""
+    """One data file: the mode, the channels of two clients, and the place of the locks."""
     where, mode = request.param
     data = tmp_path_factory.mktemp("serializability") / "data"
     with inprocess.open_engine(data, indexes=indexes, concurrency=mode) as engine:
@@ -63,7 +63,7 @@ class File:
         self.locks = data.with_name(f"{data.name}-locks")
 
     def waiting(self) -> int:
-        """How many requests wait, in any process."""
+        """Return how many requests wait, in any process."""
         return sum(
             bool(holder.awaited) for table in self.tables() for holder in table.holders.values()
         )
@@ -71,7 +71,7 @@ class File:
     def tables(self) -> list[lock_table.LockTable]:
         found = []
         with (self.locks / "gate").open("rb") as gate:
-            # In a turn, as processes do: a file that is being written anew holds half a story.
+            # In a turn, as processes do: a file that is being rewritten is incomplete.
             fcntl.flock(gate, fcntl.LOCK_EX)
             for path in self.locks.iterdir():
                 if path.name != "gate":
@@ -107,7 +107,7 @@ def accounts(service: service_calls.Service) -> list[Any]:
 
 @pytest.fixture
 def outside(file: File) -> Iterator[Callable[..., Any]]:
-    """Does something on a thread; returns when it is done or waits for a lock."""
+    """Run a function on a thread; return when it is done or waits for a lock."""
     with futures.ThreadPoolExecutor(4) as executor:
 
         def submit(
@@ -117,7 +117,7 @@ def outside(file: File) -> Iterator[Callable[..., Any]]:
             future = executor.submit(function, *arguments, **named)
             programs.wait_until(
                 lambda: future.done() or (file.mode == "pessimistic" and file.waiting() > before),
-                "it is done or waits",
+                "the call is done or waits",
             )
             return future
 
@@ -139,7 +139,7 @@ def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[
 def end_of(
     transaction: bytes, service: service_calls.Service, change: futures.Future[Any]
 ) -> tuple[bool, str]:
-    """Commit a transaction's write. It may only succeed if the change outside comes after it."""
+    """Commit a transaction's write. It may only succeed if the outside change comes after it."""
     was_first = change.done()
     write = set_to(service, service.key("T", "result"), a=100)
     outcome = status(service.commit, write, transaction=transaction)
@@ -153,7 +153,7 @@ def assert_serializable(file: File, ended: tuple[bool, str]) -> None:
 
 
 @pytest.mark.parametrize("written", [(0, 0), (0, 1)], ids=["lost update", "write skew"])
-def test_of_two_that_read_both_accounts_and_write_one_only_one_commits(
+def test_write_skew_between_two_accounts_is_impossible(
     clients: list[service_calls.Service],
     accounts: list[Any],
     outside: Callable[..., Any],
@@ -181,7 +181,7 @@ def test_read_skew(
     transaction = service.begin()
     assert service.get(accounts[0], transaction=transaction)["a"] == 1
     change = outside(other.commit, *(set_to(other, key, a=9) for key in accounts))
-    # What has changed since the snapshot is either not seen at all or ends the transaction.
+    # A change since the snapshot is either invisible or ends the transaction.
     assert service.names("T", ("a", "=", 9), transaction=transaction) == []
     assert service.get(accounts[1], transaction=transaction)["a"] == 1
     assert_serializable(file, end_of(transaction, service, change))
@@ -235,7 +235,7 @@ def test_phantom(
 VANISHING = [
     (name, how)
     for name, how in itertools.product(READS, ("delete", "move"))
-    # Neither is in the ancestor's result, nor is a kind's count changed by a property.
+    # Neither changes the result of the ancestor query, and a property does not change a count.
     if "ancestor" not in name and (name, how) != ("count of whole kind", "move")
 ]
 
@@ -270,7 +270,7 @@ def test_insert_of_what_was_found_missing(
     assert_serializable(file, end_of(transaction, service, change))
 
 
-def test_what_was_not_read_is_free(
+def test_unread_entities_can_be_changed(
     clients: list[service_calls.Service], accounts: list[Any]
 ) -> None:
     service, other = clients
@@ -287,7 +287,7 @@ ACCOUNTS, TOTAL = 6, 600
 
 
 class Worker:
-    """Moves money and looks at it, and writes down what it saw and did."""
+    """Moves money, looks at accounts, and records what it saw and did."""
 
     def __init__(self, service: service_calls.Service, seed: int) -> None:
         self.service = service
@@ -322,7 +322,7 @@ class Worker:
         self.commit(transaction, seen, {one: had - amount, other: got + amount})
 
     def collect(self) -> None:
-        """Give the poorest by a query what the richest has to spare."""
+        """Find accounts by a query, and give the poorest the richest one's surplus."""
         service, transaction = self.service, self.service.begin()
         query = service.query("A", ("amount", ">", 120))
         rich = self.amounts(service.results(query, transaction=transaction))

@@ -1,4 +1,4 @@
-"""The files in which processes tell each other of their locks."""
+"""The files in which processes share their locks."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def two(folder: Path) -> Iterator[list[shared_lock_files.Peers]]:
-    """Two processes, as far as the files can tell."""
+    """Two processes, as far as the files are concerned."""
     both = [shared_lock_files.Peers(folder), shared_lock_files.Peers(folder)]
     yield both
     for each in both:
@@ -36,7 +36,7 @@ def seen(process: shared_lock_files.Peers) -> set[str]:
         return set(process.all())
 
 
-def test_each_knows_what_the_others_told_before_and_after_it_came(
+def test_each_process_knows_earlier_and_later_events_of_the_others(
     folder: Path, two: list[shared_lock_files.Peers]
 ) -> None:
     one, other = two
@@ -60,7 +60,7 @@ def test_the_stored_form(folder: Path, two: list[shared_lock_files.Peers]) -> No
     )
 
 
-def test_who_leaves_is_forgotten_and_leaves_no_file(
+def test_a_process_that_leaves_is_forgotten_and_leaves_no_file(
     folder: Path, two: list[shared_lock_files.Peers]
 ) -> None:
     one, other = two
@@ -76,7 +76,7 @@ def test_who_leaves_is_forgotten_and_leaves_no_file(
     assert [path.name for path in folder.iterdir()] == ["gate"]
 
 
-def test_who_joins_removes_what_the_dead_have_left(
+def test_a_joining_process_removes_the_files_of_dead_ones(
     folder: Path, two: list[shared_lock_files.Peers]
 ) -> None:
     folder.mkdir()
@@ -93,7 +93,7 @@ def test_half_a_line_is_not_read(folder: Path, two: list[shared_lock_files.Peers
     assert seen(other) == {"a"}
 
 
-def test_a_long_file_is_written_anew_with_what_still_holds(
+def test_a_long_file_is_rewritten_with_the_current_locks(
     folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shared_lock_files, "_MAX_BYTES", 1000)
@@ -107,7 +107,7 @@ def test_a_long_file_is_written_anew_with_what_still_holds(
     assert max(path.stat().st_size for path in folder.iterdir()) < 1500
 
 
-def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(
+def test_an_old_file_is_rewritten_without_released_locks(
     folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
@@ -120,7 +120,7 @@ def test_an_old_file_is_written_anew_so_that_nothing_let_go_of_stays(
     assert seen(other) == seen(one) == {"stays"}
 
 
-def test_what_could_not_be_written_is_written_with_the_next_event(
+def test_a_failed_write_is_repeated_with_the_next_event(
     folder: Path, two: list[shared_lock_files.Peers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
@@ -135,7 +135,7 @@ def test_what_could_not_be_written_is_written_with_the_next_event(
     assert seen(other) == {"a", "b", "c"}
 
 
-def test_a_folder_that_cannot_be_made_is_unavailable(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
         pytest.raises(errors.Unavailable),

@@ -1,7 +1,8 @@
-// Drives @google-cloud/datastore by lines of JSON: a request a line in, an answer a line out.
+// Drives @google-cloud/datastore by lines of JSON: one request per input line, one response per
+// output line.
 //
-// Owns the translation between the suite's values and those of the client library. A value is
-// {"type": ..., "value": ...}; integers travel as text, for JSON's numbers cannot hold them.
+// Owns the conversion between the suite's values and those of the client library. A value is
+// {"type": ..., "value": ...}; integers are text, because JSON numbers cannot represent them all.
 
 import { createInterface } from 'node:readline';
 import { Datastore, PropertyFilter, and, or, AggregateField, v1 } from '@google-cloud/datastore';
@@ -53,7 +54,7 @@ function fromClient(client, value) {
   if (value === null || value === undefined) return { type: 'null', value: null };
   if (Datastore.isInt(value)) return { type: 'int', value: String(value.value) };
   if (Datastore.isDouble(value)) return { type: 'double', value: doubleText(Number(value.value)) };
-  if (Object.keys(value).join() === 'latitude,longitude') {  // how the library reads a geo point
+  if (Object.keys(value).join() === 'latitude,longitude') {  // the library's form of a geo point
     return { type: 'point', value: [value.latitude, value.longitude] };
   }
   if (client.isKey(value)) return { type: 'key', value: pathOf(value) };
