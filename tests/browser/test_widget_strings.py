@@ -82,3 +82,33 @@ def test_the_widget_shows_only_texts_of_the_catalogue(
     outside = [re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", text)) for text in shown]
     dates = re.compile(r"\w+ \d+, \d{4} at \d+:\d+\s[AP]M")
     assert [text for text in outside if re.search("[a-z]", dates.sub("", text))] == []
+
+
+UNKNOWN = {"code": "of-a-later-release", "detail": "a sentence of the server"}
+TOO_LONG = {"code": "too-long", "field": "body", "detail": "a sentence of the server"}
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "shown"),
+    [
+        (400, {**TOO_LONG, "params": {"limit": 1234}}, "must have at most 1,234 characters."),
+        (400, TOO_LONG, "A sentence of the server"),
+        (400, {"code": "required", "field": "body"}, "Write a comment first."),
+        (400, UNKNOWN, "A sentence of the server"),
+        (429, {"code": "too-fast", "params": {"seconds": 61}}, "fast. Try again in 2 minutes."),
+        (503, UNKNOWN, "The server is busy. Try again in 7 seconds."),
+        (500, {"code": "internal"}, "Something went wrong on the server."),
+        (502, None, "The server did not respond."),
+    ],
+)  # fmt: skip
+def test_an_error_is_told_in_the_widgets_language_by_its_code(
+    server: str, open_tab: OpenTab, status: int, problem: object, shown: str
+) -> None:
+    tab = open_tab(server)
+    tab.expect_status(status)
+    headers = {"Retry-After": "7", "Access-Control-Expose-Headers": "Retry-After"}
+    answer = {"status": status, "headers": headers, "body": json.dumps(problem)}
+    tab.page.route("**/preview", lambda route: route.fulfill(**answer))
+    form = tab.page.get_by_role("form", name="Write a comment")
+    form.get_by_role("button", name="Preview").click()
+    expect(form.get_by_role("alert").filter(has_text=shown)).to_be_visible()
