@@ -59,7 +59,11 @@ def test_an_owner_sets_it_in_the_console_and_never_sees_the_secret(
     owner = Desk(app, "ann")
     owner.settle("/turnstile", status=200, act="set", key="0xKEY", secret="0xSECRET")
     page = owner.page("/advisers")
-    assert ("0xKEY" in page, "0xSECRET" in page, "they are held" in page) == (True, False, True)
+    assert ("0xKEY" in page, "0xSECRET" in page, "New comments are held" in page) == (
+        True,
+        False,
+        True,
+    )
     owner.settle("/turnstile", status=200, act="set", key="0xKEY", refuses="on")
     found = site_settings.get("demo").turnstile
     assert found is not None

@@ -127,7 +127,7 @@ class TestServe:
             url = program.wait_for(r"answers at (http://\S+/)")[1]
             assert programs.fetch(f"{url}admin/sign-in")[0] == 200
             assert program.stop() == 0
-            assert not any("own it" in line for line in program.lines)
+            assert not any("owner yet" in line for line in program.lines)
             assert not kept.exists()
 
     def test_a_short_secret_causes_one_warning(self, project: Path) -> None:
