@@ -1,4 +1,4 @@
-"""Claims about the pages of owners and moderators: who gets in, with what, and from where."""
+"""Sign-in, sessions and account pages of the admin console: who gets in, and from which pages."""
 
 import concurrent.futures
 import re
@@ -32,7 +32,7 @@ def store(store: connection.Store, site: records.Site) -> connection.Store:
     return store
 
 
-def test_a_session_is_a_cookie_that_only_this_host_gets_and_no_script_reads(
+def test_a_session_is_a_host_only_cookie_that_no_script_reads(
     app: flask.Flask, store: connection.Store
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -44,7 +44,7 @@ def test_a_session_is_a_cookie_that_only_this_host_gets_and_no_script_reads(
     assert not any(each.startswith("Domain") for each in rest)
 
 
-def test_who_is_signed_in_sees_his_sites_and_nobody_elses(
+def test_signed_in_accounts_see_only_their_own_sites(
     app: flask.Flask, store: connection.Store
 ) -> None:
     site_settings.add(
@@ -68,7 +68,7 @@ def test_who_is_signed_in_sees_his_sites_and_nobody_elses(
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_page_is_framed_by_nobody_kept_by_nobody_and_runs_no_inline_script(
+def test_no_page_is_framed_or_cached_or_runs_inline_scripts(
     app: flask.Flask, store: connection.Store, page: str
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -93,7 +93,7 @@ def test_every_page_is_framed_by_nobody_kept_by_nobody_and_runs_no_inline_script
 
 @pytest.mark.usefixtures("store")
 class TestForgery:
-    """A change that a page elsewhere makes a browser send."""
+    """A change that a foreign page makes a browser send."""
 
     FOREIGN = (
         {"Sec-Fetch-Site": "cross-site"},
@@ -109,7 +109,7 @@ class TestForgery:
     )
 
     @pytest.mark.parametrize("headers", FOREIGN)
-    def test_a_page_elsewhere_changes_nothing(self, app: flask.Flask, headers: dict) -> None:
+    def test_a_foreign_page_changes_nothing(self, app: flask.Flask, headers: dict) -> None:
         ann = account_holders.account("ann", OWNER)
         client = browser(app)
         sign_in(client)
@@ -136,7 +136,7 @@ class TestForgery:
     @pytest.mark.parametrize(
         "headers", [OWN, {"Origin": "http://localhost"}, {"Origin": "https://localhost"}]
     )
-    def test_our_own_page_does(self, app: flask.Flask, headers: dict) -> None:
+    def test_our_own_page_may_change(self, app: flask.Flask, headers: dict) -> None:
         account_holders.account("ann", OWNER)
         client = browser(app)
         sign_in(client)
@@ -195,17 +195,19 @@ def test_a_role_is_required_on_its_own_site(
 
 
 @pytest.mark.parametrize("path", ["/admin", "/admin/account"])
-def test_who_is_not_signed_in_is_shown_the_way(client: FlaskClient, path: str) -> None:
+def test_visitors_who_are_not_signed_in_are_redirected_to_sign_in(
+    client: FlaskClient, path: str
+) -> None:
     response = client.get(path)
     assert response.status_code == 303
     assert response.headers["Location"].endswith("admin/sign-in")
-    # A link in a mail brings no cookie along: the page itself asks once more.
+    # A link in a mail sends no cookie, so the page loads itself once more.
     again = client.get(path, headers={"Sec-Fetch-Site": "cross-site"})
     assert again.status_code == 200
     assert 'http-equiv="refresh"' in again.text
 
 
-def test_what_is_wrong_answers_alike_and_too_many_tries_say_when(
+def test_wrong_credentials_are_indistinguishable_and_too_many_attempts_get_a_retry_time(
     app: flask.Flask, store: connection.Store
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -256,15 +258,13 @@ def test_signing_out_ends_the_session_and_everywhere_ends_all(
         (b"a&" * 30_000, "application/x-www-form-urlencoded"),
     ],
 )
-def test_a_form_that_no_page_of_ours_sent_is_refused_by_its_field(
-    client: FlaskClient, body: bytes, content_type: str
-) -> None:
+def test_a_malformed_form_is_refused(client: FlaskClient, body: bytes, content_type: str) -> None:
     response = client.post("/admin/sign-in", data=body, content_type=content_type, headers=OWN)
     assert response.status_code in {400, 413, 415}
     assert "Set-Cookie" not in response.headers
 
 
-def test_if_the_store_does_not_answer_nobody_is_signed_in(
+def test_nobody_is_signed_in_while_the_store_does_not_answer(
     app: flask.Flask, short_deadline: connection.Store, engine: inprocess.Engine, site: records.Site
 ) -> None:
     client = app.test_client()
@@ -279,8 +279,8 @@ def test_if_the_store_does_not_answer_nobody_is_signed_in(
     assert send(client, "/admin/sign-in", login="ann", password=PASSWORD).status_code == 503
 
 
-def test_answers_to_a_guest_are_never_an_owners(app: flask.Flask, store: connection.Store) -> None:
-    """Interleaved on the threads of one process, each with its own cookie or none."""
+def test_a_guest_never_gets_an_owners_response(app: flask.Flask, store: connection.Store) -> None:
+    """Concurrently in one process, each client with its own cookie or none."""
     account_holders.account("ann", OWNER)
     owner = browser(app)
     sign_in(owner)
@@ -316,9 +316,7 @@ def test_every_page_is_valid_html(app: flask.Flask, store: connection.Store) -> 
     assert html_validator.complaints(pages) == [[]] * len(pages)
 
 
-def test_no_link_or_form_leads_elsewhere_than_to_us(
-    app: flask.Flask, store: connection.Store
-) -> None:
+def test_no_link_or_form_leads_to_another_site(app: flask.Flask, store: connection.Store) -> None:
     account_holders.account("ann", OWNER)
     client = browser(app)
     sign_in(client)

@@ -1,4 +1,4 @@
-"""Claims about what is undone from the log of a site while it stands: bans, locks, policies."""
+"""Undo from a site's audit log: bans, thread locks and policies."""
 
 import re
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ def _undo(desk: Desk, verb: str, status: int = 303) -> str:
     return desk.settle("/log", entry=entry.id, status=status)
 
 
-def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_authors_page(
+def test_a_ban_is_undone_from_the_log_and_its_hidden_comments_on_the_authors_page(
     desk: Desk, site: records.Site
 ) -> None:
     row = sample_threads.post(site, "text", author=EVE)
@@ -35,12 +35,12 @@ def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_aut
     _undo(desk, "ban")
     assert rulebook.read("demo").bans == ()
     assert audit_log.log("demo")[0].verb == "unban"
-    _undo(desk, "ban", status=409)  # it does not stand any more
+    _undo(desk, "ban", status=409)  # the ban is not in effect any more
     _settle_events()
     assert "Restore hidden comments" in desk.page("/author?id=g%3Aeve")
     desk.settle("/bans?id=g%3Aeve", act="restore")
     assert decisions.case("demo", row.id).comment.status is Status.APPROVED
-    _undo(desk, "unban")  # what was lifted stands again, with its term
+    _undo(desk, "unban")  # the lifted ban is in effect again, with its end date
     ban = rulebook.read("demo").ban_of("g:eve", now())
     assert ban is not None
     assert ban.until is not None
@@ -48,9 +48,7 @@ def test_a_ban_is_undone_from_the_log_and_what_it_hid_is_brought_back_on_the_aut
     stored_state.assert_sums()
 
 
-def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(
-    desk: Desk, site: records.Site
-) -> None:
+def test_undoing_a_ban_restores_the_ban_it_replaced(desk: Desk, site: records.Site) -> None:
     sample_threads.post(site, "text", author=EVE)
     policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
     policy_changes.ban("demo", "g:eve", ADA, now=now())
@@ -61,7 +59,7 @@ def test_a_ban_that_took_the_place_of_another_gives_way_to_that_one(
     assert audit_log.log("demo")[0].verb == "ban"
 
 
-def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -> None:
+def test_a_closed_thread_is_reopened_from_the_log(desk: Desk, site: records.Site) -> None:
     sample_threads.post(site, "text")
     desk.settle("/thread/state?thread=page", state="closed", policy="all")
     _undo(desk, "set-thread")
@@ -70,7 +68,7 @@ def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -
     assert found.properties["policy"].string_value == ""
     _undo(desk, "set-thread")  # the undo is an entry too
     assert next(iter(stored_state.rows("Thread"))).properties["policy"].string_value == "all"
-    # Another thread of another site is none of ours.
+    # An entry about a thread of another site is not found.
     blog = site_settings.add(
         "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
     )
@@ -81,7 +79,7 @@ def test_a_thread_is_opened_again_from_the_log(desk: Desk, site: records.Site) -
     desk.settle("/log", entry=audit_log.log("blog")[0].id, status=404)
 
 
-def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
+def test_only_owners_undo_a_policy(desk: Desk, owner: Desk) -> None:
     owner.settle("/settings/policy", policy="first", close_after="9", reports="5")
     assert "Undo</button>" not in desk.page("/log")
     _undo(desk, "set-policy", status=403)
@@ -94,7 +92,7 @@ def test_a_policy_is_undone_by_owners_only(desk: Desk, owner: Desk) -> None:
     owner.settle("/log", entry=first, status=409)
 
 
-def test_a_rule_is_undone_where_rules_are(desk: Desk, site: records.Site) -> None:
+def test_a_rule_is_not_undone_from_the_log(desk: Desk, site: records.Site) -> None:
     form = {"action": "hold", "networks": "203.0.113.0/24"}
     desk.settle("/rules", act="put", id="r", **form)  # type: ignore[arg-type]
     entry = audit_log.log("demo")[0]

@@ -1,4 +1,4 @@
-"""Claims about the desk's limits and imports, the ways to it, and what a page says was done."""
+"""The pages for limits and imports, redirects to them, and confirmations of what was done."""
 
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urljoin
@@ -21,7 +21,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use(
+def test_an_owner_sets_the_limits_for_posts_and_the_budget(
     owner: Desk, desk: Desk, settings: config.Settings
 ) -> None:
     assert f"Now {settings.same_texts}, the service" in owner.page("/limits")
@@ -30,7 +30,7 @@ def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
     assert "Now 7, set for this site" in owner.page("/limits")
-    owner.settle("/limits")  # all of them are the service's again
+    owner.settle("/limits")  # all limits are the service's again
     assert site_settings.get("demo").guard == records.OwnGuard()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
     assert site_settings.get("demo").budget == records.Budget(
@@ -59,7 +59,7 @@ def test_an_owner_sets_what_is_asked_of_those_who_post_and_what_the_site_may_use
         ("/limits/budget", {"then": "never"}),
     ],
 )
-def test_a_limit_that_is_none_is_refused_by_its_field(
+def test_an_invalid_limit_is_refused_by_its_field(
     owner: Desk, path: str, form: dict[str, str]
 ) -> None:
     said = owner.settle(path, status=400, **form)
@@ -68,7 +68,7 @@ def test_a_limit_that_is_none_is_refused_by_its_field(
     assert site_settings.get("demo").budget == records.Budget()
 
 
-def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None:
+def test_guessed_addresses_redirect_to_the_console(desk: Desk, site: records.Site) -> None:
     for path, found in (
         ("/admin/", "/admin"), ("/admin/sites", "/admin"), ("/admin/sites/", "/admin"),
         ("/admin/sites/demo", f"{DESK}/queue"), ("/admin/sites/demo/", f"{DESK}/queue"),
@@ -83,8 +83,8 @@ def test_who_looks_for_the_desk_finds_it(desk: Desk, site: records.Site) -> None
         assert missed.headers["Cache-Control"] == "no-store"
 
 
-def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.Site) -> None:
-    """Behind the "#" of the answer: nothing that a form sent, and nothing that a reload repeats."""
+def test_a_page_confirms_the_action_that_led_to_it(owner: Desk, site: records.Site) -> None:
+    """In the URL's fragment: it contains no form data, and a reload does not repeat it."""
     sample_threads.post(site, "text", author=EVE)
     said = {}
     for path, form in (
@@ -109,7 +109,7 @@ def test_a_page_says_what_was_done_on_the_way_to_it(owner: Desk, site: records.S
     assert all(f'id="{name}"' in page for name in said.values())
 
 
-def test_imports_are_shown_with_how_far_they_came(
+def test_imports_are_shown_with_their_progress(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "No imports yet." in owner.page("/imports")

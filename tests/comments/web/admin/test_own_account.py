@@ -1,4 +1,4 @@
-"""Claims about one's own account: invitations to it, its password and its authenticator."""
+"""An account's own pages: accepting invitations, changing the password, the authenticator."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.support.people.admin_forms import browser, cookie, reset_of, send, si
 pytestmark = pytest.mark.usefixtures("quick_passwords", "site")
 
 
-def test_an_invitation_makes_an_account_that_is_signed_in(
+def test_an_invitation_creates_a_signed_in_account(
     app: flask.Flask, store: connection.Store
 ) -> None:
     token, client = account_holders.invite(moderator(), now=now()), browser(app)
@@ -43,7 +43,7 @@ def test_an_invitation_makes_an_account_that_is_signed_in(
     assert "was used before" in again.text
 
 
-def test_an_invitation_is_accepted_with_an_account(
+def test_an_invitation_is_accepted_with_an_existing_account(
     app: flask.Flask, store: connection.Store
 ) -> None:
     account_holders.account("ann", moderator("blog"))
@@ -56,7 +56,7 @@ def test_an_invitation_is_accepted_with_an_account(
     assert "demo" in client.get("/admin").text
 
 
-def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: connection.Store) -> None:
+def test_a_reset_sets_a_password_and_signs_in(app: flask.Flask, store: connection.Store) -> None:
     token, client = reset_of(account_holders.account("ann", OWNER)), browser(app)
     short = send(client, "/admin/reset", token=token, password="short")
     assert short.status_code == 400
@@ -65,7 +65,7 @@ def test_a_reset_gives_a_password_and_signs_in(app: flask.Flask, store: connecti
     sign_in(browser(app), password="another one")
 
 
-def test_a_reset_asks_for_the_code_of_an_authenticator(
+def test_a_reset_requires_the_authenticators_code(
     app: flask.Flask, store: connection.Store
 ) -> None:
     ann, client, key = account_holders.account("ann", OWNER), browser(app), totp.secret()
@@ -85,7 +85,7 @@ def test_a_reset_asks_for_the_code_of_an_authenticator(
 
 
 @pytest.mark.parametrize("guessed", ["1qaz2wsx3edc", "ANN-AT-HOME", "Ann@Example.org"])
-def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
+def test_an_easily_guessed_password_is_refused_wherever_one_is_chosen(
     app: flask.Flask, store: connection.Store, guessed: str
 ) -> None:
     ann, client = (
@@ -107,7 +107,9 @@ def test_a_password_that_others_guess_is_refused_wherever_one_is_chosen(
         assert "Choose another one." in joined.text
 
 
-def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: connection.Store) -> None:
+def test_a_password_is_changed_with_the_current_one(
+    app: flask.Flask, store: connection.Store
+) -> None:
     account_holders.account("ann", OWNER)
     client, other = browser(app), browser(app)
     sign_in(client)
@@ -125,7 +127,7 @@ def test_a_password_is_changed_by_who_knows_it(app: flask.Flask, store: connecti
     assert other.get("/admin").status_code == 303
 
 
-def test_an_authenticator_is_set_up_by_its_code_and_asked_for_from_then_on(
+def test_an_authenticator_is_set_up_by_its_code_and_required_afterwards(
     app: flask.Flask, store: connection.Store
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -148,7 +150,7 @@ def test_an_authenticator_is_set_up_by_its_code_and_asked_for_from_then_on(
     assert add(current=PASSWORD, code=code).status_code == 303
     assert "requires a code" in client.get("/admin/account").text
 
-    for wrong in ("", code):  # the one that set it up is used up
+    for wrong in ("", code):  # the code that set it up is used up
         refused = send(browser(app), "/admin/sign-in", login="ann", password=PASSWORD, code=wrong)
         assert refused.status_code == 403
     sign_in(browser(app), code=totp.code(key, step + 1))

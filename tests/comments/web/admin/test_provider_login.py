@@ -1,4 +1,4 @@
-"""Claims about owners and moderators who sign in through a provider: who is let in, and as whom."""
+"""Sign-in to the admin console through a provider: who is let in, and to which account."""
 
 import re
 
@@ -31,7 +31,7 @@ def whose(provider: Impostor) -> accounts.Account | None:
     return accounts.by_identity(identities.of_provider(issuer, provider.sub), SECRET)
 
 
-def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
+def test_only_the_account_that_linked_a_provider_signs_in_by_it(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     ann = account_holders.account("ann", OWNER)
@@ -58,10 +58,10 @@ def test_who_has_linked_it_signs_in_by_it_and_nobody_else_does(
     assert whose(provider) is None
 
 
-def test_nobody_comes_to_a_role_by_signing_in_first(
+def test_signing_in_by_a_provider_gives_nobody_a_role(
     app: flask.Flask, traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """Also not on a service that nobody owns, nor as a reader who has an account already."""
+    """Neither on a service without an owner, nor for a reader with an account."""
     assert traveller.travel(DESK, provider="acme").status_code == 403
     assert accounts.staff() == []
     assert not accounts.is_owned()
@@ -75,7 +75,7 @@ def test_nobody_comes_to_a_role_by_signing_in_first(
     assert refused.status_code == 403
     assert "not-linked" in refused.text
     assert traveller.client.get("/admin").status_code == 303
-    # What makes him a moderator is an invitation; then he is one by the same way.
+    # An invitation makes the reader a moderator, who then signs in the same way.
     token = account_holders.invite(moderator(), now=now())
     accepted = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert accepted.status_code == 303
@@ -84,7 +84,7 @@ def test_nobody_comes_to_a_role_by_signing_in_first(
     assert Traveller(app, provider).travel(DESK, provider="acme").status_code == 303
 
 
-def test_an_invitation_is_accepted_once_and_makes_an_account_without_a_password(
+def test_an_invitation_is_accepted_once_and_creates_an_account_without_a_password(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     token = account_holders.invite(moderator(), now=now())
@@ -105,10 +105,10 @@ def test_an_invitation_is_accepted_once_and_makes_an_account_without_a_password(
     assert whose(provider) is None
 
 
-def test_an_invitation_for_an_address_is_for_a_new_account_or_for_its_own(
+def test_an_invitation_for_an_address_needs_a_new_account_or_the_account_with_that_address(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
-    """B17: whom the provider says to have that address is not asked."""
+    """B17: the provider's statement about the address is ignored."""
     provider.claims = {"email": "bob@example.org", "email_verified": True}
     account_holders.account("ann", moderator("blog"))
     traveller.sign_in()
@@ -125,14 +125,14 @@ def test_an_invitation_for_an_address_is_for_a_new_account_or_for_its_own(
     assert accounts.by_text("bob@example.org", SECRET) == whose(provider)
 
 
-def test_a_name_that_cannot_be_one_is_refused_before_anybody_leaves(
+def test_an_invalid_name_is_refused_before_the_redirect(
     traveller: Traveller, provider: Impostor
 ) -> None:
     token = account_holders.invite(moderator(), now=now())
     wrong = traveller.send("/admin/welcome/provider", token=token, name="a" * 81, provider="acme")
     assert wrong.status_code == 400
     assert f'value="{token}"' in wrong.text
-    # And where nobody tells one, there is none.
+    # Without a name from the form or the provider, no account is created.
     nameless = traveller.travel("/admin/welcome/provider", token=token, provider="acme")
     assert nameless.status_code == 400
     assert whose(provider) is None
@@ -142,7 +142,7 @@ def test_a_name_that_cannot_be_one_is_refused_before_anybody_leaves(
     )
 
 
-def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
+def test_linking_needs_the_password_and_takes_no_identity_from_another_account(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -159,11 +159,11 @@ def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
     taken = traveller.link()
     assert taken.status_code == 409
     assert whose(provider) == bob
-    # One account is led to by one identity of a provider.
+    # An account can have one identity of each provider.
     provider.sub = "second"
     assert other.link().status_code == 409
     assert whose(provider) is None
-    # Who has signed out everywhere meanwhile links nothing.
+    # After signing out everywhere, a started link is refused.
     way = traveller.way(
         "/admin/account/provider", form=traveller.form(), current=PASSWORD, provider="acme"
     )
@@ -172,7 +172,7 @@ def test_to_link_takes_the_password_and_what_is_anothers_stays_his(
     assert whose(provider) is None
 
 
-def test_to_take_it_away_ends_it_and_every_session(
+def test_unlinking_ends_the_link_and_every_session(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -191,10 +191,10 @@ def test_to_take_it_away_ends_it_and_every_session(
     assert traveller.send(path, current=PASSWORD, **sent).status_code == 404
 
 
-def test_the_session_that_the_browser_had_ends(
+def test_signing_in_ends_the_browsers_earlier_session(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
-    """Its cookie is not sent with the way back from elsewhere, but it was with the way out."""
+    """Its cookie is sent when the login starts, but not when the provider redirects back."""
     account_holders.account("ann", OWNER)
     traveller.sign_in()
     traveller.link()
@@ -209,7 +209,7 @@ def test_the_session_that_the_browser_had_ends(
     assert other.get("/admin").status_code == 303
 
 
-def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
+def test_the_authenticator_is_required_too_and_its_code_is_valid_once(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     ann = account_holders.account("ann", OWNER)
@@ -231,7 +231,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 303
     assert other.client.get("/admin").status_code == 200
     assert other.send("/admin/sign-in/code", token=token, code=code).status_code == 400
-    # Tries are counted as those of passwords, whatever provider names whom.
+    # Attempts are limited like those for passwords, for any provider.
     again = re.search(
         r'name="token" value="(\S{43})"',
         Traveller(app, provider).travel(DESK, provider="acme").text,
@@ -243,7 +243,7 @@ def test_an_authenticator_is_asked_for_as_well_and_its_code_is_good_once(
     assert statuses[-1] == 429
 
 
-def test_a_provider_that_is_not_offered_is_not_there(
+def test_a_provider_that_is_not_offered_is_not_found(
     app: flask.Flask, traveller: Traveller, provider: Impostor
 ) -> None:
     account_holders.account("ann", OWNER)
@@ -256,12 +256,12 @@ def test_a_provider_that_is_not_offered_is_not_there(
     assert traveller.send(DESK, provider="acme").status_code == 404
     assert traveller.send(DESK, provider="nothing").status_code == 404
     assert "Acme" not in app.test_client().get("/admin/sign-in").text
-    assert "Acme" in traveller.client.get("/admin/account").text  # where it may be taken away
+    assert "Acme" in traveller.client.get("/admin/account").text  # where it may be unlinked
     providers.offer("acme", (), at_desk=True)
     assert "Acme" in app.test_client().get("/admin/sign-in").text
 
 
-def test_a_page_elsewhere_sends_nobody_anywhere(traveller: Traveller) -> None:
+def test_a_foreign_page_cannot_start_a_login(traveller: Traveller) -> None:
     account_holders.account("ann", OWNER)
     traveller.sign_in()
     form = traveller.form()
@@ -279,7 +279,7 @@ def test_a_page_elsewhere_sends_nobody_anywhere(traveller: Traveller) -> None:
 
 @pytest.fixture
 def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
-    """Every page that there is on the way."""
+    """Every page of the login flow."""
     ann = account_holders.account("ann", OWNER)
     traveller.sign_in()
     pages = [traveller.client.get("/admin/account"), traveller.send(DESK, provider="acme")]
@@ -295,21 +295,21 @@ def pages(traveller: Traveller, provider: Impostor) -> list[TestResponse]:
     return pages
 
 
-def test_the_pages_bear_our_headers_and_are_framed_by_nobody(pages: list[TestResponse]) -> None:
+def test_the_pages_have_our_security_headers_and_are_not_framed(pages: list[TestResponse]) -> None:
     for each in pages:
         assert "frame-ancestors 'none'" in each.headers["Content-Security-Policy"]
         assert each.headers["Cache-Control"] == "no-store"
         assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\son\w+=|\sstyle=", each.text)
 
 
-def test_the_pages_are_html(pages: list[TestResponse]) -> None:
+def test_the_pages_are_valid_html(pages: list[TestResponse]) -> None:
     assert html_validator.complaints([each.text for each in pages]) == [[]] * len(pages)
 
 
-def test_roles_are_what_the_invitation_says_and_nothing_the_provider_does(
+def test_roles_come_from_the_invitation_and_never_from_the_provider(
     traveller: Traveller, provider: Impostor
 ) -> None:
-    """B6: claims of groups and roles are not looked at."""
+    """B6: claims of groups and roles are ignored."""
     provider.claims = {"roles": ["owner"], "groups": ["admin"], "name": "Ann", "grants": "owner *"}
     token = account_holders.invite(roles.Grant(roles.Role.MODERATOR, "demo"), now=now())
     traveller.travel("/admin/welcome/provider", token=token, provider="acme")

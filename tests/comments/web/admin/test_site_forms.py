@@ -1,4 +1,4 @@
-"""Claims about the moderators' pages that settle something: bans, threads, rules, settings."""
+"""The console's forms for bans, threads, rules and settings."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def test_a_ban_keeps_an_author_out_hides_what_he_wrote_and_is_lifted_with_it(
+def test_a_ban_keeps_an_author_out_and_hides_comments_until_it_is_lifted(
     desk: Desk, site: records.Site
 ) -> None:
     rows = [sample_threads.post(site, f"text {number}", author=EVE) for number in range(3)]
@@ -55,7 +55,7 @@ def test_a_ban_keeps_an_author_out_hides_what_he_wrote_and_is_lifted_with_it(
 
 
 @pytest.mark.parametrize("days", ["0", "x", "-1", "1000000000", "1.5"])
-def test_a_term_that_is_none_bans_nobody(desk: Desk, site: records.Site, days: str) -> None:
+def test_an_invalid_ban_length_bans_nobody(desk: Desk, site: records.Site, days: str) -> None:
     desk.settle("/bans?id=g%3Aeve", act="ban", days=days, status=400)
     desk.settle("/bans", act="ban", status=400)
     assert rulebook.read("demo").bans == ()
@@ -78,7 +78,7 @@ def test_a_thread_is_locked_opened_and_given_a_policy(desk: Desk, site: records.
     assert [each.actor.name for each in audit_log.log("demo")] == ["Bob"] * 3
 
 
-def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
+def test_a_rule_is_tried_without_effect_then_saved_changed_and_removed(
     desk: Desk, site: records.Site
 ) -> None:
     sample_threads.post(site, "buy at the casino now")
@@ -124,12 +124,12 @@ def test_a_rule_is_tried_without_a_trace_kept_changed_and_removed(
         {"act": "put", "action": "hold", "words": "x", "author": "g:eve"},
     ],
 )  # fmt: skip
-def test_a_rule_that_could_not_mean_anything_is_refused(desk: Desk, form: dict[str, str]) -> None:
+def test_an_invalid_rule_is_refused(desk: Desk, form: dict[str, str]) -> None:
     desk.settle("/rules", status=400, **form)
     assert rulebook.read("demo").rules == ()
 
 
-def test_an_owner_settles_what_his_site_is_and_the_log_says_that_he_did(owner: Desk) -> None:
+def test_an_owner_changes_the_sites_settings_and_the_log_names_it(owner: Desk) -> None:
     form = {
         "origins": "https://demo.example https://www.demo.example:8443", "query_keys": "id,page",
         "keep_trailing_slash": "on", "cdn_seconds": "30", "categories": "cats, small dogs",
@@ -178,7 +178,7 @@ def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk
     assert rulebook.read("demo") == book
 
 
-def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
+def test_a_log_entry_is_undone_once_and_only_on_its_own_site(
     desk: Desk, site: records.Site
 ) -> None:
     row = sample_threads.post(site, "text")
@@ -199,7 +199,7 @@ def test_an_entry_of_the_log_is_undone_once_and_on_its_own_site_only(
 
 
 @pytest.mark.usefixtures("one_day")
-def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
+def test_a_sites_numbers_are_a_table_and_a_plot_of_the_same_numbers(
     desk: Desk, site: records.Site
 ) -> None:
     filing = sample_threads.filing(site, "cats", "dogs")
@@ -217,7 +217,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
         assert "6 approved comments by 4 commenters" in page
         _, comments, people, _, there = page.split("<svg")
         assert comments.count(f": {per_day}</title>") == 3
-        # On a day Eve wrote, and somebody else; on the others one wrote both.
+        # On one day Eve and another author posted; on the other days one author posted both.
         assert people.count(": 1</title>") == (3 if query == "?category=cats" else 2)
         assert "dogs: 3</title>" in there
         assert "cats: 3</title>" in there
@@ -230,9 +230,7 @@ def test_the_numbers_of_a_site_are_a_table_and_a_plot_of_the_same_numbers(
     assert desk.client.get(f"{DESK}/statistics?category=%00").status_code == 400
 
 
-def test_what_a_site_used_today_stands_beside_what_it_may_use(
-    desk: Desk, site: records.Site
-) -> None:
+def test_todays_usage_is_shown_beside_the_budget(desk: Desk, site: records.Site) -> None:
     assert re.search(
         r'"row">New comments</th><td>0</td><td>Unlimited</td><td></td>', desk.page("/statistics")
     )
@@ -243,7 +241,7 @@ def test_what_a_site_used_today_stands_beside_what_it_may_use(
         assert re.search(rf'"row">New comments</th><td>\d</td><td>5</td><td>{left}</td>', page)
 
 
-def test_bars_stand_side_by_side_and_are_as_high_as_their_numbers() -> None:
+def test_bars_are_side_by_side_and_as_high_as_their_numbers() -> None:
     plot = plots.bars([("a", 4), ("b", 0), ("c", 2)])
     first, second, third = plot.bars
     assert plot.most == 4
@@ -256,7 +254,7 @@ def test_bars_stand_side_by_side_and_are_as_high_as_their_numbers() -> None:
     assert {bar.height for bar in plots.bars([("a", 0)]).bars} == {0}
 
 
-def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
+def test_dead_letters_are_shown_to_owners_of_the_service_and_resolved(
     app: flask.Flask, owner: Desk, desk: Desk, site: records.Site
 ) -> None:
     rows = [sample_threads.post(site, f"text {number}") for number in range(3)]
@@ -286,7 +284,7 @@ def test_what_was_given_up_is_shown_to_owners_of_the_service_and_settled(
 
 
 def _fail(event: str) -> None:
-    """Have a delivery of an event fail, long after it was told."""
+    """Make a delivery of an event fail, long after the event was written."""
 
     def body() -> None:
         (row,) = outbox.read([event])
@@ -296,7 +294,7 @@ def _fail(event: str) -> None:
     transactions.transaction(body)
 
 
-def test_these_pages_too_are_valid_html(owner: Desk, site: records.Site) -> None:
+def test_these_pages_are_valid_html_too(owner: Desk, site: records.Site) -> None:
     row = sample_threads.post(site, "text casino", author=EVE, now=now())
     sample_threads.post(site, "more", author=EVE, now=now())
     policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)

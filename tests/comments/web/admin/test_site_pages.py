@@ -1,4 +1,4 @@
-"""Claims about the moderators' pages: what they show, what their forms do, and for whom."""
+"""The moderation pages of a site: what they show, and what their forms do."""
 
 import re
 from datetime import timedelta
@@ -37,7 +37,7 @@ def desk(app: flask.Flask, store: connection.Store) -> Desk:
 
 @pytest.fixture
 def held(store: connection.Store, site: records.Site) -> list[records.Comment]:
-    """Three that wait, the oldest first."""
+    """Three held comments, the oldest first."""
     return [_held(site, f"text {number}", number) for number in range(3)]
 
 
@@ -51,7 +51,7 @@ def _status(row: records.Comment) -> Status:
     return decisions.case(row.site, row.id).comment.status
 
 
-def test_the_queue_shows_what_waits_the_newest_first_with_all_there_is_to_know(
+def test_the_queue_shows_held_comments_newest_first_with_all_details(
     desk: Desk, site: records.Site
 ) -> None:
     author = records.Author("Eve <b>", "https://eve.example/?a&b", "eve@example.org", "g:eve")
@@ -78,7 +78,7 @@ def test_the_queue_shows_what_waits_the_newest_first_with_all_there_is_to_know(
         ("restore", Status.APPROVED),
     ],
 )  # fmt: skip
-def test_a_form_decides_and_the_page_says_what_became_of_each_and_undoes_it(
+def test_a_form_decides_and_the_page_reports_each_outcome_and_undoes_it(
     desk: Desk, held: list[records.Comment], act: str, status: Status
 ) -> None:
     page = desk.send("/queue", act, *held[:2], reason="seen before").text
@@ -97,14 +97,14 @@ def test_a_form_decides_and_the_page_says_what_became_of_each_and_undoes_it(
     assert [_status(row) for row in held] == [Status.PENDING] * 3
 
 
-def test_the_button_of_one_comment_decides_about_that_one_whatever_is_selected(
+def test_a_comments_own_button_ignores_the_selection(
     desk: Desk, held: list[records.Comment]
 ) -> None:
     desk.send("/queue", f"spam:{held[0].id}:{held[0].revision}", held[1])
     assert [_status(row) for row in held] == [Status.SPAM, Status.PENDING, Status.PENDING]
 
 
-def test_what_somebody_else_decided_first_stands_and_is_said(
+def test_an_earlier_decision_of_somebody_else_is_kept_and_reported(
     desk: Desk, held: list[records.Comment]
 ) -> None:
     decisions.decide("demo", held[0].id, Verb.REJECT, ADA, now=sample_threads.START)
@@ -132,7 +132,7 @@ def test_a_script_gets_the_same_as_json(desk: Desk, held: list[records.Comment])
 
 @pytest.mark.usefixtures("held")
 class TestElsewhere:
-    """A moderator of one site, and what is on another one."""
+    """A moderator of one site, and a comment on another site."""
 
     @pytest.fixture
     def foreign(self) -> records.Comment:
@@ -161,7 +161,7 @@ class TestElsewhere:
         assert decisions.case("blog", foreign.id) == before
         assert len(audit_log.log("blog")) == 1
 
-    def test_no_page_shows_what_is_on_another_site(
+    def test_no_page_shows_content_of_another_site(
         self, desk: Desk, foreign: records.Comment
     ) -> None:
         author = "id=g:a+foreign+secret"
@@ -182,7 +182,7 @@ class TestElsewhere:
             assert response.status_code == 404
         assert _status(foreign) is Status.PENDING
 
-    def test_whoever_owns_the_service_looks_after_every_site(
+    def test_an_owner_of_the_service_moderates_every_site(
         self, app: flask.Flask, foreign: records.Comment
     ) -> None:
         account_holders.account("ann", OWNER)
@@ -202,7 +202,7 @@ class TestElsewhere:
         {"act": "approve", "reason": "x" * 501}, {"act": "approve", "reason": "a\x00b"},
     ],
 )  # fmt: skip
-def test_a_form_that_is_none_of_ours_is_refused_by_its_field(
+def test_a_malformed_form_is_refused(
     desk: Desk, held: list[records.Comment], form: dict[str, str]
 ) -> None:
     chosen = held[:1] if "reason" in form or "status" in form or "site" in form else []
@@ -212,7 +212,7 @@ def test_a_form_that_is_none_of_ours_is_refused_by_its_field(
     assert [_status(row) for row in held] == [Status.PENDING] * 3
 
 
-def test_a_decision_takes_our_own_page_and_its_token(
+def test_a_decision_needs_our_own_page_and_its_token(
     desk: Desk, held: list[records.Comment]
 ) -> None:
     fields = {"act": "approve", f"c.{held[0].id}": str(held[0].revision)}
@@ -225,7 +225,7 @@ def test_a_decision_takes_our_own_page_and_its_token(
                 f"{DESK}{path}", data={**fields, "form": token}, headers=headers
             )
             assert response.status_code == 403
-    # What a scanner of mails or a preview opens changes nothing.
+    # Opening a link, as mail scanners and previews do, changes nothing.
     for name in ("act", "c"):
         response = desk.client.get(f"{DESK}/queue?{name}=approve:{held[0].id}:2")
         assert response.status_code == 400
@@ -233,7 +233,7 @@ def test_a_decision_takes_our_own_page_and_its_token(
     assert _status(held[0]) is Status.PENDING
 
 
-def test_a_comment_stands_with_what_it_answers_what_was_decided_and_the_rest_of_its_author(
+def test_a_comment_is_shown_with_its_parent_its_decisions_and_its_authors_other_comments(
     desk: Desk, site: records.Site
 ) -> None:
     eve = records.Author("Eve", id="g:eve")
@@ -249,7 +249,7 @@ def test_a_comment_stands_with_what_it_answers_what_was_decided_and_the_rest_of_
     assert other.status_code == 400
 
 
-def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
+def test_an_author_and_a_thread_show_all_comments_of_any_status(
     desk: Desk, site: records.Site
 ) -> None:
     eve = records.Author("Eve", id="g:eve & co")
@@ -277,7 +277,9 @@ def test_an_author_and_a_thread_show_all_that_is_theirs_whatever_became_of_it(
 @pytest.mark.parametrize(
     "path", ["/queue?status=any", "/log", "/author?id=g%3Aeve", "/thread?thread=t"]
 )
-def test_pages_go_on_where_the_page_before_ended(desk: Desk, site: records.Site, path: str) -> None:
+def test_pages_continue_where_the_previous_page_ended(
+    desk: Desk, site: records.Site, path: str
+) -> None:
     eve = records.Author("Eve", id="g:eve")
     for number in range(60):
         _held(site, f"text {number};", number, author=eve, thread="t")
@@ -295,9 +297,7 @@ def test_pages_go_on_where_the_page_before_ended(desk: Desk, site: records.Site,
     assert desk.client.get(f"{DESK}{path.partition('?')[0]}?cursor=x").status_code in {400, 404}
 
 
-def test_the_log_leaves_out_nothing_of_what_was_decided_at_one_moment(
-    desk: Desk, site: records.Site
-) -> None:
+def test_the_log_omits_no_decision_made_at_the_same_moment(desk: Desk, site: records.Site) -> None:
     for number in range(60):
         row = sample_threads.post(site, f"text {number}", thread=f"t{number}")
         decisions.decide("demo", row.id, Verb.SPAM, ADA, now=sample_threads.START)
@@ -310,7 +310,7 @@ def test_the_log_leaves_out_nothing_of_what_was_decided_at_one_moment(
 
 
 @pytest.mark.parametrize("path", ["/queue", "/log", "/comments/" + "a" * 26, "/queue?status=x"])
-def test_every_answer_is_kept_by_nobody_framed_by_nobody_and_runs_our_own_files_only(
+def test_no_response_is_cached_or_framed_and_pages_run_only_our_own_files(
     app: flask.Flask, desk: Desk, path: str
 ) -> None:
     for response in (
@@ -332,9 +332,7 @@ def test_every_answer_is_kept_by_nobody_framed_by_nobody_and_runs_our_own_files_
         assert "Cookie" in response.headers["Vary"]
 
 
-def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
-    desk: Desk, site: records.Site
-) -> None:
+def test_no_page_shows_a_moderator_an_address_or_a_network(desk: Desk, site: records.Site) -> None:
     eve = records.Author("Eve", "https://eve.example", "canary@mail.example", "g:eve")
     row = _held(
         site, "some text", 1, author=eve, sender=classifier_verdicts.Sender("198.51.100.77")
@@ -357,14 +355,12 @@ def test_no_page_tells_a_moderator_the_address_or_the_network_of_anybody(
     assert "Eve" in seen
     for canary in ("mail.example", "198.51.100", account_holders.PASSWORD):
         assert canary not in seen
-    # And no word of it can be found out by searching for it.
+    # A search cannot reveal them either.
     for words in ("canary", "mail.example", "198.51.100"):
         assert f"comments/{row.id}" not in desk.page(f"/queue?status=any&q={words}")
 
 
-def test_the_pages_are_valid_html_and_hold_nothing_that_runs(
-    desk: Desk, site: records.Site
-) -> None:
+def test_the_pages_are_valid_html_without_active_content(desk: Desk, site: records.Site) -> None:
     eve = records.Author("Eve", "https://eve.example", id="g:eve")
     root = sample_threads.post(site, "# Head\n\n[x](https://x.example)\n\n> quote", author=eve)
     row = _held(site, "some text", 1, parent=root.id, author=eve)
@@ -379,10 +375,10 @@ def test_the_pages_are_valid_html_and_hold_nothing_that_runs(
     assert html_validator.complaints(documents) == [[]] * len(documents)
 
 
-def test_what_a_guest_wrote_is_text_or_sanitised_wherever_moderators_look(
+def test_guests_content_is_text_or_sanitized_on_every_moderation_page(
     desk: Desk, site: records.Site
 ) -> None:
-    """Names, titles and ids are data; html is what `rendering` stored."""
+    """Names, titles and ids are text; the HTML is what `rendering` stored."""
     nasty = "\"'><script>alert(1)</script><img src=x onerror=alert(1)>"
     row = _held(
         site, f"{nasty}\n\n[x](javascript:alert(1))", 1, thread=nasty, title=nasty,
@@ -410,7 +406,7 @@ def test_what_a_guest_wrote_is_text_or_sanitised_wherever_moderators_look(
             assert not (values.get("href") or "").startswith("javascript")
 
 
-def test_two_who_decide_at_once_are_both_told_and_one_word_stands(
+def test_of_two_concurrent_decisions_one_takes_effect_and_both_are_reported(
     app: flask.Flask, desk: Desk, held: list[records.Comment]
 ) -> None:
     account_holders.account("cat", moderator())

@@ -1,8 +1,8 @@
-"""Claims about the cost of moderators' pages: the same reads, however much the site holds.
+"""The cost of moderation pages does not depend on the size of the site.
 
-Counted by the engine's meter on a site of 1,000 comments and on one of 5,000, of which the newest
-part is the same. Both are made by a program that nobody measures. On a site as large as wished,
-with the figures of each page on standard output:
+The engine's meter counts reads on sites of 1,000 and 5,000 comments whose newest parts are equal.
+An unmeasured program makes both. For a site of any size, with each page's figures on standard
+output:
 
     DESK_COMMENTS=100000 pytest -s tests/comments/web/admin/test_site_pages_costs.py
 """
@@ -33,14 +33,14 @@ pytestmark = pytest.mark.slow
 
 SIZES = (1_000, int(os.environ.get("DESK_COMMENTS", "5000")))
 ROWS = 25  # of a page
-# Of each: its thread, its author's numbers, its reports, what advisers said. And who looks:
-# session, account; the site.
+# For each row: its thread, the author's numbers, reports, verdicts. For the request: session,
+# account, site.
 PAGE = 5 * ROWS + 10
 
 
 @dataclasses.dataclass(frozen=True)
 class LargeSite:
-    """A site of a size, and somebody at its desk."""
+    """A site of some size, and a moderator in its console."""
 
     engine: inprocess.Engine
     store: connection.Store
@@ -48,7 +48,7 @@ class LargeSite:
     newest: str
 
     def cost(self, path: str, **form: str) -> cost_meter.Reading:
-        """What a page, or a form's answer, bills to a process that has just started."""
+        """Return what a page or a form's response bills to a process that has just started."""
         for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
             each.forget(self.store)
         with testing.meter(self.engine) as cost:
@@ -61,7 +61,7 @@ class LargeSite:
         return cost
 
     def behind(self, path: str, pages: int) -> str:
-        """The address of the page so many pages behind one."""
+        """Return the path of the page that is `pages` pages further."""
         for _ in range(pages):
             page = self.desk.client.get(_address(path)).text
             found = re.search(r'href="\?([^"]*)" rel="next"', page)
@@ -141,37 +141,37 @@ TRY = {
         ("health", 2, 70),
     ],
 )
-def test_a_page_costs_the_same_however_much_the_site_holds(
+def test_the_cost_of_a_page_does_not_depend_on_the_size_of_the_site(
     sites: list[LargeSite], path: str, behind: int, most: int
 ) -> None:
     costs = []
     for site in sites:
         here = path.format(newest=site.newest)
         costs.append(site.cost(site.behind(here, behind) if behind else here))
-    # A thread begins with its oldest comments: as many of other authors, some of them twice. Words
-    # among all comments are looked for in a scan for each status.
+    # A thread begins with its oldest comments, whose authors differ between the sizes. A text
+    # search scans each status.
     slack = 5 if path.startswith("thread?") else 6 if "any&q" in path else 2
     _assert_bounded(f"{path}, page {behind + 1}", costs, most, slack)
 
 
-def test_a_dry_run_reads_what_it_looks_at(sites: list[LargeSite]) -> None:
+def test_a_dry_run_reads_only_the_comments_it_checks(sites: list[LargeSite]) -> None:
     for last in (100, 1_000):
         costs = [site.cost("rules", **TRY, last=str(last)) for site in sites]
-        # ... and the numbers of the authors, each once.
+        # Plus the numbers of each author, once.
         _assert_bounded(
             f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300)
         )
 
 
 def _assert_bounded(what: str, costs: list[cost_meter.Reading], most: int, slack: int = 2) -> None:
-    """Hold the cost of both sizes to each other and to a bound.
+    """Compare the costs of both sizes with each other and with a limit.
 
-    A scan of more than 300 entries comes in batches, and each of them bills a read. The first of
-    them is asked twice, and the second time in the transaction that reads the rest.
+    A scan of more than 300 entries comes in batches, each of which bills a read. The first batch is
+    read twice, the second time in the transaction that reads the rest.
     """
     small, large = costs
     figures = f"{small.reads} reads, {small.small} small; {large.reads} reads, {large.small} small"
     print(f"{what}: {figures}")  # noqa: T201 - for who asked for them
     assert abs(large.reads - small.reads) <= slack
     assert large.reads <= most
-    assert large.small <= 6 * most  # of each status, what is looked through
+    assert large.small <= 6 * most  # for each status, the searched comments

@@ -1,4 +1,4 @@
-"""A guest's capability: who holds the token is the guest, of one site, for a while."""
+"""A guest's API token: it identifies its holder on one site, for a limited time."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ def test_a_token_names_its_guest() -> None:
     assert read(api_tokens.sign(GUEST, secret=SECRET)) == GUEST
 
 
-# A change of these bytes signs every guest out. The first release signed with SHA-1.
+# A change of this format would sign every guest out. The first release signed with SHA-1.
 def test_tokens_of_the_first_release_are_read() -> None:
     token = "eyJzIjoiZGVtbyIsImciOiJnOmFubiJ9.ZZN8BQ.Y2AVcnovNWwcyoTqZyHDpX_bCfQ"
     assert read(token, term=100 * 365 * 24 * 3600) == GUEST
@@ -46,14 +46,14 @@ def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
     "header",
     ["", "Bearer", "Bearer ", "Basic YTpi", "Bearer a b", "Bearer ä", "Bearer " + "a" * 2_000],
 )
-def test_another_header_is_no_token(header: str) -> None:
+def test_another_header_is_not_a_token(header: str) -> None:
     with pytest.raises(problems.Unauthenticated):
         api_tokens.read(header, secret=SECRET, term=TERM)
 
 
 def test_every_damaged_token_is_refused() -> None:
     token = api_tokens.sign(GUEST, secret=SECRET)
-    for place in range(len(token) - 1):  # the last character holds bits that are not used
+    for place in range(len(token) - 1):  # the last character contains unused bits
         swapped = "A" if token[place] != "A" else "B"
         with pytest.raises(problems.Unauthenticated):
             read(token[:place] + swapped + token[place + 1 :])
@@ -64,14 +64,14 @@ def test_a_token_of_another_secret_is_refused() -> None:
         read(api_tokens.sign(GUEST, secret="another secret"))
 
 
-def test_an_expired_token_says_so() -> None:
+def test_an_expired_token_is_reported_as_expired() -> None:
     with pytest.raises(problems.Unauthenticated) as refusal:
         read(api_tokens.sign(GUEST, secret=SECRET), term=-1)
     assert refusal.value.code == "token-expired"
 
 
 @pytest.mark.parametrize("salt", ["cursor\0demo", "unsubscribe", "itsdangerous"])
-def test_a_token_for_another_purpose_is_no_session(salt: str) -> None:
+def test_a_token_for_another_purpose_is_refused(salt: str) -> None:
     signer = itsdangerous.URLSafeTimedSerializer(SECRET, salt=salt)
     with pytest.raises(problems.Unauthenticated):
         read(str(signer.dumps({"s": "demo", "g": "g:ann"})))
@@ -80,7 +80,7 @@ def test_a_token_for_another_purpose_is_no_session(salt: str) -> None:
 @pytest.mark.parametrize(
     "claims", [{}, {"s": "demo"}, {"s": "demo", "g": 1}, [], {"s": "demo", "g": ""}]
 )
-def test_a_token_that_names_nobody_is_refused(claims: object) -> None:
+def test_a_token_without_a_guest_is_refused(claims: object) -> None:
     signer = itsdangerous.URLSafeTimedSerializer(SECRET, salt="flatthread guest 1")
     with pytest.raises(problems.Unauthenticated):
         read(str(signer.dumps(claims)))

@@ -1,4 +1,4 @@
-"""The calls of the API that change a comment or take it back: by whom, and what is left of it."""
+"""The API calls that edit or retract a comment: who may, and what remains."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from tests.support.people.api_requests import (
 )
 
 
-def test_a_guest_edits_his_comment(client: FlaskClient) -> None:
+def test_guests_edit_their_own_comment(client: FlaskClient) -> None:
     posted = post(client)
     response = client.patch(
         ONE + posted["comment"]["id"], json={"body": "*Bye*"}, headers=bearer(posted)
@@ -56,7 +56,7 @@ def test_nobody_else_changes_it(client: FlaskClient, method: str) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("PATCH", ""), ("DELETE", ""), ("DELETE", "/vote")], ids=str
 )
-def test_who_lacks_the_token_is_told_that_whatever_he_asks_about(
+def test_a_missing_token_is_reported_for_any_comment_id(
     client: FlaskClient, method: str, path: str
 ) -> None:
     sent, where = {"body": "x"}, f"{ONE}{NOBODY}{path}"
@@ -65,11 +65,11 @@ def test_who_lacks_the_token_is_told_that_whatever_he_asks_about(
     assert refused(client.open(where, method=method, json=sent, headers=bad), 401) == "bad-token"
     known = client.open(where, method=method, json=sent, headers=bearer(post(client)))
     assert refused(known, 404) == "comment-not-found"
-    # What takes none says that it is not there.
+    # A call that needs no token reports the unknown comment.
     assert refused(client.put(f"{ONE}{NOBODY}/vote", json={"value": 1}), 404)
 
 
-def test_a_token_in_the_query_is_no_token(client: FlaskClient) -> None:
+def test_a_token_in_the_query_is_ignored(client: FlaskClient) -> None:
     posted = post(client)
     path = f"{ONE}{posted['comment']['id']}?token={posted['token']}"
     assert client.delete(path).status_code in {400, 401}
@@ -96,7 +96,7 @@ def test_an_expired_token_is_refused(open_store: connection.Store, site: records
     assert refused(response, 401) == "token-expired"
 
 
-def test_a_token_that_names_nobody_changes_nothing(
+def test_a_token_without_a_guest_changes_nothing(
     client: FlaskClient, settings: config.Settings
 ) -> None:
     posted = post(client)
@@ -147,7 +147,7 @@ def test_a_retraction_may_be_repeated(client: FlaskClient) -> None:
         assert client.delete(path, headers=origin).status_code == 200
 
 
-def test_a_tombstone_says_nothing_of_what_it_was(client: FlaskClient) -> None:
+def test_a_tombstone_contains_nothing_of_the_comment(client: FlaskClient) -> None:
     canaries = {
         "name": "Canary Ann",
         "body": "canary body",
@@ -167,7 +167,7 @@ def test_a_tombstone_says_nothing_of_what_it_was(client: FlaskClient) -> None:
     assert tombstone["replies"] == 1
 
 
-def test_what_is_personal_is_in_no_answer(client: FlaskClient) -> None:
+def test_no_response_contains_personal_data(client: FlaskClient) -> None:
     posted = client.post(
         THREAD,
         json={"name": "Ann", "body": "b", "email": "canary@mail.example"},

@@ -1,4 +1,4 @@
-"""Claims about held comments over HTTP: only their author learns of them, and no cache does."""
+"""Held comments in the API: only their author sees them, and no cache stores them."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -66,7 +66,7 @@ def test_a_held_post_is_accepted_and_only_its_author_sees_it(
         assert refused_or_empty.status_code == 404
 
 
-def test_ones_own_held_comments_are_for_ones_own_eyes(
+def test_held_comments_are_returned_only_to_their_author(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     other = post(client, "Bob")
@@ -99,7 +99,7 @@ def test_a_token_of_another_site_shows_nothing(
     assert refused(client.get("/api/v1/sites/other/held?thread=t", headers=bearer(made)), 401)
 
 
-def test_an_approved_comment_appears_where_it_was_posted(
+def test_an_approved_comment_appears_in_its_place(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     _set(open_store, Policy.ALL)
@@ -111,10 +111,10 @@ def test_an_approved_comment_appears_where_it_was_posted(
         decisions.decide("demo", made["comment"]["id"], Verb.APPROVE, ADA, now=sample_threads.START)
     assert listed(client) == ["<p>Canary</p>\n", "<p>later</p>\n"]
     (mine,) = answer(client.get(HELD, headers=bearer(made)))["comments"]
-    assert mine["status"] == "approved"  # as one in the shadow would be
+    assert mine["status"] == "approved"  # as a shadow-banned comment's status would be
 
 
-def test_an_edit_into_a_link_is_held_and_says_so_to_its_author(
+def test_an_edit_that_adds_a_link_is_held_and_its_author_is_informed(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     made = post(client)
@@ -130,7 +130,7 @@ def test_an_edit_into_a_link_is_held_and_says_so_to_its_author(
     assert len(answer(client.get(HELD, headers=bearer(made)))["comments"]) == 1
 
 
-def test_who_is_in_the_shadow_learns_nothing(
+def test_a_shadow_banned_author_cannot_tell(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     _rule(open_store, Action.SHADOW)
@@ -142,9 +142,7 @@ def test_who_is_in_the_shadow_learns_nothing(
     assert [row["status"] for row in mine] == ["approved"]
 
 
-def test_spam_seems_to_wait_like_everything_else(
-    client: FlaskClient, open_store: connection.Store
-) -> None:
+def test_spam_is_reported_as_pending(client: FlaskClient, open_store: connection.Store) -> None:
     _rule(open_store, Action.SPAM)
     assert _held(client)["comment"]["status"] == "pending"
 
@@ -164,7 +162,7 @@ def test_a_refusal_names_no_rule(client: FlaskClient, open_store: connection.Sto
         "deleted", "imported", "role", "user_id", "ip", "badge", "rule", "why", "listed",
     ],
 )  # fmt: skip
-def test_nobody_decides_about_his_own_comment(
+def test_authors_cannot_set_the_status_of_their_own_comment(
     client: FlaskClient, open_store: connection.Store, field: str
 ) -> None:
     made = post(client)

@@ -1,4 +1,4 @@
-"""The calls of the API that post, through HTTP, on a real engine: what is taken, what refused."""
+"""The API calls that post, on a real engine: what is accepted and what is refused."""
 
 import io
 
@@ -35,7 +35,7 @@ def test_a_long_exchange_stays_within_the_levels(
     assert len(listed(client)) == 1 + 3 * settings.scheme.levels
 
 
-def test_a_post_says_where_it_is(client: FlaskClient) -> None:
+def test_a_post_returns_its_location(client: FlaskClient) -> None:
     response = client.post(THREAD, json={"name": "Ann", "body": "Hello"})
     comment = answer(response)["comment"]
     assert response.headers["Location"] == f"/api/v1/comments/{comment['id']}"
@@ -43,7 +43,7 @@ def test_a_post_says_where_it_is(client: FlaskClient) -> None:
     assert client.get(response.headers["Location"]).status_code == 200
 
 
-def test_a_repeated_post_stores_one_comment(client: FlaskClient) -> None:
+def test_a_retried_post_is_stored_once(client: FlaskClient) -> None:
     sent = {"name": "Ann", "body": "Hello"}
     first = client.post(THREAD, json=sent, headers=KEY)
     again = client.post(THREAD, json=sent, headers=KEY)
@@ -54,7 +54,7 @@ def test_a_repeated_post_stores_one_comment(client: FlaskClient) -> None:
     assert len(listed(client)) == 1
 
 
-def test_a_guest_of_a_repeated_post_is_the_same_guest(client: FlaskClient) -> None:
+def test_a_retried_post_has_the_same_guest(client: FlaskClient) -> None:
     sent = {"name": "Ann", "body": "Hello"}
     client.post(THREAD, json=sent, headers=KEY)
     again = answer(client.post(THREAD, json=sent, headers=KEY))
@@ -78,13 +78,13 @@ def _repeated(client: FlaskClient, peer: str, **headers: str) -> dict:
     return answer(response)
 
 
-def test_a_key_that_is_sent_again_from_elsewhere_much_later_gives_no_token(
+def test_a_late_retry_from_another_network_gets_no_token(
     client: FlaskClient, moment: Moment
 ) -> None:
     first = _repeated(client, "192.0.2.1")
     moment.pass_by(minutes=59)
     elsewhere = _repeated(client, "198.51.100.1")
-    assert elsewhere["token"]  # telephones change networks
+    assert elsewhere["token"]  # phones change networks
     moment.pass_by(minutes=2)
     there = client.get(f"{ONE}{first['comment']['id']}")
     shown = {k: v for k, v in answer(there)["comment"].items() if k != "replies"}
@@ -93,7 +93,7 @@ def test_a_key_that_is_sent_again_from_elsewhere_much_later_gives_no_token(
     assert _repeated(client, "192.0.2.1")["token"]
 
 
-def test_such_a_repeat_of_a_held_comment_shows_no_text(
+def test_such_a_retry_of_a_held_comment_shows_no_text(
     client: FlaskClient, moment: Moment, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -111,7 +111,7 @@ def test_such_a_repeat_of_a_held_comment_shows_no_text(
     assert "Ann" not in again.text
 
 
-def test_a_comment_of_an_earlier_release_gives_no_token_to_a_late_repeat(
+def test_a_late_retry_of_an_earlier_releases_comment_gets_no_token(
     client: FlaskClient, moment: Moment, open_store: connection.Store
 ) -> None:
     first = _repeated(client, "192.0.2.1")
@@ -124,7 +124,7 @@ def test_a_comment_of_an_earlier_release_gives_no_token_to_a_late_repeat(
     assert "token" not in _repeated(client, "192.0.2.1")
 
 
-def test_what_is_taken_back_keeps_nothing_of_its_network(
+def test_a_retracted_comment_stores_nothing_of_its_network(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     first = _repeated(client, "192.0.2.1")
@@ -141,7 +141,7 @@ def test_a_malformed_key_is_refused(client: FlaskClient, key: str) -> None:
     assert listed(client) == []
 
 
-def test_a_guest_keeps_his_id(client: FlaskClient) -> None:
+def test_guests_keep_their_id(client: FlaskClient) -> None:
     first = post(client)
     response = client.post(THREAD, json={"name": "Ann", "body": "2"}, headers=bearer(first))
     second = answer(response)["comment"]
@@ -149,7 +149,7 @@ def test_a_guest_keeps_his_id(client: FlaskClient) -> None:
     assert edited.status_code == 200
 
 
-def test_the_replies_of_a_new_comment_are_none(client: FlaskClient) -> None:
+def test_a_new_comment_has_no_replies(client: FlaskClient) -> None:
     assert post(client)["comment"]["replies"] == 0
 
 
@@ -177,12 +177,12 @@ def test_the_replies_of_a_new_comment_are_none(client: FlaskClient) -> None:
         ({"name": "a", "body": "b", "parent": 2**63}, "parent"),
     ],
 )
-def test_a_bad_post_is_refused_by_field(client: FlaskClient, sent: dict, field: str) -> None:
+def test_an_invalid_post_is_refused_by_field(client: FlaskClient, sent: dict, field: str) -> None:
     refused(client.post(THREAD, json=sent), 400, field)
     assert listed(client) == []
 
 
-def test_a_parent_is_of_the_same_thread(client: FlaskClient) -> None:
+def test_a_parent_must_be_in_the_same_thread(client: FlaskClient) -> None:
     first = post(client)["comment"]
     response = client.post(
         "/api/v1/sites/demo/comments?thread=u",
@@ -206,7 +206,7 @@ def test_a_retracted_parent_takes_no_reply(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("data", ["[" * 3_000, '{"a":' * 3_000, "[]", "9" * 5_000, "", "nul"])
-def test_strange_json_is_a_bad_request(client: FlaskClient, data: str) -> None:
+def test_malformed_json_is_a_bad_request(client: FlaskClient, data: str) -> None:
     for call, path in ((client.post, THREAD), (client.post, "/api/v1/sites/demo/preview")):
         refused(call(path, data=data, content_type="application/json"), 400, "body")
 
@@ -218,7 +218,7 @@ def test_a_body_above_the_limit_is_refused(client: FlaskClient, settings: config
 
 
 def chunked(client: FlaskClient, source: object) -> TestResponse:
-    """Post a body whose length nobody says, as servers hand chunked ones on."""
+    """Post a body without a Content-Length, as servers pass chunked bodies on."""
     return client.post(
         THREAD,
         content_type="application/json",
@@ -240,7 +240,9 @@ def test_a_chunked_body_has_the_same_limit(client: FlaskClient, settings: config
     assert len(listed(client)) == 1
 
 
-def test_an_endless_body_is_not_read_on(client: FlaskClient, settings: config.Settings) -> None:
+def test_an_endless_body_is_not_read_beyond_the_limit(
+    client: FlaskClient, settings: config.Settings
+) -> None:
     source = Endless()
     assert refused(chunked(client, source), 413) == "too-large"
     assert source.bytes_read <= 2 * settings.max_body
@@ -257,7 +259,7 @@ class Endless:
         return b"x" * size
 
 
-def test_a_body_that_was_cut_short_is_refused(client: FlaskClient) -> None:
+def test_a_truncated_body_is_refused(client: FlaskClient) -> None:
     response = client.post(
         THREAD,
         content_type="application/json",
@@ -281,13 +283,13 @@ def test_a_compressed_body_is_refused(client: FlaskClient) -> None:
     refused(response, 415)
 
 
-def test_a_million_form_fields_are_not_even_read(client: FlaskClient) -> None:
+def test_a_million_form_fields_are_not_read(client: FlaskClient) -> None:
     data = "&".join(["a=b"] * 10_000)
     response = client.post(THREAD, data=data, content_type="application/x-www-form-urlencoded")
     refused(response, 415)
 
 
 @pytest.mark.parametrize("body", ["*a*", "<b>x</b>", "[x](javascript:alert(1))", "> q\n\n- a\n- b"])
-def test_a_preview_is_what_would_be_stored(client: FlaskClient, body: str) -> None:
+def test_a_preview_equals_what_would_be_stored(client: FlaskClient, body: str) -> None:
     response = client.post("/api/v1/sites/demo/preview", json={"body": body})
     assert answer(response)["html"] == post(client, body=body)["comment"]["html"]

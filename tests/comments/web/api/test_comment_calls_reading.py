@@ -1,4 +1,4 @@
-"""The calls of the API that read, through HTTP, on a real engine; and what every call refuses."""
+"""The API calls that read, on a real engine, and what every call refuses."""
 
 import json
 from urllib.parse import quote
@@ -39,7 +39,7 @@ def test_a_thread_reads_in_order(client: FlaskClient) -> None:
     assert page["cursor"] is None
 
 
-def test_a_comment_is_said_in_these_words(client: FlaskClient) -> None:
+def test_the_json_of_a_comment_has_these_fields(client: FlaskClient) -> None:
     post(client, website="https://ann.example/", email="ann@secret.example")
     (row,) = answer(client.get(THREAD))["comments"]
     assert row.keys() == {
@@ -56,7 +56,7 @@ def test_an_unknown_thread_is_an_empty_page(client: FlaskClient) -> None:
     assert page == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
-def test_an_unknown_site_is_not_there(client: FlaskClient) -> None:
+def test_an_unknown_site_is_not_found(client: FlaskClient) -> None:
     for call in (client.get, client.post):
         code = refused(call("/api/v1/sites/other/comments?thread=t", json={}), 404)
         assert code == "site-not-found"
@@ -71,7 +71,7 @@ def test_a_page_url_and_its_canonical_id_are_one_thread(client: FlaskClient) -> 
     assert answer(client.get("/api/v1/sites/demo/comments?thread=blog.example/a"))["total"] == 1
 
 
-def test_pages_follow_each_other(client: FlaskClient) -> None:
+def test_pages_continue_one_another(client: FlaskClient) -> None:
     for number in range(5):
         post(client, body=str(number))
     found, cursor = [], ""
@@ -99,14 +99,14 @@ def test_a_cursor_of_another_listing_is_refused(client: FlaskClient) -> None:
         assert refused(client.get(path), 400, "cursor") == "bad-cursor"
 
 
-def test_an_unknown_order_is_told_which_there_are(client: FlaskClient) -> None:
+def test_an_unknown_order_is_refused_with_the_valid_ones(client: FlaskClient) -> None:
     response = client.get(f"{THREAD}&order=hot")
     assert refused(response, 400, "order") == "unknown-value"
     detail = answer(response)["detail"]
     assert detail == "order must be one of: thread, recent, best, oldest, newest."
 
 
-def test_threads_read_by_time_and_by_level(client: FlaskClient) -> None:
+def test_threads_are_read_by_time_and_by_level(client: FlaskClient) -> None:
     first = post(client, body="1")["comment"]
     post(client, body="2")
     post(client, body="1.1", parent=first["id"])
@@ -124,11 +124,11 @@ def test_a_permalink_finds_its_page(client: FlaskClient) -> None:
 
 
 @pytest.mark.parametrize("beside", ["order=newest", "cursor=x", "parent=root"])
-def test_a_permalink_goes_with_nothing_else(client: FlaskClient, beside: str) -> None:
+def test_around_cannot_be_combined_with_other_parameters(client: FlaskClient, beside: str) -> None:
     refused(client.get(f"{THREAD}&around={NOBODY}&{beside}"), 400, beside.partition("=")[0])
 
 
-def test_one_comment_comes_with_those_above_it(client: FlaskClient) -> None:
+def test_a_comment_is_returned_with_its_ancestors(client: FlaskClient) -> None:
     first = post(client, body="1")["comment"]
     reply = post(client, body="1.1", parent=first["id"])["comment"]
     response = client.get(ONE + reply["id"])
@@ -138,7 +138,7 @@ def test_one_comment_comes_with_those_above_it(client: FlaskClient) -> None:
     assert response.headers["ETag"] == '"1"'
 
 
-def test_a_subtree_is_a_listing_of_its_own(client: FlaskClient) -> None:
+def test_a_subtree_is_a_listing(client: FlaskClient) -> None:
     first = post(client, body="1")["comment"]
     reply = post(client, body="1.1", parent=first["id"])["comment"]
     post(client, body="1.1.1", parent=reply["id"])
@@ -149,7 +149,7 @@ def test_a_subtree_is_a_listing_of_its_own(client: FlaskClient) -> None:
     assert [row["html"] for row in more["comments"]] == ["<p>1.1.1</p>\n"]
 
 
-def test_counts_of_100_threads_are_one_look_up_of_as_many_reads(
+def test_counts_of_100_threads_are_one_lookup_of_100_reads(
     client: FlaskClient, engine: inprocess.Engine
 ) -> None:
     for number in range(3):
@@ -173,14 +173,14 @@ def test_threads_that_cannot_be_counted_are_refused_by_field(
     assert response.get_json()["field"].startswith("threads")
 
 
-def test_counts_come_in_the_order_asked(client: FlaskClient) -> None:
+def test_counts_are_in_the_requested_order(client: FlaskClient) -> None:
     post(client)
     response = client.post("/api/v1/sites/demo/counts", json={"threads": ["u", "t", "t"]})
     assert answer(response) == {"counts": [0, 1, 1]}
 
 
 @pytest.mark.parametrize("thread", ["", "\x01", "x" * 2001])
-def test_counting_what_is_no_thread_is_refused(client: FlaskClient, thread: str) -> None:
+def test_counting_an_invalid_thread_is_refused(client: FlaskClient, thread: str) -> None:
     response = client.post("/api/v1/sites/demo/counts", json={"threads": [thread]})
     refused(response, 400, "threads")
 
@@ -195,7 +195,7 @@ def test_an_unchanged_page_is_not_sent_again(client: FlaskClient) -> None:
     assert changed.headers["ETag"] != tag
 
 
-def test_head_is_get_without_its_body(client: FlaskClient) -> None:
+def test_head_equals_get_without_its_body(client: FlaskClient) -> None:
     post(client)
     got, head = client.get(THREAD), client.head(THREAD)
     assert head.text == ""
@@ -204,7 +204,7 @@ def test_head_is_get_without_its_body(client: FlaskClient) -> None:
 
 
 @pytest.mark.slow
-def test_reading_and_refused_writing_create_nothing(
+def test_reads_and_refused_writes_create_nothing(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     for number in range(2_500):
@@ -257,7 +257,7 @@ def test_one_thread_id_in_two_encodings_is_one_thread(client: FlaskClient) -> No
 
 
 @pytest.mark.parametrize("name", ["", "%00", "%ff", "%0a", "+", "%EF%BF%BD", "%zz", "x" * 2_001])
-def test_what_is_no_thread_id_is_refused(client: FlaskClient, name: str) -> None:
+def test_an_invalid_thread_id_is_refused(client: FlaskClient, name: str) -> None:
     path = f"/api/v1/sites/demo/comments?thread={name}"
     refused(client.get(path), 400, "thread")
     refused(client.post(path, json={"name": "a", "body": "b"}), 400, "thread")
@@ -286,9 +286,9 @@ def test_what_is_no_thread_id_is_refused(client: FlaskClient, name: str) -> None
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])
-def test_what_names_nothing_is_not_there(client: FlaskClient, method: str, path: str) -> None:
+def test_an_unknown_path_or_id_is_not_found(client: FlaskClient, method: str, path: str) -> None:
     response = client.open(path, method=method, json={"body": "b"})
-    # Who shows no token is told so, whatever id it is.
+    # A missing token is reported first, for any id.
     is_named = path == ONE + "a" * 26 and method in {"PATCH", "DELETE"}
     assert response.status_code in ({401} if is_named else {404, 405})
     assert response.content_type == "application/problem+json"
@@ -304,7 +304,7 @@ def test_an_unknown_parameter_is_refused(client: FlaskClient, path: str) -> None
     refused(client.get(f"{path}{mark}utm_source=x"), 400, "utm_source")
 
 
-def test_requests_leave_nothing_in_the_application(app: flask.Flask, client: FlaskClient) -> None:
+def test_requests_change_nothing_in_the_application(app: flask.Flask, client: FlaskClient) -> None:
     kept = app.extensions["flatthread"]
     post(client)
     assert app.extensions["flatthread"] is kept

@@ -1,4 +1,4 @@
-"""The calls about votes: who votes and as whom, from which network, and what is whose to see."""
+"""The voting calls: who votes, as which author, from which network, and who sees votes."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +51,7 @@ def _cast(store: connection.Store) -> list[int]:
         return [value for votes in sample_votes.cast().values() for value in votes.values()]
 
 
-def test_who_has_not_posted_votes_is_known_from_then_on_and_may_take_it_back(
+def test_a_first_time_voter_gets_a_token_and_may_change_the_vote(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
@@ -67,7 +67,9 @@ def test_who_has_not_posted_votes_is_known_from_then_on_and_may_take_it_back(
     assert _cast(open_store) == []
 
 
-def test_a_guest_votes_as_whom_he_posted(client: FlaskClient, open_store: connection.Store) -> None:
+def test_guests_vote_as_the_author_of_their_posts(
+    client: FlaskClient, open_store: connection.Store
+) -> None:
     posted, other = post(client), post(client, name="Bob")
     answer(_put(client, posted, **bearer(other)))
     answer(_put(client, posted, **bearer(other)))
@@ -75,9 +77,7 @@ def test_a_guest_votes_as_whom_he_posted(client: FlaskClient, open_store: connec
     assert refused(_put(client, posted, **bearer(posted)), 403) == "own-comment"
 
 
-def test_a_repeat_under_a_key_is_one_vote(
-    client: FlaskClient, open_store: connection.Store
-) -> None:
+def test_a_retry_with_a_key_is_one_vote(client: FlaskClient, open_store: connection.Store) -> None:
     posted = post(client)
     one, two = (answer(_put(client, posted, **KEY)) for _ in range(2))
     guests = {
@@ -102,13 +102,13 @@ def test_a_vote_is_one_up_or_one_down(
 @pytest.mark.parametrize(
     "sent", [{}, {"value": 1, "voter": "g:bob"}, {"value": 1, "score": 9}, {"value": 1, "ip": "x"}]
 )
-def test_nothing_else_can_be_said_of_a_vote(client: FlaskClient, sent: dict) -> None:
+def test_a_vote_has_no_other_fields(client: FlaskClient, sent: dict) -> None:
     response = client.put(f"{ONE}{post(client)['comment']['id']}/vote", json=sent)
     refused(response, 400, next((name for name in sent if name != "value"), "value"))
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_a_bad_token_votes_for_nobody(
+def test_an_invalid_token_cannot_vote(
     client: FlaskClient, open_store: connection.Store, method: str
 ) -> None:
     path = f"{ONE}{post(client)['comment']['id']}/vote"
@@ -119,12 +119,12 @@ def test_a_bad_token_votes_for_nobody(
     assert _cast(open_store) == []
 
 
-def test_to_take_a_vote_back_needs_a_token(client: FlaskClient) -> None:
+def test_withdrawing_a_vote_needs_a_token(client: FlaskClient) -> None:
     path = f"{ONE}{post(client)['comment']['id']}/vote"
     assert refused(client.delete(path), 401) == "no-token"
 
 
-def test_what_is_not_there_for_readers_takes_no_votes_and_makes_nothing(
+def test_an_unknown_or_hidden_comment_takes_no_votes_and_creates_nothing(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
@@ -147,7 +147,7 @@ def test_a_tombstone_takes_no_votes(client: FlaskClient) -> None:
     assert refused(_put(client, posted), 409) == "comment-retracted"
 
 
-def test_a_token_of_another_site_votes_here_for_nobody(
+def test_a_token_of_another_site_cannot_vote_here(
     client: FlaskClient, open_store: connection.Store, settings: config.Settings
 ) -> None:
     with open_store.context():
@@ -160,7 +160,7 @@ def test_a_token_of_another_site_votes_here_for_nobody(
     assert _cast(open_store) == []
 
 
-def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
+def test_a_script_with_a_new_guest_for_each_vote_gets_few_votes(
     app: flask.Flask, client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
@@ -173,7 +173,7 @@ def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
             "X-Real-IP": f"10.0.1.{number}",
             "X-Appengine-User-IP": f"10.0.2.{number}",
         }
-        address = f"2001:db8::{number}"  # one customer has them all
+        address = f"2001:db8::{number}"  # one customer has all of these addresses
         response = _put(own, posted, address=address, **forged)
         if response.status_code != 200:
             assert refused(response, 429) == "too-many-votes"
@@ -185,7 +185,7 @@ def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
     assert found.count(200) == MOST
     assert found.count(429) == 30 - MOST
     assert len(_cast(open_store)) == MOST
-    # Another instance of the service knows of it, and another network does not mind.
+    # Another instance of the service enforces the limit too, and other networks are not affected.
     other = apps.create_app(sample_threads.SETTINGS, open_store).test_client()
     assert _put(other, posted, address="2001:db8::ffff").status_code == 429
     assert _put(other, posted, address="2001:db8:0:1::1").status_code == 200
@@ -194,7 +194,7 @@ def test_a_script_that_takes_a_new_name_for_each_vote_gets_few(
     assert "2001:db8" not in text
 
 
-def test_ones_own_votes_are_ones_own(client: FlaskClient) -> None:
+def test_only_the_voter_sees_the_own_votes(client: FlaskClient) -> None:
     one, two = post(client), post(client, name="Bob")
     ann = answer(_put(client, one))
     answer(_put(client, two, -1, **bearer(ann)))
@@ -232,7 +232,7 @@ def test_the_page_is_the_same_for_everybody_and_shows_the_score(
     assert answer(pages[0])["comments"][0]["score"] == 1
 
 
-def test_nobody_is_named_in_any_answer_about_votes(
+def test_no_response_about_votes_names_a_voter(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
@@ -251,7 +251,7 @@ def test_nobody_is_named_in_any_answer_about_votes(
         assert not any(guest.id[2:] in response.text for guest in guests)
 
 
-def test_the_authors_of_a_site_come_best_first_and_page_by_page(
+def test_the_authors_of_a_site_are_listed_best_first_in_pages(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = [post(client, name=f"writer {n}", website="https://a.example") for n in range(7)]
@@ -288,13 +288,13 @@ def test_the_authors_of_a_site_come_best_first_and_page_by_page(
     assert client.get(AUTHORS.replace("demo", "nowhere")).status_code == 404
 
 
-def test_an_author_who_took_back_the_comment_he_was_known_by_is_named_by_another(
+def test_an_author_whose_naming_comment_is_retracted_is_named_by_another(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     first = post(client, name="Ann")
     headers = bearer(first)
     with open_store.context():
-        sample_votes.count_all()  # events that are delivered together name in any order
+        sample_votes.count_all()  # events delivered together may name the author in any order
     sent = {"name": "Ann later", "body": "x"}
     second = answer(client.post(THREAD, json=sent, headers=headers))
     with open_store.context():
@@ -320,14 +320,14 @@ def test_held_comments_make_no_author(client: FlaskClient, open_store: connectio
     assert answer(client.get(AUTHORS))["authors"] == []
 
 
-def test_every_answer_about_votes_is_json(client: FlaskClient) -> None:
+def test_every_response_about_votes_is_json(client: FlaskClient) -> None:
     posted = post(client)
     assert json.loads(_put(client, posted).text).keys() == {
         "comment", "value", "token", "expires"
     }  # fmt: skip
 
 
-def test_the_64s_of_one_ipv6_customer_have_a_limit_together(
+def test_the_64s_of_one_ipv6_customer_share_a_limit(
     client: FlaskClient, open_store: connection.Store
 ) -> None:
     posted = post(client)
@@ -341,7 +341,7 @@ def test_the_64s_of_one_ipv6_customer_have_a_limit_together(
     assert len(_cast(open_store)) == 16 * MOST + 1
 
 
-def test_who_takes_a_vote_back_makes_room_in_every_network_around(client: FlaskClient) -> None:
+def test_a_withdrawn_vote_makes_room_in_every_surrounding_network(client: FlaskClient) -> None:
     posted = post(client)
     path = f"{ONE}{posted['comment']['id']}/vote"
     for number in range(4 * MOST):

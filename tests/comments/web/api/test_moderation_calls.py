@@ -1,4 +1,4 @@
-"""Claims about opinions that a site's own service gives later: who may, about what, how often."""
+"""Verdicts that a site's classifier sends later: who may send them, about what, how often."""
 
 import json
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def service(
 
 @pytest.fixture
 def asked(service: Service, site: records.Site) -> tuple[records.Comment, str]:
-    """A comment that the service has taken its time for, and the name of the question."""
+    """A held comment whose classifier answers later, and the id of the request."""
     comment = say(site, now=datetime.now(UTC))
     service.ask()
     return comment, json.loads(service.receiver.heard[-1].body)["data"]["question"]
@@ -53,7 +53,7 @@ def give(
     at: datetime | None = None,
     **more: object,
 ) -> TestResponse:
-    """Give an opinion, signed as webhooks are."""
+    """Send a verdict, signed as webhooks are."""
     body = json.dumps({"question": question, "verdict": verdict, **more}).encode()
     hook = webhooks.Hook(service.receiver.url, (secret or service.secret,))
     signed = webhooks.headers(hook, "given.1", body, now=at or datetime.now(UTC))
@@ -64,7 +64,7 @@ def assert_refused(response: TestResponse, status: int, code: str) -> None:
     assert (response.status_code, response.get_json()["code"]) == (status, code), response.text
 
 
-def test_who_was_asked_may_answer_later_once_and_again_the_same(
+def test_a_classifier_may_answer_later_and_repeat_the_same_answer(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
     comment, question = asked
@@ -84,7 +84,7 @@ def test_who_was_asked_may_answer_later_once_and_again_the_same(
 
 
 @pytest.mark.parametrize("how", ["no headers", "other secret", "old", "ahead", "other body"])
-def test_who_does_not_sign_is_not_heard(
+def test_an_unsigned_verdict_is_refused(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str], how: str
 ) -> None:
     comment, question = asked
@@ -114,7 +114,7 @@ def test_who_does_not_sign_is_not_heard(
         ("webhook-signature", "v2,AAAA"), ("webhook-signature", "\xe9"),
     ],
 )  # fmt: skip
-def test_a_signature_that_is_none_is_refused(
+def test_an_invalid_signature_is_refused(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str], name: str, value: str
 ) -> None:
     body = json.dumps({"question": asked[1], "verdict": "approve"}).encode()
@@ -125,7 +125,7 @@ def test_a_signature_that_is_none_is_refused(
     )
 
 
-def test_a_new_secret_is_good_beside_the_old_one_unless_that_leaked(
+def test_a_new_secret_is_valid_beside_the_old_one_unless_that_leaked(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
     old = service.secret
@@ -137,7 +137,7 @@ def test_a_new_secret_is_good_beside_the_old_one_unless_that_leaked(
     assert give(client, service, asked[1], secret=newest).status_code == 200
 
 
-def test_an_answer_names_the_question_that_was_put_and_no_other_comment(
+def test_a_verdict_must_name_the_request_and_reaches_no_other_comment(
     client: FlaskClient, service: Service, site: records.Site, asked: tuple[records.Comment, str]
 ) -> None:
     comment, question = asked
@@ -174,7 +174,7 @@ def test_an_answer_names_the_question_that_was_put_and_no_other_comment(
         {"verdict": "spam", "more": 1},
     ],
 )  # fmt: skip
-def test_a_bad_answer_is_refused_and_changes_nothing(
+def test_an_invalid_verdict_is_refused_and_changes_nothing(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str], sent: dict
 ) -> None:
     response = give(client, service, asked[1], **sent)
@@ -185,7 +185,7 @@ def test_a_bad_answer_is_refused_and_changes_nothing(
 
 
 @pytest.mark.parametrize("since", ["decided", "edited", "retracted", "late"])
-def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
+def test_a_verdict_after_an_edit_a_decision_or_the_term_changes_nothing(
     client: FlaskClient,
     service: Service,
     site: records.Site,
@@ -210,7 +210,7 @@ def test_what_comes_after_an_edit_a_decision_or_a_term_changes_nothing(
     assert service.case(comment) == before
 
 
-def test_a_site_that_asks_nobody_hears_nobody(
+def test_a_site_without_a_classifier_accepts_no_verdicts(
     client: FlaskClient, service: Service, asked: tuple[records.Comment, str]
 ) -> None:
     registration.remove("demo", "webhook", service.by())

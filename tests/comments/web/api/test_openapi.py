@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, and exactly the routes there are."""
+"""The OpenAPI document is valid and describes exactly the existing routes."""
 
 import json
 import re
@@ -22,11 +22,11 @@ def test_the_document_is_valid_openapi() -> None:
     assert document()["openapi"] == "3.1.0"
 
 
-def test_every_route_is_described_and_every_description_routed(app: flask.Flask) -> None:
+def test_every_route_is_described_and_every_description_has_a_route(app: flask.Flask) -> None:
     assert _routes(app) == {(item.method, item.path) for item in openapi.OPERATIONS}
 
 
-def test_every_answer_is_as_described(client: FlaskClient) -> None:
+def test_every_response_is_as_described(client: FlaskClient) -> None:
     thread = "/api/v1/sites/demo/comments?thread=t"
     sent = {"name": "Ann", "body": "Hello"}
     posted = client.post(thread, json=sent)
@@ -62,18 +62,18 @@ def assert_described(value: object, name: str) -> None:
     schema = {**document(), "$ref": f"#/components/schemas/{name}"}
     openapi_schema_validator.OAS31Validator(schema).validate(value)
     assert isinstance(value, dict)
-    # A schema allows more than it names; an answer holds no more.
+    # A schema allows undeclared fields; the responses contain none.
     components = document()["components"]
     assert isinstance(components, dict)
     assert value.keys() <= components["schemas"][name]["properties"].keys()
 
 
-def test_parameters_hold_no_references() -> None:
+def test_parameters_contain_no_references() -> None:
     for operation in openapi.OPERATIONS:
         assert "$ref" not in str(openapi._query_parameters(operation))
 
 
-def test_the_personal_has_no_place_in_an_answer() -> None:
+def test_the_schemas_of_responses_have_no_personal_fields() -> None:
     fields = {field.name for field in msgspec.structs.fields(presentation.Author)}
     assert fields == {"name", "website", "kind"}
 

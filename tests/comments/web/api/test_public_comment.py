@@ -1,4 +1,4 @@
-"""What the public learns of a comment, whatever its row still holds."""
+"""The public JSON of a comment contains no private field of its row."""
 
 import re
 from datetime import UTC, datetime
@@ -39,14 +39,14 @@ def row(status: records.Status) -> records.Comment:
 
 
 @pytest.mark.parametrize("status", [s for s in records.Status if s is not records.Status.APPROVED])
-def test_a_comment_that_is_not_approved_shows_its_place_only(status: records.Status) -> None:
+def test_a_comment_that_is_not_approved_shows_only_its_place(status: records.Status) -> None:
     shown = presentation.comment(row(status), 2)
     assert b"canary" not in msgspec.json.encode(shown)
     assert (shown.html, shown.author, shown.edited, shown.score) == ("", None, None, 0)
     assert (shown.status, shown.replies) == (presentation.Shown.REMOVED, 2)
 
 
-def test_an_approved_comment_shows_what_is_public() -> None:
+def test_an_approved_comment_shows_only_its_public_fields() -> None:
     shown = msgspec.json.encode(presentation.comment(row(records.Status.APPROVED)))
     assert b"<p>canary</p>" in shown
     assert b"2026-01-02T03:04:05.678901Z" in shown
@@ -56,7 +56,7 @@ def test_an_approved_comment_shows_what_is_public() -> None:
 
 
 @pytest.mark.parametrize("text", ["a" * 26, "234567" + "z" * 20, "a" * 25, "A" * 26, "1" * 26, ""])
-def test_one_rule_says_what_a_comment_id_is(text: str) -> None:
+def test_all_checks_of_a_comment_id_agree(text: str) -> None:
     try:
         msgspec.convert(text, request_shapes.CommentId)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Which pages may call the API: everyone may read, registered origins may write."""
+"""CORS: any page may read public data, and pages of registered origins may write."""
 
 import json
 
@@ -49,7 +49,7 @@ def writes(client: FlaskClient) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("origin", FOREIGN)
-def test_a_page_elsewhere_may_not_write(client: FlaskClient, origin: str) -> None:
+def test_a_foreign_page_may_not_write(client: FlaskClient, origin: str) -> None:
     for method, path in writes(client):
         response = client.open(path, method=method, json=SENT, headers={"Origin": origin})
         assert response.status_code == 403
@@ -60,16 +60,14 @@ def test_a_page_elsewhere_may_not_write(client: FlaskClient, origin: str) -> Non
 
 
 @pytest.mark.parametrize("origin", FOREIGN)
-def test_a_page_elsewhere_is_told_nothing_by_a_preflight(client: FlaskClient, origin: str) -> None:
+def test_a_preflight_from_a_foreign_page_allows_nothing(client: FlaskClient, origin: str) -> None:
     for _, path in writes(client):
         response = client.options(path, headers={"Origin": origin})
         assert response.status_code == 204
         assert not [name for name in response.headers if name[0].startswith("Access-Control")]
 
 
-def test_null_is_no_origin_even_when_registered(
-    client: FlaskClient, open_store: connection.Store
-) -> None:
+def test_null_is_never_an_allowed_origin(client: FlaskClient, open_store: connection.Store) -> None:
     with open_store.context():
         row = site_settings.get("demo")
         kept = site_settings.COPIES.get()
@@ -86,7 +84,7 @@ def test_a_registered_page_may_write(client: FlaskClient) -> None:
     assert "Origin" in response.headers["Vary"]
 
 
-def test_a_registered_page_may_read_why_it_was_refused(client: FlaskClient) -> None:
+def test_a_registered_page_may_read_the_reason_of_a_refusal(client: FlaskClient) -> None:
     headers = {"Origin": REGISTERED}
     (_, thread), (_, one), *_ = writes(client)
     refusals = [
@@ -124,12 +122,12 @@ def test_a_preflight_names_what_is_allowed(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     "path", ["/api/v1/sites/other/comments?thread=t", "/api/v1/comments/" + "a" * 26]
 )
-def test_a_preflight_for_what_is_not_there_allows_nothing(client: FlaskClient, path: str) -> None:
+def test_a_preflight_for_an_unknown_path_allows_nothing(client: FlaskClient, path: str) -> None:
     response = client.options(path, headers={"Origin": REGISTERED})
     assert (response.status_code, response.headers.get(ALLOW)) == (204, None)
 
 
-def test_a_call_without_a_page_may_write(client: FlaskClient) -> None:
+def test_a_request_without_an_origin_may_write(client: FlaskClient) -> None:
     response = client.post(THREAD, json=SENT)
     assert (response.status_code, response.headers.get(ALLOW)) == (201, None)
 
@@ -140,7 +138,7 @@ def test_the_services_own_page_may_write(client: FlaskClient) -> None:
     assert ALLOW not in response.headers
 
 
-def test_the_browser_says_which_page_is_ours_behind_a_proxy(client: FlaskClient) -> None:
+def test_behind_a_proxy_sec_fetch_site_identifies_our_own_pages(client: FlaskClient) -> None:
     headers = {"Origin": "https://comments.example", "Sec-Fetch-Site": "same-origin"}
     assert client.post(THREAD, json=SENT, headers=headers).status_code == 201
     for site in ("same-site", "cross-site", "none"):
@@ -150,7 +148,7 @@ def test_the_browser_says_which_page_is_ours_behind_a_proxy(client: FlaskClient)
 
 @pytest.mark.parametrize("origin", [*FOREIGN, REGISTERED])
 @pytest.mark.parametrize("path", [THREAD, THREAD + "&limit=0", "/api/v1/nothing"])
-def test_anyone_may_read_what_is_public(client: FlaskClient, origin: str, path: str) -> None:
+def test_any_page_may_read_public_data(client: FlaskClient, origin: str, path: str) -> None:
     response = client.get(path, headers={"Origin": origin})
     assert response.headers[ALLOW] == "*"
     assert "Access-Control-Allow-Credentials" not in response.headers
@@ -174,7 +172,7 @@ def test_a_form_cannot_write(client: FlaskClient, content_type: str | None) -> N
     assert json.loads(client.get(THREAD).text)["total"] == 1
 
 
-def test_an_edit_takes_json_only(client: FlaskClient) -> None:
+def test_an_edit_accepts_only_json(client: FlaskClient) -> None:
     posted = json.loads(client.post(THREAD, json=SENT).text)
     response = client.patch(
         f"/api/v1/comments/{posted['comment']['id']}",

@@ -1,4 +1,4 @@
-"""Claims about which requests reach the application, and what of a proxy's headers counts."""
+"""Which requests reach the application, and which proxy headers are trusted."""
 
 import contextlib
 import dataclasses
@@ -31,7 +31,7 @@ def _changed(store: connection.Store, **more: object) -> Iterator[FlaskClient]:
 
 
 def _asked(client: FlaskClient, host: str, path: str = PAGE, **environ: object) -> TestResponse:
-    # Put where servers put it: werkzeug's client would correct what it can.
+    # Set directly in the environment, because werkzeug's client would correct the value.
     return client.get(path, environ_overrides={"HTTP_HOST": host, **environ})
 
 
@@ -47,7 +47,7 @@ def test_the_service_answers_to_its_own_names(client: FlaskClient, host: str) ->
 
 
 @pytest.mark.usefixtures("site")
-def test_a_dot_behind_the_public_name_makes_no_difference(store: connection.Store) -> None:
+def test_a_trailing_dot_of_the_public_name_is_ignored(store: connection.Store) -> None:
     with _changed(store, public_url=f"{PUBLIC}.") as client:
         for host in ("comments.example", "comments.example.:443"):
             assert _asked(client, host).status_code == 200
@@ -86,7 +86,7 @@ def test_a_write_to_another_name_changes_nothing_and_a_head_has_no_body(
     assert int(head.headers["Content-Length"]) > 0
 
 
-def test_those_who_know_a_machine_and_no_name_are_answered(open_store: connection.Store) -> None:
+def test_health_checks_and_cron_may_use_an_ip_address(open_store: connection.Store) -> None:
     with _changed(open_store, tasks_secret=CRON) as client:
         assert _asked(client, "10.1.2.3:8080", "/healthz").status_code == 200
         bearer = f"Bearer {CRON}"
@@ -108,7 +108,7 @@ def test_those_who_know_a_machine_and_no_name_are_answered(open_store: connectio
         ("proj-1.ew.r.appspot.com.evil.example", 421),
     ],
 )
-def test_on_app_engine_the_names_it_gives_are_the_services_too(
+def test_on_app_engine_its_own_names_are_accepted_too(
     open_store: connection.Store, client: FlaskClient, host: str, status: int
 ) -> None:
     with _changed(open_store, on_app_engine=True, project="proj-1") as there:
@@ -118,7 +118,7 @@ def test_on_app_engine_the_names_it_gives_are_the_services_too(
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:80", "evil.example", "a_b"])
-def test_without_a_public_address_every_name_is_good(
+def test_without_a_public_url_every_name_is_accepted(
     open_store: connection.Store, client: FlaskClient, host: str
 ) -> None:
     with _changed(open_store, public_url="") as anywhere:
@@ -150,10 +150,13 @@ PATHS = st.sampled_from([PAGE, "/", "/embed/demo?thread=t", "/admin/sign-in", "/
     ),
     proxies=st.integers(0, 2),
 )
-def test_no_nonsense_is_a_fault_of_ours(host: Any, path: Any, headers: Any, proxies: Any) -> None:
+def test_malformed_requests_never_cause_a_500(
+    host: Any, path: Any, headers: Any, proxies: Any
+) -> None:
     import grpc  # noqa: PLC0415 - only here
 
-    if headers.get("SCRIPT_NAME"):  # as PEP 3333 has it; the test client reads it as part of a URL
+    # with a leading slash (PEP 3333), because the test client parses it as part of a URL
+    if headers.get("SCRIPT_NAME"):
         headers = {**headers, "SCRIPT_NAME": f"/{headers['SCRIPT_NAME']}"}
     with grpc.insecure_channel("127.0.0.1:1") as nowhere:
         store = connection.Store(nowhere, project="test", deadline=0.05, rpc_timeout=0.05)
@@ -181,7 +184,7 @@ def test_no_nonsense_is_a_fault_of_ours(host: Any, path: Any, headers: Any, prox
         (1, "https,", None),
     ],
 )
-def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
+def test_a_proxys_scheme_is_trusted_as_the_settings_say(
     open_store: connection.Store, proxies: int, said: str, scheme: str | None
 ) -> None:
     app = apps.create_app(dataclasses.replace(SETTINGS, trusted_proxies=proxies), open_store)
@@ -195,7 +198,7 @@ def test_the_scheme_that_a_proxy_says_counts_as_the_settings_say(
 
 
 @pytest.mark.parametrize("proxies", [0, 1, 2])
-def test_no_header_moves_the_application_or_names_its_host(
+def test_no_header_moves_the_application_or_changes_its_host(
     open_store: connection.Store, site: object, proxies: int
 ) -> None:
     moved = {
@@ -212,10 +215,10 @@ def test_no_header_moves_the_application_or_names_its_host(
 @pytest.mark.parametrize(
     ("script", "rest"), [("/api", "/v1/sites/demo/comments"), ("/api/v1/sites/demo/comments", "")]
 )
-def test_a_server_that_took_a_script_name_from_a_header_moved_nothing(
+def test_a_script_name_that_a_server_took_from_a_header_is_ignored(
     client: FlaskClient, script: str, rest: str
 ) -> None:
-    """As gunicorn does with a header SCRIPT_NAME of a peer that it trusts."""
+    """gunicorn does this with a SCRIPT_NAME header of a trusted peer."""
     taken = {"SCRIPT_NAME": script, "PATH_INFO": rest, "HTTP_SCRIPT_NAME": script}
     answer = _asked(client, "comments.example", PAGE, **taken)
     assert answer.status_code == 200

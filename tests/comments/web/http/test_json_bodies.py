@@ -1,4 +1,4 @@
-"""Request bodies: what is taken, and what each refusal names."""
+"""JSON request bodies: what is accepted, and what each refusal names."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from comments.web.http.decode import json_bodies
 
 NO_PARENT = "parent must be the id of a comment, or root."
 VERDICTS = "verdict must be one of: approve, hold, spam, reject."
-# Every shape that a request is read as, and those of answers: their fields are of the same types.
+# Every shape of requests and responses, because their fields have the same types.
 SHAPES = [
     found
     for module in (request_shapes, response_shapes, admin_queries)
@@ -120,7 +120,7 @@ def test_a_malformed_body_is_refused_by_field(data: bytes, field: str) -> None:
         ({"name": "Ann"}, request_shapes.NewComment, "Write a comment first."),
     ],
 )
-def test_a_refusal_is_in_words_of_whoever_sent_it(
+def test_a_refusal_uses_the_callers_terms(
     value: object, shape: type[msgspec.Struct], said: str
 ) -> None:
     with pytest.raises(errors.BadInput) as refusal:
@@ -128,7 +128,7 @@ def test_a_refusal_is_in_words_of_whoever_sent_it(
     assert error_texts.sentence(refusal.value) == said
 
 
-def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() -> None:
+def test_no_refusal_shows_a_pattern_or_the_parsers_message() -> None:
     refused = set()
     for shape in SHAPES:
         for field in msgspec.structs.fields(shape):
@@ -144,13 +144,13 @@ def test_no_refusal_of_any_field_shows_a_pattern_or_the_words_of_the_parser() ->
 
 
 @pytest.mark.parametrize("parent", [0, -1, 1.5, True, 2**63, "1", "", "root", "a" * 27, "A" * 26])
-def test_a_parent_is_a_comment_id(parent: object) -> None:
+def test_a_parent_must_be_a_comment_id(parent: object) -> None:
     with pytest.raises(errors.BadInput) as refusal:
         json_bodies.decode(body(parent=parent), request_shapes.NewComment)
     assert refusal.value.field == "parent"
 
 
-def test_a_comment_id_has_no_line_break_behind_it() -> None:
+def test_a_comment_id_with_a_trailing_line_break_is_refused() -> None:
     with pytest.raises(errors.BadInput, match="parent"):
         json_bodies.decode(body(parent="a" * 25 + "\n"), request_shapes.NewComment)
 
@@ -159,7 +159,7 @@ def test_a_comment_id_has_no_line_break_behind_it() -> None:
     "field",
     ["id", "hash", "created", "status", "votes", "score", "pin", "deleted", "imported", "role"],
 )
-def test_what_only_the_server_may_set_is_refused(field: str) -> None:
+def test_fields_that_only_the_server_sets_are_refused(field: str) -> None:
     with pytest.raises(errors.BadInput) as refusal:
         json_bodies.decode(body(**{field: "x"}), request_shapes.NewComment)
     assert refusal.value.field == field
@@ -184,10 +184,10 @@ def test_brackets_in_text_are_not_nesting() -> None:
 
 
 @pytest.mark.parametrize("data", [b'"' * 65_535, b'"' + b'\\"' * 32_000, b"\\" * 65_535])
-def test_open_strings_cost_one_pass(data: bytes) -> None:
+def test_unterminated_strings_are_scanned_once(data: bytes) -> None:
     with pytest.raises(errors.BadInput):
         json_bodies.decode(data, request_shapes.NewComment)
-    # A quote that starts no match makes the scan run to the end and begin anew behind it.
+    # A quote without an end would make the scan start again after each one.
     assert b'"' not in json_bodies._STRING.sub(b"", data)
 
 
@@ -203,7 +203,7 @@ def test_a_bad_list_item_is_refused_by_the_list() -> None:
     assert refusal.value.field == "threads"
 
 
-def test_a_hundred_threads_are_counted_and_no_more() -> None:
+def test_at_most_a_hundred_threads_are_counted() -> None:
     assert len(json_bodies.decode(_threads(100), request_shapes.ThreadList).threads) == 100
     with pytest.raises(errors.BadInput, match="threads"):
         json_bodies.decode(_threads(101), request_shapes.ThreadList)
@@ -214,7 +214,7 @@ def _threads(count: int) -> bytes:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_are_more_than_refused(data: bytes) -> None:
+def test_any_bytes_are_at_worst_refused(data: bytes) -> None:
     with contextlib.suppress(errors.BadInput):
         json_bodies.decode(data, request_shapes.NewComment)
 
@@ -228,7 +228,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from([*GOOD, "x"]), JSON))
-def test_no_json_is_more_than_refused(value: dict[str, object]) -> None:
+def test_any_json_is_at_worst_refused(value: dict[str, object]) -> None:
     try:
         json_bodies.decode(json.dumps(value).encode(), request_shapes.NewComment)
     except errors.BadInput as refusal:
@@ -244,7 +244,7 @@ def test_no_json_is_more_than_refused(value: dict[str, object]) -> None:
         'application/json;charset="UTF-8"',
     ],
 )
-def test_plain_json_is_taken(content_type: str) -> None:
+def test_plain_json_is_accepted(content_type: str) -> None:
     _require_json({"Content-Type": content_type})
 
 

@@ -1,4 +1,4 @@
-"""What is wrong, as problem documents: one status each, nothing of ours inside."""
+"""Problem documents: one status for each error, and no internal details."""
 
 import logging
 
@@ -87,7 +87,7 @@ def test_a_problem_gives_the_values_that_a_translation_needs() -> None:
     }
 
 
-def test_what_is_wrong_with_the_store_is_for_the_log() -> None:
+def test_the_reason_of_a_store_failure_is_only_logged() -> None:
     answer = failing(errors.Overloaded(SECRET_PLACE, retry_after=90)).get("/")
     assert SECRET_PLACE not in answer.text
     assert answer.json is not None
@@ -95,36 +95,36 @@ def test_what_is_wrong_with_the_store_is_for_the_log() -> None:
     assert answer.json["detail"] == "The service is busy. Try again in 2 minutes."
 
 
-def test_overload_says_when_to_come_back() -> None:
+def test_overload_names_a_retry_time() -> None:
     error = errors.Overloaded("later", retry_after=7)
     assert failing(error).get("/").headers["Retry-After"] == "7"
     assert failing(api.Aborted("x")).get("/").headers["Retry-After"] == "2"
 
 
-def test_a_missing_token_says_which_scheme() -> None:
+def test_a_missing_token_names_the_scheme() -> None:
     response = failing(problems.Unauthenticated()).get("/")
     assert response.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
-def test_a_wrong_method_says_which_are_right() -> None:
+def test_a_wrong_method_names_the_allowed_ones() -> None:
     response = failing(errors.Forbidden("own-comment")).delete("/")
     assert response.status_code == 405
     assert "GET" in response.headers["Allow"]
 
 
-def test_our_faults_are_logged_with_their_cause(caplog: pytest.LogCaptureFixture) -> None:
+def test_internal_errors_are_logged_with_their_cause(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         failing(RuntimeError(SECRET_PLACE)).get("/")
     assert SECRET_PLACE in caplog.text
 
 
-def test_a_callers_faults_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_callers_errors_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         failing(errors.BadInput("email", "not-an-email")).get("/")
     assert not caplog.text
 
 
-def test_every_error_of_the_tree_has_a_status() -> None:
+def test_every_error_class_has_a_status() -> None:
     kinds = {kind for kind in vars(errors).values() if isinstance(kind, type)}
     coded = {kind for kind in kinds if issubclass(kind, errors.CodedError)}
     for kind in coded - {errors.CodedError}:

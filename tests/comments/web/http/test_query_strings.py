@@ -1,4 +1,4 @@
-"""Query strings: read from the bytes, refused by parameter."""
+"""Query strings: decoded from bytes, and refused by parameter."""
 
 import flask
 import pytest
@@ -23,7 +23,7 @@ def test_a_query_has_defaults() -> None:
     assert (query.order, query.limit) == (request_shapes.Order.THREAD, 50)
 
 
-def test_a_query_is_read_whole() -> None:
+def test_a_query_is_read_completely() -> None:
     thread, query = read(f"order=newest&limit=200&cursor=x.y&parent=root&around={ID}&thread=t&")
     assert thread == "t"
     assert query == request_shapes.ListQuery(request_shapes.Order.NEWEST, 200, "x.y", "root", ID)
@@ -74,13 +74,13 @@ def test_a_page_names_a_thread() -> None:
         ("page=/a", "page"),
     ],
 )
-def test_a_bad_query_is_refused_by_parameter(query: str, field: str) -> None:
+def test_an_invalid_query_is_refused_by_parameter(query: str, field: str) -> None:
     with pytest.raises(errors.BadInput) as refusal:
         read(query)
     assert refusal.value.field == field
 
 
-def test_a_call_without_a_thread_takes_none() -> None:
+def test_a_call_without_a_thread_refuses_one() -> None:
     with flask.Flask("test").test_request_context("/?thread=t"):
         with pytest.raises(errors.BadInput) as refusal:
             query_strings.read(request_shapes.NoQuery)

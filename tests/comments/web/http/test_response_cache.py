@@ -1,7 +1,7 @@
-"""Claims about answers given again: they are what Flask would answer now, header by header.
+"""The response cache returns what Flask would return now, header by header.
 
-Two processes serve one store: one that gives answers again, and one that asks Flask every time.
-Whatever is asked, and whatever was written through either, both say the same.
+Two processes serve one store: one with the cache, and one that calls Flask for every request. For
+any request, and after any write through either, both respond the same.
 """
 
 import random
@@ -23,7 +23,7 @@ from tests.support.threads.cache_twins import GZIP, PAGE, SITE, Process, Rows, a
 
 
 def questions(rows: Rows) -> Iterator[str]:
-    """What can be asked, some of it wrong."""
+    """Yield possible requests, some of them invalid."""
     some = rows["1"].id
     yield from (PAGE, f"{PAGE}&limit=2", f"{PAGE}&limit=3", f"{PAGE}&order=recent")
     yield from (f"{PAGE}&order=best&limit=2", f"{PAGE}&order=newest", f"{PAGE}&parent=root")
@@ -41,7 +41,7 @@ def questions(rows: Rows) -> Iterator[str]:
 
 
 def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
-    """What may come with a question."""
+    """Return possible headers of a request."""
     coding = chance.choice(("", "gzip", "gzip, deflate, br", "identity", "gzip;q=0", "*", "br"))
     found = {"Accept-Encoding": coding} if coding else {}
     if chance.random() < 0.4:
@@ -55,9 +55,7 @@ def headers(chance: random.Random, tags: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_an_answer_given_again_is_the_one_that_flask_gives(
-    quick: Process, plain: Process, several: Rows
-) -> None:
+def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several: Rows) -> None:
     chance = random.Random(1)
     asked = list(questions(several))
     tags = ['"none"']
@@ -74,7 +72,7 @@ def test_an_answer_given_again_is_the_one_that_flask_gives(
         assert ours == theirs, (step, method, url, sent)
         tags = [*tags[-8:], dict(ours[1]).get("ETag", '"none"')]
     assert written == 20
-    assert plain.asked - quick.asked > 120  # the claim is about answers that were given again
+    assert plain.asked - quick.asked > 120  # enough responses came from the cache
 
 
 CODINGS = ("", "gzip", "gzip;q=0.5, identity", "identity;q=0, *", "*;q=0", "br, gzip;q=0")
@@ -109,16 +107,16 @@ STEPS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(STEPS)
-def test_whatever_a_client_sends_it_gets_what_flask_gives(
+def test_any_request_gets_flasks_response(
     quick: Process,
     plain: Process,
     several: Rows,
     steps: list[tuple[int, str, dict[str, str], str | None]],
 ) -> None:
-    """The store goes on from example to example: what holds must hold in any state of it."""
+    """The examples share one store, so the claim must hold in any state of it."""
     asked = list(questions(several))
     last = plain.client.get(PAGE).headers["ETag"]
-    tags = dict.fromkeys(asked, last)  # the last one of each
+    tags = dict.fromkeys(asked, last)  # the last ETag of each URL
     for place, method, fields, then in steps:
         url = asked[place % len(asked)]
         sent = {name: value.replace("{0}", tags[url]) for name, value in fields.items()}
@@ -131,7 +129,7 @@ def test_whatever_a_client_sends_it_gets_what_flask_gives(
             write(quick, several, random.Random(place))
 
 
-def test_flask_is_asked_once_for_each_coding(quick: Process, several: Rows) -> None:
+def test_flask_is_called_once_for_each_coding(quick: Process, several: Rows) -> None:
     for _ in range(5):
         tag = quick.client.get(PAGE).headers["ETag"]
         assert quick.client.get(PAGE, headers=GZIP).headers["Content-Encoding"] == "gzip"
@@ -140,7 +138,7 @@ def test_flask_is_asked_once_for_each_coding(quick: Process, several: Rows) -> N
     assert quick.asked == 2
 
 
-def test_every_answer_rests_on_a_probe_of_its_own(
+def test_every_response_makes_its_own_probe(
     engine: inprocess.Engine, quick: Process, plain: Process, several: Rows
 ) -> None:
     write(plain, several, random.Random(2))
@@ -151,7 +149,7 @@ def test_every_answer_rests_on_a_probe_of_its_own(
     assert (quick.asked, cost.reads) == (1, 3)  # a probe that finds a row bills a read
 
 
-def test_a_write_of_another_process_is_in_the_next_answer(
+def test_a_write_of_another_process_is_in_the_next_response(
     quick: Process, plain: Process, several: Rows
 ) -> None:
     for number in range(3):
@@ -165,7 +163,7 @@ def test_a_write_of_another_process_is_in_the_next_answer(
         assert f"other text {number}" in quick.client.get(PAGE).text
 
 
-def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
+def test_a_directory_that_is_too_old_is_read_again_even_without_changes(
     engine: inprocess.Engine, quick: Process, plain: Process, several: Rows
 ) -> None:
     quick.client.get(PAGE)
@@ -176,7 +174,7 @@ def test_a_directory_that_is_too_old_is_not_trusted_though_nothing_has_changed(
     assert cost.reads == 1  # the directory, again
 
 
-def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
+def test_a_change_of_the_sites_settings_invalidates_cached_responses(
     quick: Process, several: Rows
 ) -> None:
     assert quick.client.get(PAGE).headers["Cache-Control"] == "no-cache"
@@ -189,17 +187,17 @@ def test_an_answer_stands_no_longer_than_the_settings_of_the_site(
     assert quick.asked == 3
 
 
-def test_a_ranking_that_expires_is_looked_for_every_time(quick: Process, several: Rows) -> None:
+def test_pages_of_an_expiring_ranking_are_not_cached(quick: Process, several: Rows) -> None:
     best = f"{PAGE}&order=best&limit=2"
     for _ in range(3):
         first = quick.client.get(best)
-    assert quick.asked == 1  # the first page is of the ranking that the directory names
+    assert quick.asked == 1  # the first page uses the ranking that the directory names
     for _ in range(3):
         quick.client.get(f"{best}&cursor={first.get_json()['cursor']}")
     assert quick.asked == 1 + 3
 
 
-def test_a_store_that_does_not_answer_is_told_as_ever(
+def test_a_store_that_does_not_answer_is_still_reported(
     quick: Process, several: Rows, engine: inprocess.Engine
 ) -> None:
     quick.client.get(PAGE)
@@ -212,14 +210,14 @@ def test_a_store_that_does_not_answer_is_told_as_ever(
     assert response.headers["Retry-After"]
 
 
-def test_a_question_too_long_to_be_remembered_is_answered(quick: Process, several: Rows) -> None:
+def test_a_query_too_long_to_be_cached_is_answered(quick: Process, several: Rows) -> None:
     long = f"{PAGE}{'&' * response_cache._LONGEST}"
     for _ in range(2):
         assert quick.client.get(long).data == quick.client.get(PAGE).data
     assert quick.asked == 3
 
 
-def test_what_one_request_probed_is_nothing_to_the_next(
+def test_a_requests_probe_is_not_reused_by_the_next_request(
     engine: inprocess.Engine, open_store: connection.Store, several: Rows
 ) -> None:
     process = Process(engine, sample_threads.SETTINGS)
@@ -230,7 +228,7 @@ def test_what_one_request_probed_is_nothing_to_the_next(
         own_comment.retract(
             several["1.1.1"].id, author_id="g:1.1.1", revision=None, now=sample_threads.START
         )
-        # It probes, finds a change, and asks Flask, which makes no page of it.
+        # The cache probes, finds a change, and calls Flask, which returns 404.
         assert process.client.get(below).status_code == 404
         sample_threads.post(site, "what came since")
         assert "what came since" in process.client.get(PAGE).text

@@ -1,4 +1,4 @@
-"""Claims about first pages that are made like another thread's, or their own before a change."""
+"""First pages that the cache builds from another thread's response, or from an earlier one."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.support.threads.cache_twins import GZIP, OTHERS, PAGE, SITE, Process,
 
 
 @pytest.mark.parametrize("headers", [{}, GZIP])
-def test_flask_is_asked_once_for_the_first_pages_of_a_sites_threads(
+def test_flask_is_called_once_for_the_first_pages_of_a_sites_threads(
     quick: Process, plain: Process, several: Rows, headers: dict[str, str]
 ) -> None:
     for thread in ("page", *OTHERS):
@@ -38,7 +38,7 @@ def test_a_thread_new_to_a_process_costs_one_read(
 
 
 @pytest.mark.parametrize("headers", [{}, GZIP])
-def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
+def test_after_the_warm_up_the_first_reader_gets_a_cached_response(
     engine: inprocess.Engine,
     quick: Process,
     plain: Process,
@@ -55,10 +55,11 @@ def test_a_process_that_read_once_at_its_start_answers_the_first_reader_at_once(
     for thread in ("page", *OTHERS):
         sent = {"query_string": {"thread": thread}, "headers": headers}
         assert answer(quick.client.get(SITE, **sent)) == answer(plain.client.get(SITE, **sent))
-    assert quick.asked == before == 4  # once for each coding, of a page and of a cut one
+    # once for each coding, of a complete page and of one with a next page
+    assert quick.asked == before == 4
 
 
-def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
+def test_the_warm_up_reads_a_limited_number_of_threads(
     quick: Process, several: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apps, "WARMING", 60.0)
@@ -68,14 +69,14 @@ def test_a_process_reads_a_few_threads_at_its_start_and_not_all_of_them(
 
 
 def is_read(process: Process, thread: str) -> bool:
-    """Whether the process holds a thread's directory."""
+    """Tell whether the process has cached a thread's directory."""
     place = ("directory", records.ThreadName("demo", thread))
     with process.store.context():
         held = view_cache.HOLDINGS.get()
         return held.cache.get(place) is not None
 
 
-def test_what_changed_in_another_thread_is_in_its_first_answer(
+def test_a_change_in_another_thread_is_in_its_first_response(
     quick: Process, plain: Process, several: Rows
 ) -> None:
     quick.client.get(PAGE)
@@ -86,7 +87,7 @@ def test_what_changed_in_another_thread_is_in_its_first_answer(
 
 
 @pytest.mark.parametrize("headers", [{}, GZIP])
-def test_flask_is_not_asked_again_after_changes(
+def test_flask_is_not_called_again_after_changes(
     quick: Process, plain: Process, several: Rows, headers: dict[str, str]
 ) -> None:
     before = quick.client.get(PAGE, headers=headers).headers["ETag"]
@@ -106,7 +107,7 @@ def test_flask_is_not_asked_again_after_changes(
     assert quick.asked == 1
 
 
-def test_a_changed_page_is_made_once_and_not_for_who_has_it(
+def test_a_changed_page_is_built_once_and_not_for_clients_that_have_it(
     quick: Process, plain: Process, several: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick.client.get(PAGE)
@@ -132,7 +133,7 @@ def test_a_changed_page_is_made_once_and_not_for_who_has_it(
     assert (len(sought), len(made), quick.asked) == (2, 1, 1)
 
 
-def test_what_only_the_floor_knows_is_left_to_flask_without_a_word(
+def test_an_uncompacted_thread_is_left_to_flask_without_a_log_line(
     engine: inprocess.Engine,
     quick: Process,
     plain: Process,
@@ -141,7 +142,7 @@ def test_what_only_the_floor_knows_is_left_to_flask_without_a_word(
 ) -> None:
     for process in (quick, plain):
         process.client.get(PAGE)
-    asked = f"{SITE}?thread=raw"  # was never folded
+    asked = f"{SITE}?thread=raw"  # was never compacted
     costs = []
     for process in (quick, plain):
         with testing.meter(engine) as cost:
@@ -153,27 +154,27 @@ def test_what_only_the_floor_knows_is_left_to_flask_without_a_word(
     assert "without Flask" not in caplog.text
 
 
-def test_what_goes_wrong_before_flask_is_asked_is_told_and_goes_wrong_as_ever(
+def test_an_error_in_the_cache_is_logged_and_the_request_goes_to_flask(
     quick: Process, plain: Process, several: Rows, caplog: pytest.LogCaptureFixture
 ) -> None:
     quick.client.get(PAGE)
     caplog.clear()
 
     def fail(*_arguments: object, **_named: object) -> None:
-        raise RuntimeError("a fault of ours")
+        raise RuntimeError("a planned fault")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("comments.reading.materialized.first_page.Head.page", fail)
         failed = [process.client.get(f"{SITE}?thread=other") for process in (quick, plain)]
     told = [each for each in caplog.records if each.levelname == "WARNING"]
     assert [each.message for each in told] == ["a page could not be made without Flask"]
-    assert "a fault of ours" in told[0].exc_text  # type: ignore[operator]
+    assert "a planned fault" in told[0].exc_text  # type: ignore[operator]
     assert [each.status_code for each in failed] == [500, 500]
     assert failed[0].get_json()["code"] == failed[1].get_json()["code"]
     assert quick.asked == 2
 
 
-def test_another_threads_answer_has_the_settings_that_the_site_has_now(
+def test_another_threads_response_has_the_sites_current_settings(
     quick: Process, several: Rows
 ) -> None:
     quick.client.get(PAGE)

@@ -1,7 +1,7 @@
-"""Claims about a site's freshness: which pages a process shows again without a probe, and when not.
+"""A site's freshness: when a process may show a page again without a probe.
 
-Two processes serve one store: `quick` gives answers again before Flask is asked, `plain` asks Flask
-every time. The tests move the clock of each.
+Two processes serve one store: `quick` has the response cache, `plain` calls Flask for every
+request. The tests advance each clock.
 """
 
 import threading
@@ -35,20 +35,20 @@ RELOAD = {"Cache-Control": "max-age=0"}
 
 @pytest.fixture(params=["quick", "plain"])
 def reader(request: pytest.FixtureRequest, fresh: None) -> cache_twins.Process:
-    """The process that readers ask."""
+    """The process that readers use."""
     found: cache_twins.Process = request.getfixturevalue(request.param)
     return found
 
 
 @pytest.fixture
 def writer(engine: inprocess.Engine, settings: config.Settings, fresh: None) -> cache_twins.Process:
-    """Another process, which others write through."""
+    """Another process, through which others write."""
     return cache_twins.Process(engine, settings)
 
 
 @pytest.fixture
 def fresh(several: cache_twins.Rows, open_store: connection.Store) -> None:
-    """The site takes pages of some age."""
+    """The site accepts pages of a certain age."""
     with open_store.context():
         site_settings.change("demo", freshness=N)
 
@@ -67,7 +67,7 @@ def page(process: cache_twins.Process, url: str = PAGE, **headers: str) -> str:
 
 @pytest.mark.parametrize("url", [*PAGES, f"{PAGE}&order=best", f"{PAGE}&order=recent&limit=3"])
 @pytest.mark.parametrize("unfolded", [0, 2])
-def test_for_so_long_a_process_asks_the_store_nothing(
+def test_within_the_freshness_a_process_makes_no_store_calls(
     engine: inprocess.Engine, reader: cache_twins.Process, url: str, unfolded: int
 ) -> None:
     for number in range(unfolded):
@@ -88,7 +88,7 @@ def test_for_so_long_a_process_asks_the_store_nothing(
 
 
 @pytest.mark.parametrize("url", PAGES)
-def test_a_change_by_another_process_is_seen_when_the_time_is_over(
+def test_a_change_by_another_process_is_visible_after_the_freshness(
     reader: cache_twins.Process, writer: cache_twins.Process, url: str
 ) -> None:
     before = page(reader, url)
@@ -116,7 +116,7 @@ def test_a_process_shows_its_own_changes_at_once(reader: cache_twins.Process, ur
     assert page(reader, ALL).count("second words") == 0
 
 
-def test_a_change_in_one_thread_leaves_others_as_they_are(
+def test_a_change_in_one_thread_does_not_affect_others(
     engine: inprocess.Engine, reader: cache_twins.Process
 ) -> None:
     page(reader)
@@ -127,7 +127,7 @@ def test_a_change_in_one_thread_leaves_others_as_they_are(
 
 
 @pytest.mark.parametrize("said", ["max-age=0", "no-cache", "No-Cache, x=1", "private,max-age = 0"])
-def test_a_reload_sees_every_change_and_later_readers_no_older_page(
+def test_a_reload_shows_every_change_and_later_readers_get_no_older_page(
     reader: cache_twins.Process, writer: cache_twins.Process, said: str
 ) -> None:
     before = page(reader)
@@ -138,11 +138,11 @@ def test_a_reload_sees_every_change_and_later_readers_no_older_page(
     assert "by another" in page(reader)
 
 
-def test_an_older_probe_never_meets_a_newer_directory(
+def test_an_old_probe_is_never_combined_with_a_newer_directory(
     reader: cache_twins.Process, writer: cache_twins.Process
 ) -> None:
     page(reader)
-    reader.now += view_cache.CACHE_MAX_AGE - 1  # the directory is read anew after one more
+    reader.now += view_cache.CACHE_MAX_AGE - 1  # the directory is read again a second later
     gone = post(reader, "is taken back")
     assert "is taken back" in page(reader)
     one, mine = api_requests.ONE + gone["comment"]["id"], api_requests.bearer(gone)
@@ -153,7 +153,7 @@ def test_an_older_probe_never_meets_a_newer_directory(
     assert ("is taken back" in page(reader)) != ("comes after that" in page(reader))
 
 
-def test_without_freshness_every_page_rests_on_its_own_probe(
+def test_without_freshness_every_page_makes_its_own_probe(
     engine: inprocess.Engine, reader: cache_twins.Process, writer: cache_twins.Process
 ) -> None:
     with reader.store.context():
@@ -175,7 +175,7 @@ def test_the_page_around_a_comment_of_another_process_shows_it(
     assert "by another" in page(reader, url)
 
 
-def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
+def test_a_probe_in_progress_during_a_commit_of_this_process_is_not_reused(
     engine: inprocess.Engine, settings: config.Settings, fresh: None
 ) -> None:
     reached, committed = threading.Event(), threading.Event()
@@ -193,7 +193,7 @@ def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
     app = apps.create_app(settings, store)
     assert app.test_client().get(PAGE).status_code == 200
     with store.context():
-        compaction.forget()  # the next page probes
+        compaction.forget()  # so that the next page probes
     held.append("armed")
     slow = threading.Thread(target=lambda: app.test_client().get(PAGE))
     slow.start()
@@ -206,7 +206,7 @@ def test_a_probe_under_way_while_this_process_commits_is_not_used_again(
 
 
 class TwoProcesses:
-    """Two processes at one clock, and what readers of each have a right to see."""
+    """Two processes with one clock, and the least recent state that each may show."""
 
     name = records.ThreadName("demo", "page")
 
@@ -263,7 +263,7 @@ STEP = st.sampled_from(["post", "read", "read", "read", "reload", "wait", "fold"
 
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(st.tuples(STEP, st.integers(0, 1), st.integers(1, 4)), min_size=5))
-def test_no_page_is_older_than_it_may_be_or_than_what_its_process_has_done_or_shown(
+def test_no_page_is_older_than_allowed_or_than_what_its_process_wrote_or_showed(
     steps: list[tuple[str, int, int]],
 ) -> None:
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:

@@ -1,6 +1,7 @@
-"""Claims about answers that are kept: codings, tags, 304, and what a CDN is told.
+"""Cached responses: codings, ETags, 304, and instructions for CDNs.
 
-Work is counted, not timed: how often rows are taken from a view, and how often bytes are packed.
+Work is counted, not timed: how often rows are taken from a view, and how often bytes are
+compressed.
 """
 
 from collections import Counter
@@ -36,7 +37,7 @@ GZIP = {"Accept-Encoding": "gzip"}
 
 @pytest.fixture
 def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """A thread that was folded, with comments in two buckets and one in the tail."""
+    """A compacted thread, with comments in two buckets and one in the tail."""
     with open_store.context(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(compactor, "BUCKET_ROWS", 4)
         grown = sample_threads.grow(site, sample_threads.TREE)
@@ -46,7 +47,7 @@ def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts pages cut from views or heads, and bytes put into a coding."""
+    """Counts pages taken from views or stored first pages, and bytes put into a coding."""
     counted: Counter[str] = Counter()
     cut, top, encode = merged_view.View.rows, first_page.Head.page, content_coding.encode
 
@@ -91,12 +92,12 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (",;=,\x00", "identity"),
     ],
 )
-def test_the_client_says_which_coding_it_wants(header: str | None, coding: str) -> None:
+def test_the_client_chooses_the_coding(header: str | None, coding: str) -> None:
     assert content_coding.preferred(parse_accept_header(header, Accept)) == coding
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_gzip_is_the_same_page_smaller_under_another_tag(
+def test_gzip_is_the_same_page_smaller_with_another_etag(
     client: FlaskClient, rows: dict[str, records.Comment], way: str
 ) -> None:
     bare, packed = client.get(WAYS[way]), client.get(WAYS[way], headers=GZIP)
@@ -113,7 +114,7 @@ def test_gzip_is_the_same_page_smaller_under_another_tag(
 
 @pytest.mark.parametrize("headers", [{}, GZIP], ids=["plain", "gzip"])
 @pytest.mark.parametrize("way", WAYS)
-def test_head_is_get_without_its_body(
+def test_head_equals_get_without_its_body(
     client: FlaskClient, rows: dict[str, records.Comment], way: str, headers: dict[str, str]
 ) -> None:
     got, head = client.get(WAYS[way], headers=headers), client.head(WAYS[way], headers=headers)
@@ -124,7 +125,7 @@ def test_head_is_get_without_its_body(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_who_names_the_tag_gets_304(
+def test_a_request_with_the_current_etag_gets_304(
     client: FlaskClient, rows: dict[str, records.Comment], way: str
 ) -> None:
     for headers in ({}, GZIP):
@@ -142,7 +143,7 @@ def test_who_names_the_tag_gets_304(
             assert again.data == got.data, named
 
 
-def test_the_tag_of_one_coding_is_not_good_for_another(
+def test_the_etag_of_one_coding_is_not_valid_for_another(
     client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
     known = {"If-None-Match": client.get(PAGE).headers["ETag"]}
@@ -150,7 +151,7 @@ def test_the_tag_of_one_coding_is_not_good_for_another(
 
 
 @pytest.mark.parametrize("way", FOLDED_WAYS)
-def test_a_304_and_a_page_that_is_kept_take_no_row(
+def test_a_304_and_a_cached_page_read_no_rows(
     client: FlaskClient, rows: dict[str, records.Comment], work: Counter[str], way: str
 ) -> None:
     got = client.get(WAYS[way], headers=GZIP)
@@ -163,7 +164,7 @@ def test_a_304_and_a_page_that_is_kept_take_no_row(
     assert work == {}
 
 
-def test_a_304_needs_no_page_that_was_made_before(
+def test_a_304_needs_no_cached_page(
     open_store: connection.Store,
     client: FlaskClient,
     rows: dict[str, records.Comment],
@@ -177,11 +178,11 @@ def test_a_304_needs_no_page_that_was_made_before(
 
 
 def _keys(store: connection.Store) -> Any:
-    """What the kept answers are kept under."""
+    """The keys of the cached responses."""
     return (key[0] for key in responses.PAGES.of(store)._kept)
 
 
-def test_a_page_of_the_floor_is_packed_once(
+def test_an_uncompacted_page_is_compressed_once(
     client: FlaskClient, rows: dict[str, records.Comment], work: Counter[str]
 ) -> None:
     first = client.get(WAYS["flat"], headers=GZIP)
@@ -189,7 +190,7 @@ def test_a_page_of_the_floor_is_packed_once(
     assert work["encode"] == 1
 
 
-def test_every_change_is_another_page_under_another_tag(
+def test_every_change_is_another_page_with_another_etag(
     open_store: connection.Store,
     client: FlaskClient,
     rows: dict[str, records.Comment],
@@ -220,7 +221,7 @@ def test_every_change_is_another_page_under_another_tag(
     assert not any(b"a text of mine" in body for body in bodies)
 
 
-def test_what_is_asked_is_part_of_the_tag(
+def test_the_query_is_part_of_the_etag(
     client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
     cursor = client.get(WAYS["short"]).json["cursor"]
@@ -239,12 +240,12 @@ def test_what_is_asked_is_part_of_the_tag(
     for url in asked:
         url_tag = client.get(url).headers["ETag"]
         found.setdefault(url_tag, set()).add(client.get(url).text)
-    # Of all of these only limit=50 is what another one asks too.
+    # Of all of these only limit=50 is the same page as another one.
     assert len(found) == len(asked) - 1
     assert all(len(bodies) == 1 for bodies in found.values())
 
 
-def test_another_secret_is_another_tag(
+def test_another_secret_gives_another_etag(
     open_store: connection.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
     other = apps.create_app(config.Settings(secret="another secret of tests"), open_store)
@@ -255,7 +256,7 @@ def test_another_secret_is_another_tag(
 
 
 @pytest.mark.parametrize("given", ["*", '"x"'])
-def test_bad_input_is_refused_whatever_tag_comes_with_it(
+def test_an_invalid_query_is_refused_with_any_etag(
     client: FlaskClient, rows: dict[str, records.Comment], given: str
 ) -> None:
     some = f"/api/v1/comments/{rows['1'].id}/replies"
@@ -267,7 +268,9 @@ def test_bad_input_is_refused_whatever_tag_comes_with_it(
         assert "ETag" not in response.headers
 
 
-def test_who_asks_changes_nothing(client: FlaskClient, rows: dict[str, records.Comment]) -> None:
+def test_the_page_does_not_depend_on_the_caller(
+    client: FlaskClient, rows: dict[str, records.Comment]
+) -> None:
     posted = client.post(PAGE, json={"name": "Ann", "body": "b"}).json
     assert posted is not None
     got = client.get(PAGE, headers={"Authorization": f"Bearer {posted['token']}", "Cookie": "a=b"})
@@ -275,7 +278,7 @@ def test_who_asks_changes_nothing(client: FlaskClient, rows: dict[str, records.C
     assert got.headers["ETag"] == client.get(PAGE).headers["ETag"]
 
 
-def test_what_is_kept_is_bounded(
+def test_the_size_of_the_cache_is_bounded(
     open_store: connection.Store, client: FlaskClient, rows: dict[str, records.Comment]
 ) -> None:
     cache = responses.PAGES.put(open_store, caches.Cache(12_000))
@@ -285,7 +288,7 @@ def test_what_is_kept_is_bounded(
 
 
 class TestCdn:
-    """What a cache between us and the readers is told."""
+    """The instructions for a cache between us and the readers."""
 
     PUBLIC = "public, max-age=0, s-maxage=7, stale-while-revalidate=7"
 
@@ -294,7 +297,7 @@ class TestCdn:
         with open_store.context():
             site_settings.change(site.id, cdn_seconds=7)
 
-    def test_it_may_answer_readers_for_the_seconds_of_the_site(
+    def test_it_may_answer_for_the_sites_number_of_seconds(
         self, client: FlaskClient, rows: dict[str, records.Comment]
     ) -> None:
         for url in (*WAYS.values(), f"/api/v1/comments/{rows['1'].id}/replies"):
@@ -304,7 +307,7 @@ class TestCdn:
             assert client.get(url, headers=known).headers["Cache-Control"] == self.PUBLIC
             assert client.head(url).headers["Cache-Control"] == self.PUBLIC
 
-    def test_it_keeps_no_error_no_write_and_no_single_comment(
+    def test_errors_writes_and_single_comments_are_not_cacheable(
         self, client: FlaskClient, rows: dict[str, records.Comment]
     ) -> None:
         for response in (
@@ -316,7 +319,7 @@ class TestCdn:
         ):
             assert response.headers["Cache-Control"] == "no-store"
 
-    def test_turned_off_it_asks_every_time(
+    def test_when_disabled_every_request_is_validated(
         self, client: FlaskClient, open_store: connection.Store
     ) -> None:
         with open_store.context():
@@ -326,7 +329,7 @@ class TestCdn:
         assert client.get(PAGE).headers["Cache-Control"] == "no-cache"
 
 
-def test_the_widgets_files_come_packed_once(app: flask.Flask, work: Counter[str]) -> None:
+def test_the_widgets_files_are_compressed_once(app: flask.Flask, work: Counter[str]) -> None:
     client = app.test_client()
     for url in ("/widget/flatthread.js", "/widget/flatthread.css"):
         bare, packed = client.get(url), client.get(url, headers=GZIP)

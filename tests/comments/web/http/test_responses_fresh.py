@@ -1,4 +1,4 @@
-"""Claims about answers while others write, edit, retract and fold: none is older than it may be."""
+"""Responses during writes, edits, retractions and compactions are never outdated."""
 
 import threading
 
@@ -16,7 +16,7 @@ from tests.support.threads import compaction, sample_threads
 
 
 class Reader(threading.Thread):
-    """Reads one page again and again as a browser does, and remembers what it got."""
+    """Requests one page repeatedly as a browser does, and records the responses."""
 
     def __init__(
         self, app: flask.Flask, states: list[bytes], done: threading.Event, *, coding: str
@@ -24,7 +24,7 @@ class Reader(threading.Thread):
         super().__init__()
         self.client, self.states, self.done = app.test_client(), states, done
         self.headers = {"Accept-Encoding": coding}
-        # Of each answer: how many states were there before it was asked for, its tag, its body.
+        # For each response: the number of states before its request, its ETag, its body.
         self.got: list[tuple[int, str, bytes]] = []
         self.failed: list[int] = []
 
@@ -43,7 +43,7 @@ class Reader(threading.Thread):
 
 
 @pytest.mark.slow
-def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
+def test_every_response_during_writes_is_a_real_state_named_by_its_etag(
     app: flask.Flask,
     open_store: connection.Store,
     site: records.Site,
@@ -64,10 +64,10 @@ def test_every_answer_under_fire_is_a_state_that_was_and_its_tag_names_it(
     bodies: dict[str, bytes] = {}
     for reader in readers:
         assert reader.failed == []
-        seen = [places[body] for _, _, body in reader.got]  # every one is a state that was
+        seen = [places[body] for _, _, body in reader.got]  # each one is a state that existed
         assert seen == sorted(seen)  # none is older than the one before
         for (before, tag, body), place in zip(reader.got, seen, strict=True):
-            assert place >= before - 1  # nor than what was committed before it was asked for
+            assert place >= before - 1  # nor than the last commit before its request
             assert bodies.setdefault(tag, body) == body
     assert len(set(bodies.values())) > 5
 
@@ -79,7 +79,7 @@ def _write(
     readers: list[Reader],
     done: threading.Event,
 ) -> None:
-    """Post, edit, retract and fold, noting what readers see after each change."""
+    """Post, edit, retract and compact, recording what readers see after each change."""
     name, mine = sample_threads.name_of(site), [sample_threads.post(site, "first")]
     folded = compactor.compact(sample_threads.SETTINGS.scheme, name)
 

@@ -1,7 +1,7 @@
-"""Claims about caches between us and readers: nobody gets what was made for somebody else.
+"""Shared caches between us and readers never serve one caller's response to another.
 
-Every route is asked, also such as come later: its answer to somebody who is known is the one that
-everybody gets, or is kept by nobody.
+Every route is requested, including new ones: its response to a known caller equals everybody's, or
+is not cacheable.
 """
 
 import itertools
@@ -20,13 +20,13 @@ from tests.support.threads import sample_threads
 
 PAGE = "/api/v1/sites/demo/comments?thread=t"
 HELD = "only its author and moderators may see this"
-# What a rule's variables may stand for. A new converter needs an example.
+# Example values of URL variables. A new converter needs an example.
 EXAMPLES = {"site_id": "demo", "name": "flatthread.js", "rest": "nowhere"}
 
 
 @pytest.fixture
 def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
-    """Somebody has written, another comment of his is held, and he has voted on one of others."""
+    """Post, hold another post of the same author, and vote as that author on another comment."""
     other = client.post(PAGE, json={"name": "Bob", "body": "other"}).json
     made = client.post(PAGE, json={"name": "Ann", "body": "own"}).json
     assert made is not None
@@ -56,7 +56,7 @@ def posted(client: FlaskClient, open_store: connection.Store) -> dict[str, str]:
 
 
 def _paths(app: flask.Flask, comments: list[str]) -> Iterator[str]:
-    """Addresses of every route that is read, with and without what may be asked there."""
+    """Yield URLs of every route for reading, with and without its parameters."""
     queries = ["", "?thread=t", "?thread=t&order=recent", "?thread=t&order=newest", "?limit=2"]
     queries += [f"?thread=t&around={each}" for each in comments]
     for rule in app.url_map.iter_rules():
@@ -76,20 +76,20 @@ def _plain(answer: TestResponse) -> tuple[object, ...]:
     return answer.status_code, answer.data, headers
 
 
-def test_what_may_be_kept_is_the_same_for_everybody(
+def test_cacheable_responses_are_the_same_for_everybody(
     app: flask.Flask, client: FlaskClient, posted: dict[str, str]
 ) -> None:
     known = {"Authorization": posted["Authorization"], "Cookie": "session=a"}
     shared = 0
     for path in dict.fromkeys(_paths(app, [posted["comment_id"], posted["held"]])):
         own = client.get(path, headers=known)
-        # Afterwards: nobody gets what was made for the first.
+        # Requested second: nobody may get the first caller's response.
         public = client.get(path)
         assert "no-store" in public.headers["Cache-Control"] or _plain(own) == _plain(public), path
         assert "private" not in public.headers["Cache-Control"]
         assert HELD not in public.text
         if path.startswith("/api/v1/sites/demo/challenge"):
-            # Another one each time, whoever asks.
+            # Differs with each request, for any caller.
             assert "no-store" in own.headers["Cache-Control"]
         elif _plain(own) != _plain(public):
             assert "no-store" in own.headers["Cache-Control"], path
@@ -100,7 +100,7 @@ def test_what_may_be_kept_is_the_same_for_everybody(
     assert shared > 20
 
 
-def test_an_answer_to_a_change_is_kept_by_nobody(
+def test_a_response_to_a_change_is_not_cacheable(
     client: FlaskClient, posted: dict[str, str]
 ) -> None:
     token = {"Authorization": posted["Authorization"]}

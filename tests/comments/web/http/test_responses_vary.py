@@ -1,7 +1,7 @@
-"""Claims about what an answer that is kept depends on: the question, and what `Vary` names.
+"""What a cacheable response depends on: its URL, and the headers that `Vary` names.
 
-A header that is no part of a cache's key must change nothing: else somebody who sends it first has
-his answer kept for everybody after him, in a cache before us or in our own process.
+Any other header must not change the response. Otherwise a caller who sends it first would have that
+response cached for everybody, in a cache before us or in our own process.
 """
 
 import itertools
@@ -23,7 +23,8 @@ from tests.support.threads import sample_threads
 PUBLIC = "https://comments.example"
 pytestmark = pytest.mark.settings(public_url=PUBLIC, hosts=("localhost", "evil.example"))
 
-# What a stranger might send. A cache keys none of them but those `Vary` names, and the host.
+# Headers that an attacker might send. Caches ignore all of them, except those in `Vary` and the
+# host.
 UNKEYED = {
     "Accept": "text/html;q=1",
     "Accept-Charset": "utf-7",
@@ -80,8 +81,7 @@ KEYED = {"Accept-Encoding": "gzip"}
 
 @pytest.fixture
 def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) -> list[str]:
-    """A question of every public route that may be kept, of a thread that was folded and of one
-    that was not."""
+    """URLs of every cacheable public route, for a compacted and an uncompacted thread."""
     with open_store.context():
         grown = sample_threads.grow(
             site, sample_threads.TREE, url="http://localhost:8080/a", title="A"
@@ -104,7 +104,7 @@ def paths(app: flask.Flask, open_store: connection.Store, site: records.Site) ->
         *found, f"/api/v1/comments/{one}", f"/api/v1/comments/{one}/replies", "/feeds/demo", "/",
         "/api/v1/sites/demo/authors", "/api/v1/openapi.json", "/widget/flatthread.js",
         "/widget/demo.css", "/?site=x&thread=y",
-        # What is refused, too.
+        # Refused requests too.
         "/nothing", "/api/v1/sites/demo/comments?thread=page&limit=0", "/embed/demo", "/feeds/no",
         "/widget/nothing.js",
     ]  # fmt: skip
@@ -119,13 +119,13 @@ def asked(app: flask.Flask, path: str, headers: dict[str, str] | None = None) ->
 
 
 @pytest.mark.slow
-def test_a_header_that_no_cache_keys_changes_no_answer(
+def test_a_header_that_no_cache_keys_changes_no_response(
     app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
     for path in paths:
         plain = shown(asked(app, path))
-        # Who sends them comes first, to a process that has kept nothing. A few go at once, but
-        # each of a few differs from its neighbours in what it is about.
+        # The headers come with the first request to an empty cache. They are sent a few at a time,
+        # with different subjects in each group.
         changed = [
             list(few)
             for few in _few(UNKEYED)
@@ -141,15 +141,15 @@ def _few(headers: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _fresh(settings: config.Settings, store: connection.Store) -> flask.Flask:
-    """An application that has answered nobody yet."""
+    """Return an application with an empty cache."""
     responses.PAGES.forget(store)
     return apps.create_app(settings, store)
 
 
-def test_who_comes_after_him_gets_what_everybody_gets(
+def test_requests_after_an_attackers_get_the_usual_response(
     app: flask.Flask, settings: config.Settings, open_store: connection.Store, paths: list[str]
 ) -> None:
-    """All of them at once, and in every coding."""
+    """All headers at once, and with every coding."""
     for coding in ("gzip", "identity"):
         keyed, other = {"Accept-Encoding": coding}, _fresh(settings, open_store)
         for path in paths:
@@ -161,7 +161,7 @@ def test_who_comes_after_him_gets_what_everybody_gets(
             assert b"evil" not in after[path][1]
 
 
-def test_what_an_answer_depends_on_is_named(app: flask.Flask, paths: list[str]) -> None:
+def test_vary_names_what_a_response_depends_on(app: flask.Flask, paths: list[str]) -> None:
     for path in paths:
         plain, packed = asked(app, path), asked(app, path, KEYED)
         if "Content-Encoding" in packed.headers:
@@ -171,17 +171,17 @@ def test_what_an_answer_depends_on_is_named(app: flask.Flask, paths: list[str]) 
             assert shown(plain) == shown(packed), path
 
 
-def test_another_host_is_in_no_answer_where_our_own_is_known(
+def test_no_response_contains_another_host_if_the_public_url_is_set(
     app: flask.Flask, paths: list[str]
 ) -> None:
-    """A cache keys the host; one that takes two spellings of it for one must not be poisoned."""
+    """Caches key the host; one that confuses two spellings of it must not be poisoned."""
     for path in paths:
         elsewhere = asked(app, path, {"Host": "evil.example:8080"})
         assert shown(elsewhere) == shown(asked(app, path)), path
     assert f'"{PUBLIC}/embed/demo?' in asked(app, "/embed/demo/fragment?thread=page").text
 
 
-def test_a_method_that_a_header_names_is_not_the_method(client: FlaskClient) -> None:
+def test_a_method_override_header_is_ignored(client: FlaskClient) -> None:
     path = "/api/v1/sites/demo/comments?thread=t"
     for name in ("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"):
         answer = client.post(path, json={"name": "Ann", "body": "b"}, headers={name: "GET"})
@@ -189,12 +189,12 @@ def test_a_method_that_a_header_names_is_not_the_method(client: FlaskClient) -> 
     assert client.get(f"{path}&_method=DELETE").status_code == 400
 
 
-def test_what_goes_wrong_is_kept_by_nobody(app: flask.Flask, paths: list[str]) -> None:
+def test_errors_are_not_cacheable(app: flask.Flask, paths: list[str]) -> None:
     for path in paths:
         answer = asked(app, path)
         if answer.status_code >= 400:
             assert answer.headers["Cache-Control"] == "no-store", path
             assert "ETag" not in answer.headers
-            # It is not 304 either, whatever the client says that it has.
+            # It is not 304 either, for any If-None-Match.
             again = asked(app, path, {"If-None-Match": "*"})
             assert again.status_code == answer.status_code

@@ -1,4 +1,4 @@
-"""Security headers: on every kind of answer, whatever made it."""
+"""Security headers are on every kind of response."""
 
 import pytest
 from flask.testing import FlaskClient
@@ -10,7 +10,7 @@ THREAD = "/api/v1/sites/demo/comments?thread=t"
 
 
 def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestResponse]:
-    """One answer of every kind."""
+    """Return one response of every kind."""
     tag = client.get(THREAD).headers["ETag"]
     file_tag = client.get("/widget/flatthread.js").headers["ETag"]
     found = {
@@ -37,7 +37,7 @@ def answers(client: FlaskClient, store: connection.Store) -> dict[str, TestRespo
         "openapi": client.get("/api/v1/openapi.json"),
         "healthz": client.get("/healthz"),
     }
-    store._run_query = None  # a store that is broken
+    store._run_query = None  # a broken store
     found["500"] = client.get(THREAD)
     return found
 
@@ -47,13 +47,13 @@ def found(client: FlaskClient, open_store: connection.Store) -> dict[str, TestRe
     return answers(client, open_store)
 
 
-def test_the_kinds_are_what_they_say(found: dict[str, TestResponse]) -> None:
+def test_each_response_has_the_expected_status(found: dict[str, TestResponse]) -> None:
     for kind, response in found.items():
         if kind[:3].isdigit() and kind != "401":
             assert response.status_code == int(kind[:3]), kind
 
 
-def test_every_answer_has_the_headers(found: dict[str, TestResponse]) -> None:
+def test_every_response_has_the_security_headers(found: dict[str, TestResponse]) -> None:
     for kind, response in found.items():
         headers = response.headers
         assert headers["X-Content-Type-Options"] == "nosniff", kind
@@ -74,19 +74,21 @@ def test_each_header_is_given_once(found: dict[str, TestResponse]) -> None:
         assert len(names) == len(set(names)), kind
 
 
-def test_errors_are_kept_by_nobody(found: dict[str, TestResponse]) -> None:
+def test_errors_are_not_cacheable(found: dict[str, TestResponse]) -> None:
     for kind, response in found.items():
         if response.status_code >= 400 or kind == "201":
             assert response.headers["Cache-Control"] == "no-store", kind
 
 
-def test_what_is_public_is_asked_about_again(found: dict[str, TestResponse]) -> None:
+def test_public_responses_are_revalidated(found: dict[str, TestResponse]) -> None:
     for kind in ("200", "304", "304 api", "page", "script", "style", "openapi", "HEAD"):
         assert found[kind].headers["Cache-Control"] == "no-cache", kind
         assert found[kind].headers["ETag"].startswith('"'), kind
 
 
-def test_the_api_is_for_no_index_and_no_document(found: dict[str, TestResponse]) -> None:
+def test_api_responses_are_neither_indexed_nor_shown_as_documents(
+    found: dict[str, TestResponse],
+) -> None:
     for kind in ("200", "201", "304 api", "400", "403", "404 api", "405", "413", "415", "500"):
         headers = found[kind].headers
         assert headers["X-Robots-Tag"] == "noindex", kind
@@ -94,7 +96,7 @@ def test_the_api_is_for_no_index_and_no_document(found: dict[str, TestResponse])
         assert "Origin" in headers["Vary"], kind
 
 
-def test_only_what_is_public_may_be_embedded(found: dict[str, TestResponse]) -> None:
+def test_only_public_responses_may_be_embedded(found: dict[str, TestResponse]) -> None:
     policies = {kind: found[kind].headers["Cross-Origin-Resource-Policy"] for kind in found}
     for kind in ("200", "304 api", "script", "style", "openapi"):
         assert policies[kind] == "cross-origin", kind
@@ -102,7 +104,7 @@ def test_only_what_is_public_may_be_embedded(found: dict[str, TestResponse]) -> 
         assert policies[kind] == "same-origin", kind
 
 
-def test_a_page_runs_its_own_files_only(found: dict[str, TestResponse]) -> None:
+def test_a_page_runs_only_its_own_files(found: dict[str, TestResponse]) -> None:
     rules = found["page"].headers["Content-Security-Policy"].split("; ")
     assert "script-src 'self'" in rules
     assert "style-src 'self'" in rules

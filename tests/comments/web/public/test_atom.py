@@ -1,4 +1,4 @@
-"""An Atom document as it is written: ids for ever, text as text, nothing XML cannot hold."""
+"""Atom documents: stable ids, escaped text, and only characters that XML allows."""
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
@@ -39,7 +39,7 @@ HEAD = atom.Head(
     page="https://site.example/a",
     place=lambda entry: f"https://site.example/a#comment-{entry.comment.id}",
 )
-# Feed readers know entries by these ids and compare these times: a change shows all as new.
+# Feed readers know entries by these ids and compare these times: a change shows all entries as new.
 GOLDEN = """<?xml version='1.0' encoding='utf-8'?>
 <feed xmlns="http://www.w3.org/2005/Atom" xmlns:thr="http://purl.org/syndication/thread/1.0">\
 <id>urn:uuid:00000000-0000-0000-0000-000000000000</id><title>Comments</title>\
@@ -61,13 +61,13 @@ def made(entry: feeds.Entry = ENTRY, *, title: str = "Comments") -> bytes:
     return atom.document(head, feeds.Feed((entry,), WHEN))
 
 
-def test_the_form_of_a_feed_is_for_ever() -> None:
+def test_the_format_of_a_feed_is_stable() -> None:
     answer = msgspec.structs.replace(COMMENT, parent=ID, edited=datetime(2026, 1, 3, tzinfo=UTC))
     found = made(msgspec.structs.replace(ENTRY, comment=answer))
     assert found.decode() == GOLDEN
 
 
-def test_the_id_of_a_feed_is_for_ever() -> None:
+def test_the_id_of_a_feed_is_stable() -> None:
     secret = "a secret of the tests"
     assert atom.feed_id(secret, "demo") == "urn:uuid:33e4e64c-931e-7503-ce12-ce012d9b1582"
     assert atom.feed_id(secret, "demo", "page") == "urn:uuid:318227df-8252-e4e1-d12a-dc7b78238932"
@@ -101,7 +101,7 @@ def test_no_text_ends_its_element(text: str) -> None:
 
 
 @given(st.text(), st.text(), st.text())
-def test_any_text_makes_a_document_that_parses(title: Any, name: Any, html: Any) -> None:
+def test_any_text_makes_a_valid_document(title: Any, name: Any, html: Any) -> None:
     comment = msgspec.structs.replace(COMMENT, author=presentation.Author(name, name), html=html)
     found = feedparser.parse(made(feeds.Entry(comment, NAME, title, title), title=title))
     assert found.bozo is False, found.get("bozo_exception")

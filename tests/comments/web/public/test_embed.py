@@ -1,4 +1,4 @@
-"""Threads as HTML: all of a thread in its order, nested and linked, in valid documents."""
+"""Threads as HTML: complete, in order, nested and linked, in valid documents."""
 
 import re
 
@@ -21,12 +21,12 @@ IMPORTED = ROOT / "tests" / "fixtures" / "imports" / "disqus.xml"
 ORDERS = ("thread", "recent", "best", "oldest", "newest")
 
 
-# --- Every comment --------------------
+# --- Completeness and order --------------------
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_an_import_shows_every_comment_once_in_the_order_of_the_floor(
+def test_an_import_shows_every_comment_once_in_thread_order(
     client: flask.testing.FlaskClient, open_store: connection.Store, limit: int, form: str
 ) -> None:
     threads = imported(open_store, IMPORTED)
@@ -51,7 +51,7 @@ def test_a_real_import_shows_every_comment_once_and_is_valid(
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_order_is_that_of_the_api(
+def test_every_order_equals_the_apis(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment], order: str
 ) -> None:
     path = "/api/v1/sites/demo/comments"
@@ -72,7 +72,7 @@ def test_every_order_of_the_api_is_linked(
         assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
 
 
-def test_a_thread_that_was_never_folded_shows_too(
+def test_an_uncompacted_thread_is_shown_too(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -80,7 +80,7 @@ def test_a_thread_that_was_never_folded_shows_too(
     assert walk(client, limit=3) == [rows[text].id for text in sample_threads.ORDER]
 
 
-def test_a_thread_is_named_by_its_page_as_well(
+def test_a_thread_is_also_found_by_its_page_url(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -93,7 +93,7 @@ def test_a_thread_is_named_by_its_page_as_well(
 # --- Places --------------------
 
 
-def test_lists_are_nested_as_the_comments_are(
+def test_lists_are_nested_like_the_comments(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     levels = {row.id: row.level for row in compacted_page.values()}
@@ -101,7 +101,7 @@ def test_lists_are_nested_as_the_comments_are(
     assert set(get(client, order="newest").depths.values()) == {0}
 
 
-def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(
+def test_a_page_that_starts_inside_a_discussion_names_the_parent(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     first = get(client, limit=2)
@@ -111,7 +111,7 @@ def test_a_page_that_starts_inside_a_discussion_says_whom_it_answers(
     assert any(values.get("href", "").endswith(target) for _, values in second.elements)
 
 
-def test_a_flat_page_names_whom_a_comment_answers(
+def test_a_flat_page_names_the_parents_author(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     assert "in reply to author of 1.1" in get(client, order="oldest").text
@@ -125,7 +125,7 @@ def test_a_permalink_leads_to_a_page_with_the_comment(
         assert row.id in page.ids
 
 
-def test_a_comment_and_its_replies_are_a_page_of_their_own(
+def test_a_comment_and_its_replies_have_their_own_page(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     below = [compacted_page[text].id for text in ("1", "1.1", "1.1.1", "1.1.2", "1.2")]
@@ -133,7 +133,7 @@ def test_a_comment_and_its_replies_are_a_page_of_their_own(
     assert walk(client, below=compacted_page["1"].id, limit=2) == below
 
 
-def test_deep_replies_are_offered_as_a_page(
+def test_deep_replies_are_linked_as_a_page(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -150,7 +150,7 @@ def test_deep_replies_are_offered_as_a_page(
     assert page.ids == [row.id for row in chain]
 
 
-def test_numbers_of_replies_are_said(
+def test_the_number_of_replies_is_shown(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     assert re.findall(r"\d+ repl\w+", get(client).text) == [
@@ -160,7 +160,7 @@ def test_numbers_of_replies_are_said(
     ]
 
 
-def test_a_removed_comment_keeps_its_place_and_nothing_else(
+def test_a_removed_comment_keeps_only_its_place(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -208,12 +208,12 @@ def test_every_kind_of_page_is_valid(
     assert html_validator.complaints(documents) == [[]] * len(documents)
 
 
-def test_the_validator_complains() -> None:
+def test_the_validator_finds_faults() -> None:
     page = "<!doctype html><html><head></head><body><p><ol>x</ol></body></html>"
     assert html_validator.complaints([page]) != [[]]
 
 
-def test_a_fragment_is_a_part_without_scripts(
+def test_a_fragment_is_a_part_of_a_page_without_scripts(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     response = client.get("/embed/demo/fragment?thread=page&limit=3")
@@ -228,7 +228,7 @@ def test_a_fragment_is_a_part_without_scripts(
     assert response.headers["Link"].endswith('>; rel="next"')
 
 
-def test_a_builder_walks_the_fragments_by_their_headers(
+def test_a_site_generator_follows_the_fragments_link_headers(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
     path, found = "?thread=page&limit=3", []
@@ -240,7 +240,7 @@ def test_a_builder_walks_the_fragments_by_their_headers(
     assert found == [compacted_page[text].id for text in sample_threads.ORDER]
 
 
-def test_a_thread_nobody_wrote_in_is_an_empty_page_for_no_index(
+def test_an_empty_thread_is_a_page_that_is_not_indexed(
     client: flask.testing.FlaskClient,
 ) -> None:
     page = get(client, thread="nobody")

@@ -1,4 +1,4 @@
-"""Threads as HTML: what is refused, who may frame a page, when it is sent again, what it costs."""
+"""Threads as HTML: refusals, framing, validation, and cost."""
 
 import gzip
 from typing import Any
@@ -45,7 +45,7 @@ from tests.support.threads import sample_threads
     ],
 )
 @pytest.mark.parametrize("form", ["", "/fragment"])
-def test_a_bad_query_is_a_page_that_names_it(
+def test_an_invalid_query_gets_a_page_that_names_it(
     client: Any,
     compacted_page: dict[str, records.Comment],
     query: str,
@@ -64,7 +64,7 @@ def test_a_bad_query_is_a_page_that_names_it(
 
 
 @pytest.mark.parametrize("site_id", ["nobody", "UPPER", "a.b", "%3Cb%3E", "x" * 5_000])
-def test_an_unknown_site_is_a_page_that_says_so(client: Any, site_id: str) -> None:
+def test_an_unknown_site_gets_an_error_page(client: Any, site_id: str) -> None:
     response = client.get(f"/embed/{site_id}?thread=page")
     assert (response.status_code, response.mimetype) == (404, "text/html")
     assert "There is no site" in response.text
@@ -87,7 +87,7 @@ def test_a_cursor_of_another_order_is_refused(
     assert (response.status_code, "cursor" in response.text) == (400, True)
 
 
-def test_a_store_that_does_not_answer_is_a_page_too(
+def test_a_store_that_does_not_answer_gets_an_error_page(
     client: Any, engine: inprocess.Engine, short_deadline: connection.Store
 ) -> None:
     engine.close()
@@ -118,7 +118,7 @@ def test_a_refusal_may_be_framed_like_the_page(client: Any, site: records.Site) 
     assert policy.endswith("frame-ancestors http://localhost:8080")
 
 
-def test_a_stored_origin_cannot_add_a_rule(
+def test_a_stored_origin_cannot_add_a_policy_directive(
     client: Any, open_store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site_settings, "checked_origin", lambda origin: origin)
@@ -180,7 +180,7 @@ def test_a_page_is_rendered_once_until_it_changes(
     assert len(made) == 3
 
 
-def test_what_a_page_says_besides_comments_is_in_its_tag(
+def test_the_etag_covers_everything_a_page_shows(
     client: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -200,7 +200,7 @@ def test_what_a_page_says_besides_comments_is_in_its_tag(
     assert "localhost:8080" not in response.text
 
 
-def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(
+def test_a_sites_cdn_time_applies_to_pages(
     client: Any, open_store: connection.Store, compacted_page: dict[str, records.Comment]
 ) -> None:
     with open_store.context():
@@ -210,7 +210,7 @@ def test_a_site_that_lets_a_cache_answer_lets_it_answer_with_pages(
         assert "s-maxage=5" in kept
 
 
-def test_a_page_is_compressed_for_who_takes_it(
+def test_a_page_is_compressed_for_clients_that_accept_it(
     client: Any, compacted_page: dict[str, records.Comment]
 ) -> None:
     response = client.get("/embed/demo?thread=page", headers={"Accept-Encoding": "gzip"})
@@ -225,7 +225,7 @@ PATHS = ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment")
 
 
 @pytest.mark.parametrize("query", ["", "&order=recent", "&order=best", "&order=newest"])
-def test_a_page_costs_what_the_json_page_costs(
+def test_a_page_costs_the_same_as_the_json_page(
     client: Any,
     engine: inprocess.Engine,
     open_store: connection.Store,
@@ -238,7 +238,7 @@ def test_a_page_costs_what_the_json_page_costs(
             assert client.get(f"{path}?thread=page{query}").status_code == 200
         return met.reads, met.writes, met.small
 
-    cost(PATHS[0])  # the site
+    cost(PATHS[0])  # caches the site
     for number in range(3):
         with open_store.context():
             for each in range(number):
@@ -252,13 +252,13 @@ def test_a_page_costs_what_the_json_page_costs(
     assert warm[1:] == [warm[0]] * 2
 
 
-def test_a_page_below_a_comment_costs_what_its_replies_cost(
+def test_a_page_below_a_comment_costs_the_same_as_its_replies(
     client: Any,
     engine: inprocess.Engine,
     open_store: connection.Store,
     compacted_page: dict[str, records.Comment],
 ) -> None:
-    client.get("/embed/demo?thread=page")  # the site
+    client.get("/embed/demo?thread=page")  # caches the site
     costs = []
     for path in (
         f"/api/v1/comments/{compacted_page['1'].id}/replies?",
@@ -268,10 +268,10 @@ def test_a_page_below_a_comment_costs_what_its_replies_cost(
         with testing.meter(engine) as cost:
             assert client.get(path).status_code == 200
         costs.append(cost.reads)
-    assert costs == [2, 2]  # the comment and the directory, whose tail holds all
+    assert costs == [2, 2]  # the comment and the directory, whose tail contains all
 
 
-def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
+def test_a_compacted_thread_shows_its_title_and_changes_it_at_the_next_compaction(
     client: Any, open_store: connection.Store, site: records.Site
 ) -> None:
     def shown() -> str:
@@ -299,6 +299,6 @@ def test_a_folded_thread_says_its_title_and_another_one_when_that_is_folded(
 
 
 def _forget(store: connection.Store) -> None:
-    """Be a process that has just started, but for its copy of the site."""
+    """Empty the caches except the copy of the site, as after a start."""
     for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
         each.forget(store)

@@ -1,4 +1,4 @@
-"""Threads as HTML: what strangers wrote stays text, in the page and in its data for machines."""
+"""Threads as HTML: strangers' text stays text, in the page and in its structured data."""
 
 import json
 import re
@@ -44,7 +44,7 @@ def test_names_and_titles_are_text(
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_the_data_block_cannot_be_left(
+def test_the_data_block_cannot_be_closed_by_its_content(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
@@ -71,7 +71,7 @@ def test_the_data_block_cannot_be_left(
         'http://evil.example/"><script>alert(1)</script>',
     ],
 )
-def test_an_address_elsewhere_is_shown_nowhere(
+def test_a_foreign_url_is_shown_nowhere(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site, url: str
 ) -> None:
     with open_store.context():
@@ -86,13 +86,13 @@ def test_an_address_elsewhere_is_shown_nowhere(
 @pytest.mark.parametrize(
     "rest", [".evil.example/", "@evil.example/", "1/", "\\@evil.example/", ":1"]
 )
-def test_an_address_that_only_starts_like_the_site_is_none(rest: str) -> None:
+def test_a_url_that_only_starts_like_the_sites_origin_is_refused(rest: str) -> None:
     site = records.Site("demo", ("http://localhost:8080",), "AB", 2)
     url = f"http://localhost:8080{rest}"
     assert thread_info.address(url, site) == ""
 
 
-def test_an_address_on_the_site_is_the_canonical_one_and_escaped(
+def test_a_url_on_the_site_is_the_canonical_one_and_escaped(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     url = "http://localhost:8080/a?b='\"><c>&d"
@@ -116,14 +116,12 @@ def test_an_address_on_the_site_is_the_canonical_one_and_escaped(
         ("http://blog.example.evil.example/", ""),
     ],
 )
-def test_an_address_from_before_the_site_had_https_is_the_one_it_has_now(
-    url: str, address: str
-) -> None:
+def test_an_http_url_becomes_https_once_the_site_has_https(url: str, address: str) -> None:
     origins = ("https://old.example:8443", "https://blog.example", "http://old.example")
     assert thread_info.address(url, records.Site("demo", origins, "AB", 2)) == address
 
 
-def test_an_origin_that_was_withdrawn_is_no_address_any_more(
+def test_a_url_of_a_withdrawn_origin_is_not_used(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -133,7 +131,7 @@ def test_an_origin_that_was_withdrawn_is_no_address_any_more(
     assert get(client).links("canonical") == []
 
 
-def test_a_stored_website_that_is_no_web_address_is_no_link(
+def test_a_stored_website_that_is_not_a_web_address_is_not_a_link(
     client: flask.testing.FlaskClient,
     compacted_page: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
@@ -147,14 +145,14 @@ def test_a_stored_website_that_is_no_web_address_is_no_link(
 
 
 def _storable(payload: str) -> str:
-    """The payload as a name, without what the author of one cannot store."""
+    """Return the payload without the characters that names cannot contain."""
     return payload.replace("\u2028", "").replace("\u2029", "").replace("\u202e", "")
 
 
-# --- Linked data --------------------
+# --- Structured data --------------------
 
 
-def test_it_says_what_the_page_says(
+def test_structured_data_equals_the_page(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     url = "http://localhost:8080/a"

@@ -1,4 +1,4 @@
-"""Feeds over HTTP: which comments they hold, where these lead, when one is sent again, its cost."""
+"""Feeds over HTTP: their comments and links, validation, and cost."""
 
 import gzip
 from datetime import timedelta
@@ -46,7 +46,7 @@ def fold(name: str = "page") -> None:
 
 
 def forget(store: connection.Store) -> None:
-    """Be a process that has just started, but for its copies of the site and its threads."""
+    """Empty the caches except the copies of the site and its threads, as after a start."""
     for each in (view_cache.HOLDINGS, responses.PAGES):
         each.forget(store)
 
@@ -70,7 +70,7 @@ def test_a_feed_is_newest_first(
     assert texts(read(client, path)) == NEWEST
 
 
-def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(
+def test_a_feed_from_many_buckets_equals_the_feed_from_the_rows(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
@@ -91,7 +91,7 @@ def test_a_feed_of_many_buckets_is_the_feed_of_the_rows(
     assert texts(read(client)) == ["new", *expected[: feeds.LIMIT - 1]]
 
 
-def test_equal_times_stand_in_one_order_whatever_they_are_read_from(
+def test_equal_times_have_one_order_from_rows_and_from_buckets(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -104,7 +104,7 @@ def test_equal_times_stand_in_one_order_whatever_they_are_read_from(
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_what_was_retracted_is_gone(
+def test_a_retracted_comment_disappears(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site, path: Any
 ) -> None:
     with open_store.context():
@@ -112,13 +112,13 @@ def test_what_was_retracted_is_gone(
         fold()
     assert texts(read(client, path)) == NEWEST
     with open_store.context():
-        for body in ("1.1", "3"):  # a tombstone, and one that leaves nothing
+        for body in ("1.1", "3"):  # a tombstone, and a comment that disappears
             retract(grown[body])
     left = [text for text in NEWEST if text not in {"1.1", "3"}]
     assert texts(read(client, path)) == left
     with open_store.context():
         fold()
-    forget(open_store)  # it held a directory that the clearing did not wait for
+    forget(open_store)  # this process cached a directory for which the clearing did not wait
     assert texts(read(client, path)) == left
 
 
@@ -127,7 +127,7 @@ def retract(row: Any) -> None:
     own_comment.retract(row.id, author_id=row.author.id, revision=None, now=now)
 
 
-def test_a_feed_says_when_it_last_changed(
+def test_a_feed_has_the_time_of_its_last_change(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -139,7 +139,7 @@ def test_a_feed_says_when_it_last_changed(
     assert read(client, SITE).feed.updated == "2026-01-02T03:10:05Z"
 
 
-def test_an_entry_leads_to_its_place_on_the_sites_page(
+def test_an_entry_links_to_its_place_on_the_sites_page(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -157,7 +157,7 @@ def test_an_entry_leads_to_its_place_on_the_sites_page(
 
 @pytest.mark.parametrize("url", ["", "https://evil.example/a", "http://localhost.evil.example/"])
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
+def test_without_a_url_on_the_site_an_entry_links_to_our_page(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
@@ -174,7 +174,7 @@ def test_without_an_address_of_the_site_an_entry_leads_to_our_page(
     assert f'id="{entry.link.partition("#")[2]}"' in page.text
 
 
-def test_a_sites_feed_holds_its_threads_and_no_other_sites(
+def test_a_sites_feed_contains_only_its_own_threads(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -193,14 +193,14 @@ def test_a_sites_feed_holds_its_threads_and_no_other_sites(
     assert texts(read(client, "/feeds/other")) == ["1"]
 
 
-def test_a_thread_nobody_wrote_in_is_an_empty_feed(
+def test_a_thread_without_comments_is_an_empty_feed(
     client: flask.testing.FlaskClient, site: records.Site
 ) -> None:
     assert read(client).entries == []
     assert read(client, SITE).entries == []
 
 
-def test_a_feed_holds_nothing_personal(
+def test_a_feed_contains_no_personal_data(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     author = records.Author("Ann", "https://ann.example/", EMAIL, "g:secret-canary")
@@ -213,7 +213,7 @@ def test_a_feed_holds_nothing_personal(
         assert "canary" not in text
 
 
-def test_the_host_that_a_request_names_is_nowhere_in_a_feed(
+def test_the_host_header_is_nowhere_in_a_feed(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -226,7 +226,7 @@ def test_the_host_that_a_request_names_is_nowhere_in_a_feed(
         assert spoofed.data == plain.data
 
 
-def test_a_threads_page_names_its_feed(
+def test_a_threads_page_links_its_feed(
     client: flask.testing.FlaskClient, site: records.Site
 ) -> None:
     link = 'href="../feeds/demo/thread?thread=a%26b" type="application/atom+xml"'
@@ -254,7 +254,7 @@ def test_a_threads_page_names_its_feed(
         ("/feeds/", 404, ""),
     ],
 )
-def test_a_bad_question_is_refused_by_field(
+def test_an_invalid_query_is_refused_by_field(
     client: flask.testing.FlaskClient, path: str, status: int, named: str
 ) -> None:
     response = client.get(path)
@@ -298,7 +298,7 @@ def test_an_unchanged_feed_is_not_sent_again(
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-def test_a_feed_is_compressed_for_who_wants_it(
+def test_a_feed_is_compressed_for_clients_that_accept_it(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment], path: Any
 ) -> None:
     plain = client.get(path)
@@ -309,7 +309,7 @@ def test_a_feed_is_compressed_for_who_wants_it(
     assert "Accept-Encoding" in packed.headers["Vary"]
 
 
-def test_a_cache_in_front_may_answer_as_for_pages(
+def test_a_sites_cdn_time_applies_to_feeds(
     client: flask.testing.FlaskClient, open_store: connection.Store, site: records.Site
 ) -> None:
     with open_store.context():
@@ -345,9 +345,9 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
             sample_threads.post(site, f"{number} {'x' * size}", author=author)
         fold()
         assert len(thread_view.view(sample_threads.name_of(site)).directory.lines) == lines
-    client.get(SITE)  # the site and the thread
+    client.get(SITE)  # caches the site and the thread
     forget(open_store)
-    # Of a longer thread: the directory, the newest rows and the one behind them.
+    # For a longer thread: the directory, the newest rows and the following one.
     assert cost(client, engine, THREAD) == (reads, 0, 0)
     assert cost(client, engine, THREAD) == (0, 0, 0)
 
@@ -362,7 +362,7 @@ def test_a_sites_feed_costs_one_read_until_it_changes(
         for number in range(100):
             now = sample_threads.START + timedelta(seconds=number)
             sample_threads.post(site, f"{number}", thread=f"{number % 40}", now=now)
-    client.get("/feeds/demo/thread?thread=none")  # the site
+    client.get("/feeds/demo/thread?thread=none")  # caches the site
     # The probe; the comments; their threads.
     assert cost(client, engine, SITE) == (1 + 2 * feeds.LIMIT, 0, feeds.LIMIT)
     assert cost(client, engine, SITE) == (1, 0, feeds.LIMIT)
@@ -376,13 +376,13 @@ def test_a_sites_feed_costs_one_read_until_it_changes(
 # --- Changes while a feed is read --------------------
 
 
-def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
+def test_a_sites_feed_that_changes_during_its_read_is_read_again(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The tag must be that of the bytes: the feed that was named first is never sent."""
+    """The ETag must match the bytes, so the first version is never sent."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
     lookup, waiting = reads.lookup, [rows["3"], rows["2.1"]]
@@ -400,7 +400,7 @@ def test_comments_that_change_while_a_sites_feed_is_read_are_named_again(
     assert (again.data, again.headers["ETag"]) == (first.data, first.headers["ETag"])
 
 
-def test_a_site_that_never_rests_is_answered_by_bytes(
+def test_a_feed_that_keeps_changing_gets_an_etag_of_its_bytes(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
@@ -420,7 +420,7 @@ def test_a_site_that_never_rests_is_answered_by_bytes(
     assert len(feedparser.parse(response.data).entries) == len(waiting)
 
 
-def test_a_long_thread_that_changes_while_its_feed_is_read_is_named_by_its_bytes(
+def test_a_long_thread_that_changes_during_its_read_gets_an_etag_of_its_bytes(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,

@@ -1,4 +1,4 @@
-"""Claims about the widget's files as they are sent: comments go, and nothing else."""
+"""The widget's files as sent: without comments, and otherwise unchanged."""
 
 import shutil
 import subprocess
@@ -25,12 +25,12 @@ FILES = sorted(file for file in STATIC.glob("*/*") if file.suffix in {".js", ".c
         ("", ""),
     ],
 )
-def test_only_lines_of_comments_go(source: str, sent: str) -> None:
+def test_only_comment_lines_are_removed(source: str, sent: str) -> None:
     assert minify.without_comments(source) == sent
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_of_our_files_only_lines_of_comments_go(file: Path) -> None:
+def test_of_our_files_only_comment_lines_are_removed(file: Path) -> None:
     lines = file.read_text().splitlines()
     sent = minify.without_comments(file.read_text()).splitlines()
     left = iter(lines)
@@ -39,19 +39,19 @@ def test_of_our_files_only_lines_of_comments_go(file: Path) -> None:
     for line in sent:
         gone.remove(line)
     assert all(line.strip().startswith(("/*", "*", "//")) or _is_prose(line, file) for line in gone)
-    # No string goes on in another line, where it could look like a comment.
+    # No template string spans lines, where its text could look like a comment.
     assert all(line.count("`") % 2 == 0 for line in sent)
 
 
 def _is_prose(line: str, file: Path) -> bool:
-    """Whether a line is one within a style sheet's comment, whose lines bear no mark."""
+    """Tell whether a line is inside a style sheet's comment, where lines have no mark."""
     return file.suffix == ".css" and "{" not in line and "}" not in line
 
 
 @pytest.mark.parametrize(
     "file", [file for file in FILES if file.suffix == ".js"], ids=lambda file: file.name
 )
-def test_what_is_sent_is_a_module(file: Path, tmp_path: Path) -> None:
+def test_the_sent_file_is_a_valid_module(file: Path, tmp_path: Path) -> None:
     node = shutil.which("node") or shutil.which("nodejs")
     optional_tools.require(node, "no node: what is sent is not checked")
     sent = tmp_path / f"{file.stem}.mjs"

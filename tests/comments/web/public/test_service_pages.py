@@ -16,7 +16,7 @@ from emulator import inprocess
 FILES = sorted(service_pages._STATIC.glob("*/*"))
 
 
-def test_a_process_that_reads_its_store_is_healthy(client: FlaskClient) -> None:
+def test_a_process_that_can_read_its_store_is_healthy(client: FlaskClient) -> None:
     response = client.get("/healthz")
     assert (response.status_code, response.json) == (200, {"status": "ok"})
 
@@ -41,7 +41,7 @@ def test_a_process_without_its_store_is_not_healthy(
 
 
 class Page(html.parser.HTMLParser):
-    """What a page loads, and what in it would need an inline exception."""
+    """The files that a page loads, and its inline code."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ class Page(html.parser.HTMLParser):
         self.inline += [name for name in values if name == "style" or name.startswith("on")]
 
 
-def test_the_demo_page_loads_only_what_is_there(client: FlaskClient) -> None:
+def test_the_demo_page_loads_only_existing_files(client: FlaskClient) -> None:
     response = client.get("/")
     assert response.content_type == "text/html; charset=utf-8"
     page = Page(response.text)
@@ -78,7 +78,7 @@ def test_the_demo_page_is_the_same_for_everyone(client: FlaskClient) -> None:
     assert other.data == client.get("/").data
 
 
-def test_the_demo_page_opens_the_thread_it_is_asked_for(client: FlaskClient) -> None:
+def test_the_demo_page_opens_the_requested_thread(client: FlaskClient) -> None:
     page = Page(client.get("/?site=my-blog&thread=a%2Fb+c").text)
     assert {"my-blog", "a/b c"} <= page.named
 
@@ -86,7 +86,7 @@ def test_the_demo_page_opens_the_thread_it_is_asked_for(client: FlaskClient) -> 
 @pytest.mark.parametrize(
     "value", ['"><img src=x onerror=alert(1)>', "'><script>x</script>", "{{7*7}}"]
 )
-def test_the_demo_page_takes_its_query_for_text(client: FlaskClient, value: str) -> None:
+def test_the_demo_page_treats_its_query_as_text(client: FlaskClient, value: str) -> None:
     plain = Page(client.get("/").text)
     page = Page(client.get("/", query_string={"site": value, "thread": value}).text)
     assert value in page.named
@@ -110,7 +110,7 @@ def test_a_file_of_the_widget_is_served(client: FlaskClient, file: Path) -> None
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_every_module_of_the_widget_imports_what_is_served(client: FlaskClient) -> None:
+def test_every_module_of_the_widget_imports_served_files(client: FlaskClient) -> None:
     for file in FILES:
         for imported in re.findall(r'from "\./([^"]+)"', file.read_text(encoding="utf-8")):
             assert client.get(f"/widget/{imported}").status_code == 200, imported
@@ -136,7 +136,7 @@ def test_every_module_of_the_widget_imports_what_is_served(client: FlaskClient) 
         "a" * 5_000 + ".js",
     ],
 )
-def test_nothing_else_is_a_file_of_the_widget(client: FlaskClient, name: str) -> None:
+def test_no_other_file_is_served_as_part_of_the_widget(client: FlaskClient, name: str) -> None:
     response = client.get(f"/widget/{name}")
     assert response.status_code == 404
     assert response.content_type == "application/problem+json"
