@@ -4,6 +4,7 @@ A stored value (a status, a verb, a policy) has its text in the catalogue under 
 and itself: `admin.status-pending`.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time
 
@@ -18,6 +19,9 @@ _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _SUBJECTS = ("rule", "thread")
+# What `policy_changes` stores of a policy, and how it writes moments.
+_POLICY = re.compile(r"([a-z-]+),\D+(\d+)\D+(\d+)\D+")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 _ENDS = (".", "?", "!")
 
 
@@ -92,7 +96,7 @@ def ruling(rule: str, why: str) -> str:
     if kind == "opinion":
         return shown  # the stored words say the same
     if not (shown and why):
-        return shown or sentence(why)
+        return shown or (sentence(why) if why else "")
     return text("admin.ruling-why", ruling=shown, why=why)
 
 
@@ -144,7 +148,7 @@ def change(entry: records.Audit) -> str:
 
 
 def _state(verb: str, stored: str) -> str:
-    """Return a stored state: a word that has a text, and what follows its comma as stored."""
+    """Return a state that an entry stores as text (`policy_changes`)."""
     if not stored:
         return text("admin.log-nothing")
     if verb == "set-site":
@@ -153,14 +157,22 @@ def _state(verb: str, stored: str) -> str:
         state, _, policy = stored.partition(" ")
         shown = label("admin.thread", state)
         return ", ".join([shown, label("admin.policy", policy)] if policy else [shown])
-    word, comma, rest = stored.partition(", ")
-    if verb == "set-policy":
-        shown = label("admin.policy", word)
-    elif verb in {"put-rule", "remove-rule"}:
-        shown = label("admin.action", word)
-    else:
-        shown = label("admin.status", word)
-    return f"{shown}{comma}{rest}"
+    if verb == "set-policy" and (found := _POLICY.fullmatch(stored)):
+        return _moderation(found[1], int(found[2]), int(found[3]))
+    if verb in {"put-rule", "remove-rule"}:
+        return label("admin.action", stored)
+    shown = label("admin.status", stored)
+    return _MOMENT.sub(lambda at: moment(datetime.fromisoformat(at[0])), shown)
+
+
+def _moderation(policy: str, days: int, reports: int) -> str:
+    return ", ".join(
+        [
+            label("admin.policy", policy),
+            text("admin.log-days", count=days) if days else text("admin.log-no-days"),
+            text("admin.log-reports", count=reports) if reports else text("admin.log-no-reports"),
+        ]
+    )
 
 
 def classifier(name: str) -> str:

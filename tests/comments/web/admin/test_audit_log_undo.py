@@ -118,7 +118,8 @@ def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: reco
         name, ADA, now=now(), state=records.ThreadState.CLOSED, policy=Policy.OFF
     )
     thread_overrides.name(site, "page", thread_overrides.Wanted("Cats"), ADA, now=now())
-    policy_changes.ban("demo", "g:eve", ADA, now=now())
+    until = datetime(2099, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    policy_changes.ban("demo", "g:eve", ADA, now=now(), until=until)
     act = audit_log.Act(ADA, "set-site")
     noted = site_settings.Noted(act, now())
     site_settings.change("demo", cdn_seconds=9, freshness=3, noted=noted)
@@ -126,11 +127,12 @@ def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: reco
     for done, change in (
         ("Pinned", "→ Pinned"), ("Unpinned", "Pinned →"),
         ("Held for review", "Approved → Pending"), ("Marked as spam", "Approved → Spam"),
-        ("Changed moderation", "Hold everything, closed after 0 days, 5 reports"),
+        ("Changed moderation", "Hold everything, threads stay open, 5 reports hold a comment"),
         ("Saved rule", "→ Show only to its author"),
         ("Changed thread", "Open → Locked, Publish at once"),
         ("Changed thread details", "set by moderators: title"),
-        ("Banned", "→ banned"), ("Changed settings", "→ CDN cache time, server cache time"),
+        ("Banned", "→ banned until January 2, 2099, 3:04"),
+        ("Changed settings", "→ CDN cache time, server cache time"),
     ):  # fmt: skip
         assert f"|{done}|" in page
         assert change in page
