@@ -53,7 +53,8 @@ def _erase(who: str, *, yes: bool) -> None:
         comments, votes = comments + step.comments, votes + step.votes
         if step.is_done:
             break
-    click.echo(f"Erased {comments} comments and {votes} votes.")
+    erased = console.counted(comments, "comment"), console.counted(votes, "vote")
+    click.echo(f"Erased {' and '.join(erased)}.")
 
 
 def _named(who: str) -> str:
@@ -88,6 +89,6 @@ def forget(address: str) -> None:
     from comments.notifications import double_opt_in
 
     ended = double_opt_in.forget(address, console.settings().secret, now=datetime.now(UTC))
-    click.echo(f"Ended {ended} subscriptions and erased the address from them.")
+    click.echo(f"Ended {console.counted(ended, 'subscription')} and erased the address.")
     if accounts.by_identity(identities.of_address(address), console.settings().secret) is not None:
         click.echo(f"An account uses this address. To erase it, run `author erase {address}`.")

@@ -35,7 +35,8 @@ def compact(site_id: str | None, thread: str | None, *, wait: bool) -> None:
         if not names:
             raise errors.NotFound("thread", thread)
     done = scheduler.compact_whole(console.settings().scheme, names, wait=_sleep if wait else None)
-    click.echo(f"Compacted {done.folded} threads; {done.waiting} are still to be cleaned up.")
+    compacted = console.counted(done.folded, "thread")
+    click.echo(f"Compacted {compacted}; {done.waiting} still to be cleaned up.")
     if done.waiting:
         click.echo(
             f"A running server does that within {minutes(backlog.FOLD_AFTER)} minutes, "

@@ -101,6 +101,11 @@ def creating(command: Callable[P, T]) -> Callable[P, T]:
     return _inside(command, creates=True)
 
 
+def counted(number: int | str, noun: str) -> str:
+    """Write a number with its noun: "1 thread", "2 threads"."""
+    return f"{number} {noun}" if f"{number}" == "1" else f"{number} {noun}s"
+
+
 @contextlib.contextmanager
 def refusing() -> Iterator[None]:
     """Report errors of this service in one line with exit code 1."""

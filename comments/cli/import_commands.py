@@ -65,10 +65,11 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
     # Deliver here: without a running server, no other process would update the counters, and the
     # operator will look at them next.
     dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
-    click.echo(
-        f"Added {summary.added} comments in {summary.threads} threads; "
-        f"{summary.present} existed already."
+    added, threads = (
+        console.counted(summary.added, "comment"),
+        console.counted(summary.threads, "thread"),
     )
+    click.echo(f"Added {added} in {threads}; {summary.present} existed already.")
     if summary.added:
         click.echo(
             "Readers see them now. A running server makes the pages fast within "

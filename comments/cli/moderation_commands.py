@@ -133,7 +133,8 @@ def _test(site_id: str, rule_id: str | None, *, action: str, last: int, **condit
     for match in report.matches:
         told = match.ruling
         click.echo(f"{match.comment.id}\t{told.status}\t{told.rule}\t{told.why}")
-    click.echo(f"Matched {len(report.matches)} of {report.looked_at} comments. No changes made.")
+    examined = console.counted(report.looked_at, "comment")
+    click.echo(f"Matched {len(report.matches)} of {examined}. No changes made.")
 
 
 @moderate.command("queue")
@@ -154,7 +155,8 @@ def _queue(site_id: str, status: str, limit: int) -> None:
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""
         click.echo(f"{comment.id}\t{moment}\t{comment.author.name}\t{why}\t{begins}")
-    click.echo(f"{len(page.cases)} comments{', and there are more' if page.cursor else ''}.")
+    shown = console.counted(len(page.cases), "comment")
+    click.echo(f"{shown}{', and there are more' if page.cursor else ''}.")
 
 
 _HELP = {records.Verb.SPAM: "Mark comments as spam, by id."}

@@ -33,7 +33,7 @@ def repair(site_id: str | None, *, fix: bool) -> None:
     for site in chosen:
         for name in repairs.threads(site.id):
             found += _repair_thread(name, scheme, fix=fix)
-    click.echo(f"{found} problems {'repaired' if fix else 'found'}.")
+    click.echo(f"{console.counted(found, 'problem')} {'repaired' if fix else 'found'}.")
     if found and not fix:
         raise click.exceptions.Exit(1)
 
@@ -76,7 +76,7 @@ def recount(site_id: str | None, thread: str | None, *, fix: bool) -> None:
     else:
         for site in [site_settings.get(site_id)] if site_id else site_settings.every():
             found += recounts.site(site.id, tell=_show, fixes=fix)
-    click.echo(f"{found} differences {'corrected' if fix else 'found'}.")
+    click.echo(f"{console.counted(found, 'difference')} {'corrected' if fix else 'found'}.")
     if found and not fix:
         raise click.exceptions.Exit(1)
 

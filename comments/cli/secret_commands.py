@@ -28,9 +28,9 @@ def _renew() -> None:
     actor = records.Actor("cli", "command line")
     by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
     done = reencryption.renew(by)
-    click.echo(f"Encrypted {done.rows} rows under SECRET.")
+    click.echo(f"Encrypted {console.counted(done.rows, 'row')} under SECRET.")
     if done.subscribers:
         click.echo(
-            f"{done.subscribers} subscribers can still be found only with SECRET_OLD. Keep it; "
-            "without it they may be stored twice."
+            f"{console.counted(done.subscribers, 'subscriber')} can still be found only with "
+            "SECRET_OLD. Keep it, or addresses may be stored twice."
         )

@@ -55,7 +55,7 @@ def _set_thread(
         site_settings.get(site_id), name.id, thread_overrides.Wanted(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
-    click.echo(f"Moved {found.moved} comments.")
+    click.echo(f"Moved {console.counted(found.moved, 'comment')}.")
     for field in thread_overrides.FIELDS:
         value = getattr(found.thread, field)
         by = "a moderator" if field in found.thread.own else "the oldest approved comment"

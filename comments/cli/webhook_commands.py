@@ -83,7 +83,7 @@ def _state(each: "webhook_endpoints.Registered") -> str:
     if each.failing_since is None:
         return "on"
     since = each.failing_since.isoformat(timespec="seconds")
-    return f"on, {each.failures} failures since {since}: {each.reason}"
+    return f"on, {console.counted(each.failures, 'failure')} since {since}: {each.reason}"
 
 
 @_about_one("remove")
@@ -144,7 +144,8 @@ def _status() -> None:
         f"{number} or more" if number >= dead_letters.MOST_COUNTED else f"{number}"
         for number in (found.events, found.messages, found.dead)
     )
-    click.echo(f"Pending: {events} events, {told} messages; the oldest is {found.oldest} s old.")
+    pending = f"{console.counted(events, 'event')}, {console.counted(told, 'message')}"
+    click.echo(f"Pending: {pending}; the oldest is {found.oldest} s old.")
     click.echo(f"Dead letters: {dead}.")
 
 

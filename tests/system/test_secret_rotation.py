@@ -556,7 +556,7 @@ def test_the_renew_command_reencrypts_stored_values_so_the_old_secret_can_be_rem
     services: Services, use: Use
 ) -> None:
     shown = use(services.before)
-    assert "Encrypted 1 rows under SECRET." in _renewed(services.rotated)
+    assert "Encrypted 1 row under SECRET." in _renewed(services.rotated)
     assert "Encrypted 0 rows under SECRET." in _renewed(services.rotated), (
         "again it changes nothing"
     )

@@ -56,7 +56,8 @@ class Report(msgspec.Struct, frozen=True):
 
         Notes that may need attention are listed; the others are summed up in one line.
         """
-        yield f"{self.file}: {self.comments} comments in {self.threads} threads."
+        comments, threads = _counted(self.comments, "comment"), _counted(self.threads, "thread")
+        yield f"{self.file}: {comments} in {threads}."
         if self.statuses:
             yield ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
         by_kind: dict[str, list[Note]] = defaultdict(list)
@@ -82,6 +83,10 @@ def _summed(kind: str, notes: Sequence[Note]) -> str:
         f"{len(notes)}{f' ({names})' if names else ''}, "
         f"line{'s' if len(notes) > 1 else ''} {places}{', ...' if len(notes) > _SUMMED else ''}"
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _printable(text: str) -> str:

@@ -171,11 +171,11 @@ def test_an_import_stores_the_file_once(
 ) -> None:
     first = run("import", "disqus", export, "--site", "demo")
     assert first.exit_code == 0
-    assert "Added 2 comments in 1 threads; 0 existed already.\n" in first.output
+    assert "Added 2 comments in 1 thread; 0 existed already.\n" in first.output
     assert "makes the pages fast within 7 minutes, or run `compact demo --wait`" in first.output
     assert first.output.endswith("open /?site=demo&thread=example.com%2Fpage on the server.\n")
     again = run("import", "disqus", export, "--site", "demo")
-    assert "Added 0 comments in 1 threads; 2 existed already.\n" in again.output
+    assert "Added 0 comments in 1 thread; 2 existed already.\n" in again.output
     assert "pages fast" not in again.output
     assert sample_threads.listed(site, "example.com/page") == ["<p>first</p>", "<p>answer</p>"]
 
@@ -209,7 +209,7 @@ def test_a_dry_run_stores_nothing(
 ) -> None:
     checked = run("import", "disqus", export, "--site", "demo", "--dry-run")
     assert checked.exit_code == 0
-    assert "2 comments in 1 threads" in checked.output
+    assert "2 comments in 1 thread." in checked.output
     assert checked.output.endswith("Dry run: nothing was stored.\n")
     assert list(repair.threads("demo")) == []
 
@@ -302,7 +302,7 @@ def test_repair_reports_repairs_and_then_finds_nothing(
     assert found.exit_code == 1
     assert f"demo page {row.id}: sort_hash is 'ZZ', should be 'AA'\n" in found.output
     mended = run("repair", "--site", "demo", "--fix")
-    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problems repaired.")
+    assert (mended.exit_code, mended.output.splitlines()[-1]) == (0, "1 problem repaired.")
     assert run("repair").output == "0 problems found.\n"
 
 
@@ -315,9 +315,9 @@ def test_recount_reports_repairs_and_then_finds_nothing(
     transactions.transaction(lambda: transactions.apply(ownership.Writes("counters", put=(row,))))
     shown = run("recount", "demo", "page", "--no-fix")
     line = "thread demo/page: approved is 3, should be 1"
-    assert (shown.exit_code, shown.output) == (1, f"{line}\n1 differences found.\n")
+    assert (shown.exit_code, shown.output) == (1, f"{line}\n1 difference found.\n")
     mended = run("recount")
-    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 differences corrected.\n")
+    assert (mended.exit_code, mended.output) == (0, f"{line}\n1 difference corrected.\n")
     assert run("recount", "demo").output == "0 differences corrected.\n"
     assert run("recount", "demo", "page").output == "0 differences corrected.\n"
 

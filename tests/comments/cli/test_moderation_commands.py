@@ -165,7 +165,7 @@ def test_a_thread_is_named_by_its_id_or_its_pages_url(
         assert run("thread", "set", "demo", given, "--no-category").exit_code == 0
         assert "1" in run("stats", "commenters", "demo", given, "--format", "csv").output
         assert run("recount", "demo", given).exit_code == 0
-        assert run("compact", "demo", given, "--no-wait").output.startswith("Compacted 1 threads;")
+        assert run("compact", "demo", given, "--no-wait").output.startswith("Compacted 1 thread;")
     told = run("moderate", "thread", "demo", "https://example.com/b", "--lock")
     assert (told.exit_code, told.output) == (1, "Error: There is no thread example.com/b.\n")
 

@@ -111,7 +111,7 @@ def test_the_reason_why_a_hook_is_disabled_or_failing_is_shown(
     recipient = f"demo/{name}"
     webhook_endpoints.note(recipient, Outcome(End.RETRY, "answered 500"), now=sample_threads.START)
     since = "since 2026-01-02T03:04:05+00:00"
-    assert f"\ton, 1 failures {since}: answered 500\t" in run("webhook", "list", "demo").output
+    assert f"\ton, 1 failure {since}: answered 500\t" in run("webhook", "list", "demo").output
     webhook_endpoints.note(
         recipient, Outcome(End.GIVE_UP, "answered 410"), now=sample_threads.START
     )
@@ -192,7 +192,7 @@ def dead(store: connection.Store, site: records.Site) -> list[str]:
 def test_pending_events_and_dead_letters_are_counted(run: Run, dead: list[str]) -> None:
     shown = run("delivery", "status").output
     assert re.fullmatch(
-        r"Pending: 1 events, 0 messages; the oldest is \d+ s old\.\nDead letters: 3\.\n", shown
+        r"Pending: 1 event, 0 messages; the oldest is \d+ s old\.\nDead letters: 3\.\n", shown
     )
 
 

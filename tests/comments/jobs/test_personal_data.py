@@ -258,7 +258,7 @@ class TestCommands:
         exported = json.loads(run("export", named).output)
         assert [each["body"] for each in exported["comments"]] == ["Of a guest"]
         assert exported["account"] is None
-        assert run("erase", named, "--yes").output == "Erased 1 comments and 0 votes.\n"
+        assert run("erase", named, "--yes").output == "Erased 1 comment and 0 votes.\n"
         gone = run("export", named)
         assert gone.exit_code == 1
         assert "There is no author" in gone.output

@@ -218,7 +218,7 @@ def test_the_command_compacts_clears_and_removes_orphans(
     assert orphan.written
     result = commands.invoke(args=["compact", "--wait"])
     assert result.exit_code == 0, result.output
-    assert "Compacted 2 threads; 0 are still to be cleaned up." in result.stdout
+    assert "Compacted 2 threads; 0 still to be cleaned up." in result.stdout
     with open_store.context():
         assert scheduler.look() == []
         assert leftovers.sweep(name) == []
@@ -235,7 +235,7 @@ def test_the_command_compacts_one_thread_and_leaves_the_clearing_to_others(
         for thread in ("page", "other"):
             sample_threads.post(site, "text", thread=thread)
     result = commands.invoke(args=["compact", "demo", "page"])
-    assert "Compacted 1 threads; 1 are still to be cleaned up." in result.stdout
+    assert "Compacted 1 thread; 1 still to be cleaned up." in result.stdout
     with open_store.context():
         assert _flags(name) == 1
         assert directories.load_directory(name).version
@@ -263,7 +263,7 @@ def test_the_command_waits_for_the_grace_only_if_asked_and_names_its_end(
     result = app.test_cli_runner().invoke(args=["compact", "--wait"])
     assert slept == [compactor.GRACE]
     assert re.search(r"The clean-up starts at \d\d:\d\d:\d\d, in 65 s\.", result.stderr)
-    assert "; 0 are still to be cleaned up." in result.stdout
+    assert "; 0 still to be cleaned up." in result.stdout
     assert "A running server does that within" not in result.stdout
     with open_store.context():
         assert _flags(name) == 0
