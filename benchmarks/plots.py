@@ -86,9 +86,9 @@ def draw(title: str, note: str, panels: Sequence[Panel]) -> str:
     for number, name in enumerate(names):
         x = _LEFT + number % columns * (_PANEL[0] + _GAP_X)
         y = legend_top + number // columns * _LEGEND_ROW
-        colour, mark = looks[name]
-        parts.append(f'<path d="M{x} {y}h32" stroke="{colour}" stroke-width="2"/>')
-        parts.append(_mark(mark, x + 16, y, colour))
+        color, mark = looks[name]
+        parts.append(f'<path d="M{x} {y}h32" stroke="{color}" stroke-width="2"/>')
+        parts.append(_mark(mark, x + 16, y, color))
         parts.append(f'<text x="{x + 42}" y="{y + 4}">{escape(name)}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
@@ -113,11 +113,11 @@ def _panel(panel: Panel, looks: Mapping[str, tuple[str, str]]) -> Iterator[str]:
         f"{escape(panel.across)}</text>"
     )
     for name, line in panel.lines.items():
-        colour, mark = looks[name]
+        color, mark = looks[name]
         drawn = [(across.at(x), high - up.at(y)) for x, y in line]
         path = "L".join(f"{_shown(x)} {_shown(y)}" for x, y in drawn)
-        yield f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-        yield from (_mark(mark, x, y, colour) for x, y in drawn)
+        yield f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="2"/>'
+        yield from (_mark(mark, x, y, color) for x, y in drawn)
 
 
 def _axis(values: Sequence[float], pixels: float) -> _Axis:
@@ -126,7 +126,7 @@ def _axis(values: Sequence[float], pixels: float) -> _Axis:
     return _Axis(low, max(high, low + 1), pixels, has_zero=min(values) <= 0)
 
 
-def _mark(mark: str, x: float, y: float, colour: str) -> str:
+def _mark(mark: str, x: float, y: float, color: str) -> str:
     shapes = {
         "circle": "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
         "ring": "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z",
@@ -136,9 +136,9 @@ def _mark(mark: str, x: float, y: float, colour: str) -> str:
         "diamond": "m0-5l5 5-5 5-5-5z",
         "cross": "m-4-4l8 8m0-8l-8 8",
     }
-    fill = "#fff" if mark == "ring" else colour
+    fill = "#fff" if mark == "ring" else color
     place = f"M{_shown(x)} {_shown(y)}{shapes[mark]}"
-    return f'<path d="{place}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>'
+    return f'<path d="{place}" fill="{fill}" stroke="{color}" stroke-width="1.5"/>'
 
 
 def _shown(pixels: float) -> str:

@@ -113,7 +113,7 @@ class Stores:
         """Open a layout with a thread in it. The warm and the cold process share one file.
 
         Raises:
-            rawclient.TooLarge: The layout cannot hold the thread.
+            raw_client.TooLarge: The layout cannot hold the thread.
         """
         home = "Materialized" if issubclass(kind, flatthread.Materialized) else kind.__name__
         if home in self._engines:

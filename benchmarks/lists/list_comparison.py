@@ -124,7 +124,7 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
     """Open a way in a file, with a list in it.
 
     Raises:
-        rawclient.TooLarge: The way cannot hold the list.
+        raw_client.TooLarge: The way cannot hold the list.
     """
     with inprocess.open_engine(
         path,

@@ -191,8 +191,8 @@ def _report(world: World, chosen: argparse.Namespace, samples: list[int]) -> Non
     counts = world.counts
     print(f"\n| in {chosen.minutes:g} minutes, seed {chosen.seed} | |\n|---|---|")
     for what in (
-        "pages", "walks to the end", "posts", "edits", "retractions", "votes", "kills of all",
-        "kills of a worker", "unanswered", "refused", "violations",
+        "pages", "listings read to the end", "posts", "edits", "retractions", "votes",
+        "kills of all", "kills of a worker", "unanswered", "refused", "violations",
     ):  # fmt: skip
         print(f"| {what} | {counts[what]:,} |")
     if samples:

@@ -292,7 +292,7 @@ class Reader(Client):
             self.world.blame(path, list(wrong))
             cursor = page["cursor"]
             if cursor is None:
-                self.world.count("walks to the end")
+                self.world.count("listings read to the end")
                 known = self.world.still(thread, known)
                 self.world.blame(f"at the end of {path}", walk.end(known))
                 return

@@ -3,7 +3,7 @@
 Owns the plan while it runs: the counts of calls, the calls that it delays, and the log of injected
 faults. `fault_rules` owns the rules and the form of the document.
 
-    engine.install_faults(faults.Plan.parse('{"rules": [{"rpc": "Commit", "drop": true}]}'))
+    engine.install_faults(fault_plans.Plan.parse('{"rules": [{"rpc": "Commit", "drop": true}]}'))
 
 Invariants:
 

@@ -10,7 +10,7 @@ begin nothing new for a moment, and empties the log once the requests in progres
 Invariants:
 
 1. The pause is a courtesy: nothing depends on other processes honoring it.
-2. The pause ends by itself, so a process that dies during one delays nobody.
+2. The pause ends by itself, so a process that dies during one delays no other.
 3. Only a request that holds nothing yet may be paused: the pause waits for requests that hold a
    snapshot or that others wait for, so pausing those would deadlock.
 4. Emptying the log never fails a commit, because the commit has already happened.

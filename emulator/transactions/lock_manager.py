@@ -33,7 +33,7 @@ from emulator.transactions import lock_table, shared_lock_files
 READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move; then it proceeds
 READ_QUEUE = 10.0  # seconds that it waits while the queue does move
 COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
-WRITE_WAIT = 5.0  # the same for a commit outside of a transaction
+WRITE_WAIT = 5.0  # the same for a commit outside a transaction, for which no other request waits
 _BUSY = 1.0  # seconds for which readers queue at a place after transactions met there
 _MAX_BUSY = 1000  # busy places remembered before expired ones are dropped
 MAX_WAITING = 2000  # requests of this process that may wait at once
@@ -291,7 +291,7 @@ class LockManager:
     def _end(self, name: str, event: lock_table.Event) -> None:
         """Publish an event that ends something, and wake the waiters for it.
 
-        The client already has its answer, so an unusable lock folder is no error here: the other
+        The client already has its answer, so an unusable lock folder is not an error: the other
         processes learn of the end with the next event, or when the holder expires.
         """
         with self._lock, contextlib.suppress(errors.Unavailable):

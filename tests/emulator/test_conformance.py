@@ -19,8 +19,8 @@ def rows(text: str) -> list[Any]:
     for line in text.splitlines():
         if not line.startswith("|") or line in ("| behavior | tests |", "|---|---|"):
             continue
-        behaviour, held_by = (cell.strip() for cell in line.strip("|").split(" | "))
-        found.append((behaviour, re.findall(r"`([\w/]+::\w+)`", held_by)))
+        behavior, held_by = (cell.strip() for cell in line.strip("|").split(" | "))
+        found.append((behavior, re.findall(r"`([\w/]+::\w+)`", held_by)))
     return found
 
 
@@ -37,10 +37,10 @@ def existing() -> set[str]:
 def problems(text: str) -> list[str]:
     """Return the problems of a table, one per line."""
     table, there = rows(text), existing()
-    behaviours = [behaviour for behaviour, _ in table]
+    behaviors = [behavior for behavior, _ in table]
     return (
-        [f"twice: {each}" for each in sorted({b for b in behaviours if behaviours.count(b) > 1})]
-        + [f"no tests: {behaviour}" for behaviour, named in table if not named]
+        [f"twice: {each}" for each in sorted({b for b in behaviors if behaviors.count(b) > 1})]
+        + [f"no tests: {behavior}" for behavior, named in table if not named]
         + [f"no such test: {name}" for _, named in table for name in named if name not in there]
     )
 

@@ -77,7 +77,7 @@ def answer(question: Any) -> Any:
     except grpc.RpcError as error:
         return error.code().name
     except DecodeError:
-        return "bytes that are no message"
+        return "bytes that are not a message"
 
 
 def truth(worker_commits: int) -> dict[str, Any]:
