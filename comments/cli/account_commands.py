@@ -206,7 +206,7 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 @click.argument("login", metavar="NAME")
 @console.reported
 def _remove(login: str) -> None:
-    """Delete an account and end its sessions. Its comments stay without an owner."""
+    """Delete an account and end its sessions. Its comments stay."""
     from comments.accounts import accounts
 
     accounts.remove(_named(login).id)

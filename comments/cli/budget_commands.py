@@ -18,7 +18,7 @@ _NAMES = (*usage.Numbers.__struct_fields__, "then")
 @click.argument("site_id", metavar="[SITE]", required=False)
 @console.reported
 def _show(site_id: str | None) -> None:
-    """Show a website's use and budget of today; without SITE, the service's own use."""
+    """Show what a website has used of its budget today; without SITE, the service's own use."""
     now = datetime.now(UTC)
     if site_id is None:
         for name, used in msgspec.structs.asdict(usage.total(usage.SERVICE, now=now)).items():

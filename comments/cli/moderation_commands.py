@@ -30,16 +30,16 @@ rule = AppGroup("rule", help="Add, list, remove and test moderation rules.")
 moderate = AppGroup("moderate", help="Moderate comments, authors and threads.")
 
 _CONDITIONS = (
-    click.option("--word", "words", multiple=True, help="Word in the text; * matches the rest."),
-    click.option("--name", "names", multiple=True, help="Word in the author's name; likewise."),
+    click.option("--word", "words", multiple=True, help="Word in the text; spam* fits spammer."),
+    click.option("--name", "names", multiple=True, help="Word in the author's name."),
     click.option("--website", "websites", multiple=True, help="Host of the author's website."),
     click.option("--host", "hosts", multiple=True, help="Host of a link; includes subdomains."),
-    click.option("--links", type=int, help="More links than this."),
+    click.option("--links", type=int, help="The text has more links than this."),
     click.option("--script", "scripts", multiple=True, help="Script: cyrillic, han, latin, ..."),
     click.option("--network", "networks", multiple=True, help="Network, e.g. 203.0.113.0/24."),
-    click.option("--approved-under", type=int, help="Author has fewer approved comments."),
-    click.option("--repeated", type=int, help="Same text posted more often than this in a day."),
-    click.option("--younger-than", type=int, help="Author came to the site fewer days ago."),
+    click.option("--approved-under", type=int, help="The author has fewer approved comments."),
+    click.option("--repeated", type=int, help="The text was posted more often within a day."),
+    click.option("--younger-than", type=int, help="The author's first visit is fewer days ago."),
 )
 
 
@@ -63,7 +63,7 @@ def _rule(rule_id: str, action: str, conditions: dict[str, Any]) -> "rules.Rule"
 @click.option("--action", type=click.Choice(_ACTIONS), default="hold", show_default=True)
 @_conditions
 @click.option("--off", "is_off", is_flag=True, help="Store the rule, but disabled.")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _add(
     site_id: str, rule_id: str, action: str, *, is_off: bool, reason: str, **conditions: Any
@@ -97,10 +97,10 @@ def _list(site_id: str) -> None:
 @rule.command("remove")
 @click.argument("site_id", metavar="SITE")
 @click.argument("rule_id", metavar="RULE")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _remove(site_id: str, rule_id: str, reason: str) -> None:
-    """Remove a rule. Comments that it held stay held."""
+    """Remove a rule. Comments keep the status that it gave them."""
     from comments.moderation import policy_changes
 
     site = site_settings.get(site_id).id
@@ -170,7 +170,7 @@ def _verb(verb: records.Verb) -> None:
     )
     @click.argument("site_id", metavar="SITE")
     @click.argument("ids", metavar="COMMENT...", nargs=-1, required=True)
-    @click.option("--reason", default="", help="For the audit log.")
+    @click.option("--reason", default="", help="Reason, for the audit log.")
     @console.reported
     def _decide(site_id: str, ids: tuple[str, ...], reason: str) -> None:
         from comments.moderation import decisions
@@ -194,7 +194,7 @@ for _each in records.Verb:
     help="Also ban the comment's network for this many days. Other people may share it.",
 )  # fmt: skip
 @click.option("--mailbox", is_flag=True, help="Also ban the mail address, with and without +tag.")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _ban(
     site_id: str,
@@ -234,7 +234,7 @@ def _ban(
 @click.argument("site_id", metavar="SITE")
 @click.argument("author", metavar="AUTHOR")
 @click.option("--restore", "restores", is_flag=True, help="Restore the author's hidden comments.")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
     """Remove a ban. AUTHOR is an author id or the id of one of the author's comments."""
@@ -253,7 +253,7 @@ def _unban(site_id: str, author: str, *, restores: bool, reason: str) -> None:
 @click.option("--policy", type=click.Choice(_POLICIES))
 @click.option("--close-after", type=int, help="Days until threads close; 0 means never.")
 @click.option("--reports", type=int, help="Reports that hold a comment; 0 means never.")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _policy(
     site_id: str, policy: str | None, close_after: int | None, reports: int | None, reason: str
@@ -283,7 +283,7 @@ def _policy(
 @click.argument("thread", metavar="THREAD")
 @click.option("--lock/--open", "locks", default=None, help="Close or open it for new comments.")
 @click.option("--policy", type=click.Choice([*_POLICIES, "inherit"]))
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _thread(
     site_id: str,
@@ -325,7 +325,7 @@ def _log(site_id: str, subject: str, limit: int) -> None:
 @moderate.command("undo")
 @click.argument("site_id", metavar="SITE")
 @click.argument("entry", metavar="ENTRY")
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _undo(site_id: str, entry: str, reason: str) -> None:
     """Undo an entry of the audit log if nothing has replaced it. Not for entries about rules."""

@@ -17,7 +17,7 @@ _NAMES = tuple(limits.RANGES)
 @click.argument("site_id", metavar="SITE")
 @console.reported
 def _show(site_id: str) -> None:
-    """Show the limits for posts on a website, and which the website has set itself."""
+    """Show the limits for posts on a website, and which of them are set for this website."""
     site = site_settings.get(site_id)
     holds = limits.of(site, console.settings())
     for name in _NAMES:

@@ -22,7 +22,7 @@ thread = AppGroup("thread", help="Change threads.")
     "--inherit", "inherits", multiple=True, type=click.Choice(["title", "url", "categories"]),
     help="Reset to what the oldest approved comment brought.",
 )  # fmt: skip
-@click.option("--reason", default="", help="For the audit log.")
+@click.option("--reason", default="", help="Reason, for the audit log.")
 @console.reported
 def _set_thread(
     site_id: str,
@@ -37,7 +37,7 @@ def _set_thread(
 ) -> None:
     """Set a thread's title, page address and categories.
 
-    Values set here override what comments bring, until you reset them with --inherit. All comments
+    Values set here override those from comments, until you reset them with --inherit. All comments
     of the thread are counted under its categories. The service can stay in use. An interrupted
     change continues by itself, or when you run the command again.
     """

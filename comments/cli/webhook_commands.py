@@ -197,7 +197,7 @@ def _show(letter_id: str) -> None:
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @console.reported
 def _revive(letter_id: str | None, *, is_all: bool) -> None:
-    """Retry dead letters, with all attempts again."""
+    """Retry dead letters from the start."""
     from comments.events import dead_letters
 
     now = datetime.now(UTC)
@@ -210,7 +210,7 @@ def _revive(letter_id: str | None, *, is_all: bool) -> None:
 @click.option("--all", "is_all", is_flag=True, help="All dead letters.")
 @console.reported
 def _drop(letter_id: str | None, *, is_all: bool) -> None:
-    """Discard dead letters permanently. `recount` corrects counters that an event had to update."""
+    """Discard dead letters permanently. Run `recount` if a discarded event concerned counters."""
     from comments.events import dead_letters
 
     click.echo(f"Discarded {_settle(letter_id, is_all, dead_letters.drop)}.")

@@ -38,7 +38,7 @@ def test_a_command_without_a_store_fails_and_creates_none(
     assert ended.stdout == ""
     assert ended.stderr == (
         f"flatthread: There is no store in {folder}. Set DATA_DIR to the folder of your store, or "
-        "make one with `scripts/serve` or `flask --app main site add`.\n"
+        "create one with `scripts/serve` or `flask --app main site add`.\n"
     )
     assert not folder.exists()
 
