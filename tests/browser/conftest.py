@@ -1,7 +1,7 @@
 """A real Chromium, the real application behind a socket, and a website that embeds it.
 
-Every tab is watched: an uncaught error, an error on the console, a violated policy or a dialog
-(what an attacker's script would open) fails the test that opened the tab.
+Every tab is watched: an uncaught error, an error on the console, a policy violation or a dialog
+(which an attacker's script would open) fails the test that opened the tab.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ def chromium() -> Iterator[playwright.Browser]:
 
 @dataclasses.dataclass
 class Tab:
-    """A tab and everything that went wrong in it. `expected` are parts of what may go wrong."""
+    """A tab and its faults. `expected` are parts of messages that the test permits."""
 
     page: playwright.Page
     faults: list[str] = dataclasses.field(default_factory=list)
@@ -74,7 +74,7 @@ class Tab:
         self.page.on("dialog", self._refuse)
 
     def expect_status(self, status: int) -> None:
-        """Chromium itself logs every refused request; this test means to be refused."""
+        """Permit a status: Chromium logs every refused request as an error."""
         self.expected.append(f"responded with a status of {status}")
 
     def assert_no_faults(self) -> None:
@@ -98,7 +98,7 @@ OpenTab = Callable[..., Tab]
 
 @pytest.fixture
 def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
-    """Open an address in a new tab; all tabs of a test share one profile unless told otherwise."""
+    """Open a URL in a new tab; by default all tabs of a test share one profile."""
     with contextlib.ExitStack() as stack:
         contexts: list[playwright.BrowserContext] = []
         tabs: list[Tab] = []
@@ -137,25 +137,25 @@ def running(server: serving.BaseWSGIServer) -> Iterator[None]:
 
 @contextlib.contextmanager
 def served(app: flask.Flask) -> Iterator[str]:
-    """Serve an application on a free port; gives its origin."""
+    """Serve an application on a free port; yield its origin."""
     server = serving.make_server("127.0.0.1", 0, app, threaded=True)
     with running(server):
         yield f"http://127.0.0.1:{server.server_port}"
 
 
 class Website:
-    """Somebody's website on an origin of its own. Pages are set by path."""
+    """A website on its own origin. Pages are set by path."""
 
     def __init__(self) -> None:
         self.origin = ""
         self.app = flask.Flask("website", static_folder=None)
         self.app.add_url_rule("/<name>", view_func=self._page)
-        # Chromium asks every site for it, and says on the console when there is none.
+        # Chromium requests it from every site, and logs an error if it is missing.
         self.app.add_url_rule("/favicon.ico", "icon", lambda: ("", 204))
         self._pages: dict[str, tuple[str, dict[str, str]]] = {}
 
     def put(self, name: str, html: str, **headers: str) -> str:
-        """Publish a page; gives its address."""
+        """Publish a page; return its URL."""
         named = {key.replace("_", "-"): value for key, value in headers.items()}
         self._pages[name] = (f"<!doctype html><meta charset=utf-8>{html}", named)
         return f"{self.origin}/{name}"
@@ -185,7 +185,7 @@ def site(open_store: connection.Store, settings: config.Settings, website: Websi
 
 @pytest.fixture
 def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
-    """The application, the site "demo" being there; gives its origin."""
+    """The application with the site "demo"; yields its origin."""
     with served(app) as origin:
         yield origin
 
@@ -194,7 +194,7 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
 def deliver(
     app: flask.Flask, open_store: connection.Store, settings: config.Settings
 ) -> Callable[[], None]:
-    """Tell everybody of everything that happened until now, as upkeep does."""
+    """Return a function that delivers all events, as upkeep does."""
 
     def run() -> None:
         with open_store.context():
@@ -210,7 +210,7 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(open_store: connection.Store, settings: config.Settings, site: records.Site) -> Say:
-    """Store a comment without a browser, whatever the limits of posting; gives its id."""
+    """Return a function that posts without a browser and without limits, and returns the id."""
     unlimited = dataclasses.replace(settings, proof_of_work=0, form_seconds=0)
 
     def said(body: str, *, name: str = "Ada", parent: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Moderators at their desk: with keys only, without JavaScript, on a phone, by a screen reader."""
+"""The admin console: with keys only, without JavaScript, on a phone, by a screen reader."""
 
 import re
 
@@ -28,7 +28,7 @@ PHONE = {"width": 360, "height": 740}
 
 @pytest.fixture
 def held(open_store: connection.Store, say: Say) -> list[str]:
-    """Four comments that wait, the newest first."""
+    """Four held comments, the newest first."""
     ids = [say(f"text **{number}**", name=f"Guest {number}") for number in range(4)]
     with open_store.context():
         for each in ids:
@@ -60,12 +60,12 @@ def statuses(open_store: connection.Store, ids: list[str]) -> list[str]:
 
 
 def has_keys(page: playwright.Page) -> None:
-    """Wait until the script runs: until then keys do nothing."""
+    """Wait until the script runs, because before that keys have no effect."""
     expect(page.get_by_role("button", name="Keyboard shortcuts (?)")).to_be_visible()
 
 
 def told() -> list[str]:
-    """The events that wait."""
+    """Return the ids of pending events."""
     return [stored_state.name_of(each) for each in stored_state.rows("Event")]
 
 
@@ -73,7 +73,7 @@ def row(page: playwright.Page, comment_id: str) -> playwright.Locator:
     return page.locator(f"#case-{comment_id}")
 
 
-def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
+def test_on_a_small_screen_the_bar_is_one_row_and_imports_fit(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -95,7 +95,7 @@ def test_the_bar_is_one_row_and_the_imports_are_shown_whole_on_a_small_screen(
     assert table.evaluate("region => region.scrollWidth - region.clientWidth") == 0
 
 
-def test_keys_alone_decide_select_undo_and_say_so(
+def test_keys_alone_decide_select_and_undo(
     desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
@@ -109,7 +109,7 @@ def test_keys_alone_decide_select_undo_and_say_so(
     expect(live).to_have_text("Guest 3: Approved. 3 comments left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
     page.keyboard.press("s")
-    page.keyboard.press("r")  # who types ahead decides about the rows as they stand
+    page.keyboard.press("r")  # keys typed ahead decide about the rows as they are now
     expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
     page.keyboard.press("u")
@@ -120,7 +120,7 @@ def test_keys_alone_decide_select_undo_and_say_so(
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
 
 
-def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
+def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
@@ -130,7 +130,7 @@ def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(live).to_have_text("2 selected.")
-    page.keyboard.press("h")  # what is not shown cannot be hidden: each says so
+    page.keyboard.press("h")  # an invisible comment cannot be hidden, which each row reports
     expect(live).to_have_text(re.compile("^0 of 2 done"))
     expect(row(page, held[1])).to_contain_text("Only approved comments can be pinned or hidden.")
     page.keyboard.press("k")
@@ -141,7 +141,7 @@ def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
     row(page, held[1]).get_by_role("button", name="Undo").click()
     expect(row(page, held[1])).to_be_focused()
     expect(live).to_have_text(re.compile("^Guest 2: Pending"))
-    page.keyboard.press("u")  # takes back the rest of what was done with it
+    page.keyboard.press("u")  # undoes the rest of the bulk decision
     expect(live).to_have_text(re.compile("^Guest 1: Pending"))
     assert statuses(open_store, held) == ["pending"] * 4
     page.keyboard.press("o")
@@ -157,7 +157,7 @@ def test_what_is_selected_is_decided_together_and_undone_together_or_alone(
         expect(live).to_have_text(re.compile(f"^Guest 1: {words}\\."))
 
 
-def test_no_key_acts_while_somebody_types_or_a_dialog_is_open_and_all_can_be_off(
+def test_no_key_acts_while_typing_or_in_a_dialog_and_keys_can_be_disabled(
     desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page = desk.page
@@ -204,7 +204,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     page.goto(f"{server}/admin/sites/demo/queue")
     has_keys(page)
     page.keyboard.press("j")
-    for place in range(25):  # as fast as somebody types, whatever was answered yet
+    for place in range(25):  # as fast as somebody types, without waiting for responses
         page.keyboard.press("s" if place % 5 == 4 else "a")
     expect(live).to_have_text("Guest 5: Spam. 0 comments left on this page. Press u to undo.")
     page.keyboard.press("n")
@@ -219,7 +219,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     assert statuses(open_store, ids) == [*expected, *["approved"] * 5]
 
 
-def test_what_somebody_else_decided_or_a_lost_session_is_said_and_changes_nothing(
+def test_an_earlier_decision_or_a_lost_session_is_reported_and_changes_nothing(
     desk: Tab, server: str, held: list[str], open_store: connection.Store
 ) -> None:
     page, live = desk.page, desk.page.get_by_role("status")
@@ -261,10 +261,10 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
     assert statuses(open_store, held) == ["pending", "pending", "pending", "approved"]
 
 
-def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_phone(
+def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
-    """Every page as it looks with something on it; the policy is never broken (see `Tab`)."""
+    """Every page with content; no page may violate its policy (see `Tab`)."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
         account_holders.account("bob", OWNER)
@@ -294,10 +294,10 @@ def test_every_page_is_usable_with_a_screen_reader_in_light_and_dark_and_fits_a_
         assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # pixels: no word stands letter below letter
+        assert max(heads, default=0) < 80, path  # pixels: no heading is broken into single letters
 
 
-def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_brought_back(
+def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
     server: str, open_tab: OpenTab, desk: Tab, open_store: connection.Store
 ) -> None:
     moderate(open_store)
@@ -336,7 +336,7 @@ def test_a_guest_is_held_approved_by_keys_held_again_for_a_link_banned_and_broug
 
 
 def moderate(open_store: connection.Store) -> None:
-    """Have first comments and links held."""
+    """Hold first comments and comments with links."""
     rule = rules.Rule("links", rules.Action.HOLD, links=0)
     with open_store.context():
         policy_changes.set_policy("demo", ADA, now=account_holders.here(), policy=Policy.FIRST)
@@ -344,7 +344,7 @@ def moderate(open_store: connection.Store) -> None:
 
 
 def see(page: playwright.Page, body: str | None) -> None:
-    """Look at the thread anew: it has this comment, or none."""
+    """Reload the thread; it shows this comment, or none."""
     page.reload()
     if body is None:
         expect(page.get_by_text("No comments yet.")).to_be_visible()
@@ -353,7 +353,7 @@ def see(page: playwright.Page, body: str | None) -> None:
 
 
 def approve(page: playwright.Page, queue: str) -> None:
-    """Approve what waits, with keys alone."""
+    """Approve the held comment with keys alone."""
     page.goto(queue)
     page.keyboard.press("j")
     page.keyboard.press("a")
@@ -368,7 +368,7 @@ def edit(page: playwright.Page, body: str, text: str) -> None:
 
 
 def ban(page: playwright.Page) -> None:
-    """Ban the author of what was just decided, and hide what is shown of him."""
+    """Ban the author of the decided comment, and hide the author's comments."""
     page.get_by_role("link", name="All comments by this author").click()
     page.get_by_text("Ban this author").click()
     page.get_by_label("Hide existing comments").check()

@@ -1,4 +1,4 @@
-"""People talk: post, reply, edit, retract, come back."""
+"""Conversations: post, reply, edit, retract, come back."""
 
 import re
 from datetime import UTC, datetime
@@ -62,7 +62,7 @@ def test_a_comment_is_shown_at_once_and_after_reload(server: str, open_tab: Open
     expect(page.get_by_role("textbox", name="Name")).to_have_value("Ada")
 
 
-def test_a_reply_stands_indented_below_its_parent_and_before_the_next_root(
+def test_a_reply_is_indented_below_its_parent_and_before_the_next_root(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     first = say("one")
@@ -85,7 +85,7 @@ def test_a_reply_stands_indented_below_its_parent_and_before_the_next_root(
     expect(page.get_by_role("heading", name="6 comments")).to_be_visible()
 
 
-def test_an_edit_replaces_the_text_and_says_so(server: str, open_tab: OpenTab) -> None:
+def test_an_edit_replaces_the_text_and_is_marked(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     write(page, "Teh comment")
 
@@ -127,7 +127,7 @@ def test_a_retracted_comment_leaves_a_tombstone_while_replies_exist(
     expect(page.get_by_text("No comments yet.")).to_be_visible()
 
 
-def test_deleting_asks_first_and_can_be_called_off(server: str, open_tab: OpenTab) -> None:
+def test_deleting_asks_first_and_can_be_canceled(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     write(page, "stays")
 
@@ -166,10 +166,10 @@ def test_two_tabs_keep_each_others_comments(server: str, open_tab: OpenTab) -> N
         expect(page.get_by_role("button", name="Delete")).to_have_count(2)
 
 
-def test_who_posts_is_shown_what_others_wrote_meanwhile_and_how_many_there_are(
+def test_after_posting_an_author_sees_others_new_comments_and_their_number(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """In the order of the thread, with the new comment still in view and having the focus."""
+    """In the order of the thread; the new comment stays in view and focused."""
     first = say("a question")
     one, two = open_tab(server).page, open_tab(server).page
     for page in (one, two):
@@ -190,7 +190,7 @@ def test_who_posts_is_shown_what_others_wrote_meanwhile_and_how_many_there_are(
     expect(comment(two, "from tab one").get_by_role("button", name="Delete")).to_be_visible()
 
 
-def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(
+def test_authors_who_post_first_in_two_tabs_see_both_comments(
     server: str, open_tab: OpenTab
 ) -> None:
     one, two = open_tab(server).page, open_tab(server).page
@@ -204,7 +204,7 @@ def test_who_posts_first_in_two_tabs_of_an_empty_thread_sees_both(
     assert bodies(two) == ["from tab one", "from tab two"]
 
 
-def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(
+def test_after_posting_an_author_sees_others_deletions_and_edits(
     server: str, open_tab: OpenTab
 ) -> None:
     one = open_tab(server).page
@@ -227,7 +227,7 @@ def test_what_went_or_changed_meanwhile_is_shown_so_to_who_posts(
     assert bodies(two) == ["version 2", "version 3"]
 
 
-def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
+def test_comments_that_only_their_author_sees_stay_when_others_are_loaded(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -246,7 +246,7 @@ def test_what_only_its_author_sees_stays_when_he_is_shown_what_others_wrote(
     expect(comment(page, "plain")).to_be_focused()
 
 
-def test_what_has_no_room_on_the_page_is_offered_to_who_posts(
+def test_after_posting_comments_beyond_the_page_can_be_loaded(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     for number in range(50):
@@ -266,10 +266,10 @@ def test_what_has_no_room_on_the_page_is_offered_to_who_posts(
     expect(more).to_have_count(0)
 
 
-def test_a_cached_page_takes_nothing_away_from_who_posted(
+def test_a_cached_page_does_not_remove_the_posted_comment(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """A CDN may answer for a while with the thread as it was before the comment."""
+    """For a while, a CDN may answer with the thread before the comment."""
     say("before")
     kept: list[str] = []
 
@@ -291,7 +291,7 @@ def test_a_cached_page_takes_nothing_away_from_who_posted(
     assert bodies(page) == ["before", "after", "later"]
 
 
-def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(
+def test_an_edit_overtaken_by_another_tab_keeps_its_text_and_can_be_sent_again(
     server: str, open_tab: OpenTab
 ) -> None:
     slow = open_tab(server)
@@ -315,7 +315,7 @@ def test_an_edit_that_another_tab_overtook_keeps_the_text_and_can_be_sent_again(
     expect(comment(slow.page, "version 3")).to_be_visible()
 
 
-def test_the_keyboard_is_enough(server: str, open_tab: OpenTab, say: Say) -> None:
+def test_everything_works_by_keyboard(server: str, open_tab: OpenTab, say: Say) -> None:
     say("a question")
     page = open_tab(server).page
     page.get_by_role("button", name="Reply to Ada").focus()
@@ -333,7 +333,7 @@ def test_the_keyboard_is_enough(server: str, open_tab: OpenTab, say: Say) -> Non
     expect(page.get_by_role("listitem", name="Reply by Grace to Ada")).to_be_visible()
 
 
-def test_escape_closes_a_reply_and_gives_the_focus_back(
+def test_escape_closes_a_reply_and_restores_the_focus(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     say("a question")
@@ -345,7 +345,7 @@ def test_escape_closes_a_reply_and_gives_the_focus_back(
     expect(reply).to_be_focused()
 
 
-def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(
+def test_a_reply_can_be_opened_while_a_deletion_is_being_confirmed(
     server: str, open_tab: OpenTab
 ) -> None:
     page = open_tab(server).page
@@ -357,9 +357,7 @@ def test_a_reply_can_be_opened_where_a_deletion_was_asked_about(
     expect(page.get_by_role("button", name="Keep comment")).to_have_count(0)
 
 
-def test_a_deletion_that_fails_says_so_and_can_be_tried_again(
-    server: str, open_tab: OpenTab
-) -> None:
+def test_a_failed_deletion_is_reported_and_can_be_retried(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     write(tab.page, "to be deleted")
     tab.expected.append("net::ERR_FAILED")

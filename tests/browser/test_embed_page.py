@@ -1,4 +1,4 @@
-"""A thread as a page, in Chromium without JavaScript: read, walked, framed."""
+"""The thread page in Chromium without JavaScript: read, paged, framed."""
 
 import pytest
 from playwright import sync_api as playwright
@@ -18,7 +18,7 @@ def scroll_width(page: playwright.Page) -> int:
 
 @pytest.fixture
 def said(say: Say) -> list[str]:
-    """Discussions of three comments each; their texts in reading order."""
+    """Discussions of three comments each; returns their texts in reading order."""
     texts = []
     for number in range(4):
         top = say(f"root {number}", name="Ada")
@@ -28,7 +28,7 @@ def said(say: Say) -> list[str]:
     return texts
 
 
-def test_a_reader_without_javascript_walks_to_the_end(
+def test_a_reader_without_javascript_pages_to_the_end(
     server: str, open_tab: OpenTab, said: list[str]
 ) -> None:
     url = f"{server}/embed/demo?thread=demo&limit=5"
@@ -48,13 +48,13 @@ def test_a_reader_without_javascript_walks_to_the_end(
     )
 
 
-def test_the_demo_page_leads_to_it(server: str, open_tab: OpenTab, said: list[str]) -> None:
+def test_the_demo_page_links_to_it(server: str, open_tab: OpenTab, said: list[str]) -> None:
     page = open_tab(f"{server}/?site=demo&thread=demo", java_script_enabled=False).page
     page.get_by_role("link", name="read the comments").click()
     expect(page.locator(".ft-body").first).to_have_text("root 0")
 
 
-def test_a_permalink_points_at_its_comment(server: str, open_tab: OpenTab, said: list[str]) -> None:
+def test_a_permalink_points_to_its_comment(server: str, open_tab: OpenTab, said: list[str]) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo", java_script_enabled=False).page
     comment = page.get_by_role("article", name="Cyd").last
     expect(comment).to_contain_text("answer 3")
@@ -64,7 +64,7 @@ def test_a_permalink_points_at_its_comment(server: str, open_tab: OpenTab, said:
     expect(page.locator(".ft-comment:target")).to_be_in_viewport()
 
 
-def test_landmarks_and_headings_say_what_is_where(
+def test_landmarks_and_headings_structure_the_page(
     server: str, open_tab: OpenTab, said: list[str]
 ) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo&limit=5", java_script_enabled=False).page
@@ -91,7 +91,7 @@ def test_eight_levels_and_long_words_fit_a_phone(server: str, open_tab: OpenTab,
 
 
 @pytest.mark.parametrize(("scheme", "is_dark"), [("light", False), ("dark", True)])
-def test_colours_follow_the_reader(
+def test_colors_follow_the_readers_preference(
     server: str, open_tab: OpenTab, said: list[str], scheme: str, is_dark: bool
 ) -> None:
     page = open_tab(f"{server}/embed/demo?thread=demo", color_scheme=scheme).page
@@ -100,10 +100,10 @@ def test_colours_follow_the_reader(
     assert (red < 128) is is_dark
 
 
-def test_nothing_of_a_page_breaks_its_own_policy(
+def test_a_page_does_not_violate_its_own_policy(
     server: str, open_tab: OpenTab, said: list[str]
 ) -> None:
-    # With JavaScript on: the tab's watch fails this test on any violation, the data block included.
+    # With JavaScript on, the tab's watch fails this test on any violation, also by the data block.
     page = open_tab(f"{server}/embed/demo?thread=demo").page
     assert page.locator('script[type="application/ld+json"]').count() == 1
     assert page.evaluate("document.scripts.length") == 1
@@ -116,7 +116,7 @@ def test_only_a_page_of_the_site_may_frame_a_thread(
     page = open_tab(website.put("article", frame)).page
     inside = page.frame_locator("iframe")
     expect(inside.locator(".ft-body").first).to_have_text("root 0")
-    # Links of ours stay in the frame.
+    # Our links stay in the frame.
     inside.get_by_role("link", name="Next page").click()
     expect(inside.locator(".ft-body").last).to_have_text("root 3")
     assert page.url == f"{website.origin}/article"

@@ -1,4 +1,4 @@
-"""What is typed is never lost, and what is wrong is said where it is wrong."""
+"""Forms: typed text is never lost, and errors are shown beside their field."""
 
 import playwright.sync_api as playwright
 import pytest
@@ -26,7 +26,7 @@ def error_beside(form: playwright.Locator, name: str) -> playwright.Locator:
 
 
 def on_posts(page: playwright.Page, handle: object) -> None:
-    """Stand between the page and the server for posts; everything else passes."""
+    """Intercept posts between the page and the server; other requests pass."""
 
     def route(route: playwright.Route) -> None:
         if route.request.method != "POST":
@@ -67,7 +67,7 @@ def test_an_error_is_beside_the_field_it_names(
     expect(form.locator(".ft-error:visible")).to_have_count(0)
 
 
-def test_a_refused_text_is_still_there_after_reload(server: str, open_tab: OpenTab) -> None:
+def test_a_refused_text_is_restored_after_a_reload(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     form = main_form(tab.page)
@@ -80,7 +80,7 @@ def test_a_refused_text_is_still_there_after_reload(server: str, open_tab: OpenT
     expect(form.get_by_role("textbox", name="Website")).to_have_value("https://ada.example")
 
 
-def test_a_reply_in_the_making_opens_again_after_reload(
+def test_an_unfinished_reply_reopens_after_a_reload(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     say("a question")
@@ -97,7 +97,7 @@ def test_a_reply_in_the_making_opens_again_after_reload(
     expect(form).to_have_count(0)
 
 
-def test_a_sent_draft_does_not_come_back(server: str, open_tab: OpenTab) -> None:
+def test_a_sent_draft_is_not_restored(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = main_form(page)
     fill(form, Comment="sent", Name="Ada")
@@ -111,7 +111,7 @@ def test_a_sent_draft_does_not_come_back(server: str, open_tab: OpenTab) -> None
 
 
 @pytest.mark.parametrize("reloads", [False, True])
-def test_a_lost_answer_and_another_try_store_one_comment(
+def test_a_retry_after_a_lost_answer_stores_one_comment(
     server: str, open_tab: OpenTab, reloads: bool
 ) -> None:
     tab = open_tab(server)
@@ -145,7 +145,7 @@ def test_a_lost_answer_and_another_try_store_one_comment(
     expect(tab.page.get_by_role("heading", name="1 comment")).to_be_visible()
 
 
-def test_other_words_are_another_comment_even_after_a_lost_answer(
+def test_a_changed_text_after_a_lost_answer_is_another_comment(
     server: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server)
@@ -175,7 +175,7 @@ def test_other_words_are_another_comment_even_after_a_lost_answer(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_an_overloaded_server_is_tried_again_by_hand(
+def test_an_overloaded_servers_error_can_be_retried_by_hand(
     server: str, open_tab: OpenTab, status: int
 ) -> None:
     tab = open_tab(server)
@@ -204,9 +204,7 @@ def test_an_overloaded_server_is_tried_again_by_hand(
     expect(tab.page.get_by_role("listitem", name="Comment by Ada")).to_be_visible()
 
 
-def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(
-    server: str, open_tab: OpenTab
-) -> None:
+def test_an_expired_token_does_not_prevent_posting(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     form = main_form(tab.page)
     fill(form, Comment="first", Name="Ada")
@@ -225,7 +223,7 @@ def test_a_capability_that_is_no_longer_good_does_not_stop_anybody(
     expect(tab.page.get_by_role("button", name="Delete")).to_have_count(2)
 
 
-def test_the_preview_is_what_will_be_stored(server: str, open_tab: OpenTab) -> None:
+def test_the_preview_equals_what_is_stored(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = main_form(page)
     text = "**bold** <script>alert(1)</script> [link](https://ada.example)\n\n> quoted"
@@ -241,7 +239,7 @@ def test_the_preview_is_what_will_be_stored(server: str, open_tab: OpenTab) -> N
     expect(glance).to_be_hidden()
 
 
-def test_single_letters_typed_here_are_no_shortcuts_of_the_page(
+def test_letters_typed_here_do_not_trigger_the_pages_shortcuts(
     server: str, open_tab: OpenTab
 ) -> None:
     page = open_tab(server).page

@@ -1,7 +1,7 @@
-"""The widget on pages that are broken, spoiled or strict, and pages opened by an attacker's link.
+"""The widget on broken, tampered or strict pages, and pages opened by an attacker's link.
 
-Every tab fails its test when a dialog opens, which is what each payload tries, when a policy is
-violated, and when anything is said on the console.
+Every tab fails its test if a dialog opens (which each payload tries), a policy is violated, or
+anything is logged on the console.
 """
 
 import html
@@ -18,7 +18,7 @@ from tests.browser.conftest import OpenTab, Say, Website
 pytestmark = pytest.mark.browser
 
 PAYLOAD = "\"'><img src=x onerror=alert(1)></script><svg onload=alert(1)>javascript:alert(1)"
-# What an attacker's page leaves behind for the page it opens.
+# Set by an attacker's page for the page that it opens.
 NAMED = f"window.name = {json.dumps(PAYLOAD)}"
 PAGES = (
     "/?site={0}&thread={0}", "/?url={0}", "/embed/demo?page={0}", "/embed/demo?thread={0}",
@@ -64,7 +64,7 @@ def reply(page: playwright.Page, to: str, body: str) -> None:
 
 
 @pytest.mark.parametrize("payload", [PAYLOAD, "javascript:alert(1)", "//evil.example"])
-def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(
+def test_no_payload_in_a_url_or_the_window_name_runs_or_redirects(
     server: str, open_tab: OpenTab, payload: str
 ) -> None:
     tab = open_tab("about:blank")
@@ -74,7 +74,7 @@ def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(
         page.evaluate(NAMED)
         page.goto(server + path.format(quote(payload, safe="")))
         assert page.url.startswith(f"{server}/"), path
-        # Pages of ours that keep to themselves are given no name at all.
+        # Our pages with an opener policy get no window name at all.
         assert page.evaluate("window.name") in {PAYLOAD, ""}
         assert page.locator("img[src=x], svg[onload], iframe").count() == 0
         for where in page.evaluate(LEADING):
@@ -84,7 +84,7 @@ def test_nothing_of_an_address_or_of_the_windows_name_runs_or_leads_away(
 @pytest.mark.parametrize(
     "name", ["site", "thread", "page", "categories", "theme", "account", "other"]
 )
-def test_no_option_of_the_widget_is_taken_for_markup(
+def test_no_option_of_the_widget_is_parsed_as_markup(
     server: str, website: Website, open_tab: OpenTab, name: str
 ) -> None:
     options = {"thread": "demo"} | {name: PAYLOAD}
@@ -97,24 +97,24 @@ def test_no_option_of_the_widget_is_taken_for_markup(
     expect(host.locator("section, [role=alert]").first).to_be_visible()
     assert host.evaluate(STRANGE) == []
     if name == "site":
-        # An element's own site goes before the script's.
+        # The element's own site overrides the script's.
         expect(tab.page.get_by_role("alert")).to_contain_text("comments could not be loaded")
         return
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Comment").fill("as text")
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
-    # An address or a category that is none is refused in words.
+    # An invalid URL or category is refused with a message.
     told = form.get_by_role("alert").filter(has_text=re.compile("Url must be|name of a category"))
     expect(tab.page.locator(".ft-body", has_text="as text").or_(told).first).to_be_visible()
     assert told.count() == (name in {"page", "categories"})
     assert host.evaluate(STRANGE) == []
 
 
-def test_what_the_server_says_is_text_wherever_it_is_shown(
+def test_the_servers_messages_are_shown_as_text(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
-    """Its messages, and what it says of a comment besides the text that it has sanitised."""
+    """Error messages, and fields of a comment other than its sanitized HTML."""
     tab = open_tab("about:blank")
     tab.expect_status(400)
     problem = {"title": "x", "status": 400, "code": "x", "detail": PAYLOAD, "field": "name"}
@@ -168,7 +168,7 @@ TWO = """<div id="one"></div><div id="two"></div>
   </script>"""
 
 
-def test_spoiled_prototypes_and_clobbered_names_change_nothing_and_learn_nothing(
+def test_tampered_prototypes_and_clobbered_names_change_and_learn_nothing(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     body = f'{SPOILED}{CLOBBERED}{script(server)}<div id="flatthread"></div>'
@@ -192,7 +192,7 @@ def test_spoiled_prototypes_and_clobbered_names_change_nothing_and_learn_nothing
     assert page.evaluate("window.leaked") == []
 
 
-def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
+def test_two_threads_on_a_page_stay_separate_after_repeated_mounts(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     page = open_tab(website.put("two", TWO.format(server=server))).page
@@ -210,7 +210,7 @@ def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
         page.evaluate("show('first', 'second')")
         expect(one.locator(".ft-body")).to_have_text("in the first")
         expect(two.locator(".ft-body")).to_have_text("in the second")
-    # The same comment's place in the address is sought by both, and found by one.
+    # Both threads look for the comment in the URL's fragment, and one has it.
     page.evaluate("show('first', 'first')")
     expect(page.locator(".ft-body")).to_have_text(["in the first", "in the first"])
     two.get_by_role("button", name="Delete").click()
@@ -219,7 +219,7 @@ def test_two_threads_on_a_page_keep_apart_however_often_they_come_and_go(
     write(one, "still there", "Ada")
 
 
-def test_the_strictest_policy_is_kept_in_everything_people_do(
+def test_the_strictest_policy_is_not_violated_by_any_action(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     other = say("of somebody else", name="Bob")
@@ -255,10 +255,10 @@ def test_the_strictest_policy_is_kept_in_everything_people_do(
     assert page.evaluate("window.violations") == []
 
 
-def test_a_token_is_in_no_address_no_referrer_and_nothing_that_is_posted(
+def test_a_token_is_in_no_url_no_referrer_and_no_post_body(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
-    """What says who one is goes in one header of calls to us, and nowhere else."""
+    """The token is sent only in the Authorization header of requests to us."""
     say("of somebody else", name="Bob")
     body = f'{script(server)}<div id="flatthread" data-thread="demo"></div>'
     tab = open_tab("about:blank")

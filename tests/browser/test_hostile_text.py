@@ -1,6 +1,6 @@
-"""Hostile text shows as text: nothing of it runs, links elsewhere or looks like the widget.
+"""Hostile text is shown as text: it runs nothing, adds no foreign links, and imitates no controls.
 
-Every tab fails its test when a dialog opens, which is what each payload tries.
+Every tab fails its test if a dialog opens, which each payload tries.
 """
 
 import json
@@ -42,7 +42,7 @@ WEBSITES = [
     "//evil.example",
     "https:evil.example",
 ]
-# Every element of the bodies and heads, with its attributes, as the browser built it.
+# Every element in bodies and headers, with its attributes, as the browser built it.
 ELEMENTS = """host => Array.from(
     host.shadowRoot.querySelectorAll(".ft-body *, .ft-preview *, .ft-author, .ft-author *"),
     node => [node.localName, Object.fromEntries(
@@ -63,7 +63,7 @@ def fill(page: playwright.Page, **values: str) -> playwright.Locator:
 
 
 @pytest.mark.parametrize("payload", BODIES)
-def test_a_hostile_body_builds_allowed_elements_only(
+def test_a_hostile_body_builds_only_allowed_elements(
     server: str, open_tab: OpenTab, payload: str
 ) -> None:
     page = open_tab(server).page
@@ -100,13 +100,15 @@ def test_a_hostile_name_is_text_in_the_list_and_in_labels(
     expect(page.get_by_role("form", name=f"Reply to {name}", exact=True)).to_be_visible()
 
 
-def test_a_website_that_is_no_web_address_is_never_a_link(server: str, open_tab: OpenTab) -> None:
+def test_a_website_that_is_not_a_web_address_is_never_a_link(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     form = fill(tab.page, Comment="hello", Name="Mallory")
     box = form.get_by_role("textbox", name="Website")
     for address in WEBSITES:
-        # Typed, a browser drops some of these characters: put them in as a script would.
+        # A browser drops some of these characters when they are typed, so a script sets the value.
         box.evaluate("(input, value) => { input.type = 'text'; input.value = value; }", address)
         with tab.page.expect_response(lambda answer: answer.request.method == "POST") as answer:
             form.get_by_role("button", name="Post comment").click()
@@ -117,7 +119,7 @@ def test_a_website_that_is_no_web_address_is_never_a_link(server: str, open_tab:
     assert elements(tab.page) == []
 
 
-def test_quotes_in_a_website_do_not_leave_its_attribute(server: str, open_tab: OpenTab) -> None:
+def test_quotes_in_a_website_do_not_close_its_attribute(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(400)
     website = "http://x.example/?'onmouseover='alert(1)'x='"
@@ -141,7 +143,7 @@ def test_quotes_in_a_website_do_not_leave_its_attribute(server: str, open_tab: O
 def test_the_widget_refuses_such_links_even_from_the_server(
     server: str, open_tab: OpenTab, say: Say, address: str
 ) -> None:
-    """The other half of the guard, tested without the server's half."""
+    """The second line of defense, tested without the server's."""
     say("hello")
     page = open_tab("about:blank").page
 
@@ -157,7 +159,7 @@ def test_the_widget_refuses_such_links_even_from_the_server(
     assert page.locator("a.ft-author").count() == 0
 
 
-def test_an_honest_website_is_a_link_that_passes_nothing_on(server: str, open_tab: OpenTab) -> None:
+def test_a_valid_website_is_a_link_with_rel_nofollow(server: str, open_tab: OpenTab) -> None:
     page = open_tab(server).page
     form = fill(page, Comment="hello", Name="Ada", Website="https://ada.example/me")
     form.get_by_role("button", name="Post comment").click()
@@ -166,7 +168,7 @@ def test_an_honest_website_is_a_link_that_passes_nothing_on(server: str, open_ta
     expect(link).to_have_attribute("rel", "nofollow ugc noopener")
 
 
-def test_right_to_left_names_and_texts_keep_to_themselves(
+def test_right_to_left_names_and_texts_are_isolated(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     say("هذا تعليق", name="علي (7)")

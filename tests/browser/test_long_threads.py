@@ -1,4 +1,4 @@
-"""Long and deep threads, pages of them, and the way to one comment."""
+"""Long and deep threads: paging, and permalinks to one comment."""
 
 import random
 from urllib.parse import urlencode
@@ -34,7 +34,7 @@ def stored(store: connection.Store) -> list[str]:
 
 @pytest.fixture
 def long_thread(say: Say) -> list[str]:
-    """323 comments, each a root or the reply to one of the last few; their ids as posted."""
+    """Post 323 comments, each a root or a reply to a recent one; return their ids as posted."""
     rng = random.Random(SEED)
     ids: list[str] = []
     for number in range(323):
@@ -57,7 +57,7 @@ def test_every_comment_is_shown_once_in_order_by_loading_more(
     assert shown(page) == stored(open_store)
 
 
-def test_the_longest_thread_of_a_real_import_is_shown_whole(
+def test_the_longest_thread_of_a_real_import_is_shown_completely(
     server: str,
     app: flask.Flask,
     open_tab: OpenTab,
@@ -84,7 +84,7 @@ def test_the_longest_thread_of_a_real_import_is_shown_whole(
     assert shown(page) == wanted
 
 
-def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
+def test_a_comment_posted_before_the_rest_was_loaded_is_shown_once(
     server: str, open_tab: OpenTab, long_thread: list[str], open_store: connection.Store
 ) -> None:
     page = open_tab(server).page
@@ -105,7 +105,7 @@ def test_what_was_posted_before_the_rest_was_loaded_is_shown_once(
     expect(newest).to_have_count(1)
 
 
-def test_the_focus_goes_to_the_first_comment_that_was_loaded(
+def test_the_focus_moves_to_the_first_loaded_comment(
     server: str, open_tab: OpenTab, long_thread: list[str]
 ) -> None:
     page = open_tab(server).page
@@ -116,7 +116,7 @@ def test_the_focus_goes_to_the_first_comment_that_was_loaded(
     expect(page.get_by_role("status")).to_have_text("50 more comments loaded.")
 
 
-def test_a_failed_page_can_be_asked_for_again(
+def test_a_failed_page_can_be_requested_again(
     server: str, open_tab: OpenTab, long_thread: list[str]
 ) -> None:
     tab = open_tab(server)
@@ -130,7 +130,7 @@ def test_a_failed_page_can_be_asked_for_again(
     expect(tab.page.get_by_role("alert").filter(has_text="try again")).to_have_count(0)
 
 
-def test_a_permalink_opens_the_page_that_holds_its_comment(
+def test_a_permalink_opens_the_page_with_its_comment(
     server: str, open_tab: OpenTab, long_thread: list[str]
 ) -> None:
     wanted = long_thread[-1]
@@ -156,7 +156,7 @@ def test_the_time_of_a_comment_is_its_permalink(
     expect(third).to_be_focused()
 
 
-def test_a_permalink_to_nothing_shows_the_thread(server: str, open_tab: OpenTab, say: Say) -> None:
+def test_an_unknown_permalink_shows_the_thread(server: str, open_tab: OpenTab, say: Say) -> None:
     say("still here")
     tab = open_tab("about:blank")
     tab.expect_status(404)
@@ -178,7 +178,7 @@ def test_ten_levels_are_readable_on_a_phone(server: str, open_tab: OpenTab, say:
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_at_the_deepest_level_a_reply_says_whom_it_answers(
+def test_at_the_deepest_level_a_reply_names_its_parents_author(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     parent = None

@@ -1,4 +1,4 @@
-"""The proof of work in a real browser: found beside everything else, and nobody notices."""
+"""The proof of work in a real browser: found in the background, unnoticed."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ pytestmark = [
 CHALLENGES = "**/api/v1/sites/demo/challenge"
 
 
-def test_a_post_under_a_strict_policy_brings_its_proof(
+def test_a_post_under_a_strict_policy_has_a_proof(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     url = website.put(
@@ -36,7 +36,9 @@ def test_a_post_under_a_strict_policy_brings_its_proof(
     expect(tab.page.locator(".ft-body")).to_have_count(2)
 
 
-def test_nothing_of_it_is_loaded_before_somebody_writes(server: str, open_tab: OpenTab) -> None:
+def test_nothing_for_proofs_is_loaded_before_somebody_writes(
+    server: str, open_tab: OpenTab
+) -> None:
     tab = open_tab("about:blank")
     asked = []
     tab.page.on("request", lambda request: asked.append(request.url))
@@ -49,9 +51,7 @@ def test_nothing_of_it_is_loaded_before_somebody_writes(server: str, open_tab: O
     assert [url for url in asked if url.endswith("/widget/proof.js")]
 
 
-def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(
-    server: str, open_tab: OpenTab
-) -> None:
+def test_a_refused_proof_is_replaced_without_asking(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     tab.expect_status(403)
     sent = []
@@ -68,8 +68,8 @@ def test_a_proof_that_is_refused_is_found_anew_and_nothing_is_asked(
     assert len(set(sent)) == 2
 
 
-def test_the_page_goes_on_while_it_is_found(server: str, open_tab: OpenTab) -> None:
-    """Between two slices the page gets its turn: it never waits for the whole of it."""
+def test_the_page_stays_responsive_during_the_search(server: str, open_tab: OpenTab) -> None:
+    """The page gets control between two slices; it never waits for the whole search."""
     tab = open_tab(server)
     found = tab.page.evaluate(
         """async (server) => {
@@ -88,7 +88,7 @@ def test_the_page_goes_on_while_it_is_found(server: str, open_tab: OpenTab) -> N
     assert found[1] > 5
 
 
-def test_the_number_that_is_found_is_the_one(server: str, open_tab: OpenTab) -> None:
+def test_the_search_finds_the_right_number(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     found = tab.page.evaluate(
         """async (server) => {
@@ -110,7 +110,7 @@ def test_the_number_that_is_found_is_the_one(server: str, open_tab: OpenTab) -> 
     assert found == [0] * 7
 
 
-def test_who_is_refused_is_told_why_and_keeps_his_text(
+def test_a_refused_post_is_explained_and_its_text_kept(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -125,7 +125,7 @@ def test_who_is_refused_is_told_why_and_keeps_his_text(
     expect(form.get_by_role("textbox", name="Comment")).to_have_value("one too many")
 
 
-def test_a_trap_is_in_nobodys_way(server: str, open_tab: OpenTab) -> None:
+def test_the_honeypot_is_invisible_to_people(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     form = tab.page.get_by_role("form", name="Write a comment")
     form.get_by_role("textbox", name="Name").fill("Ada")
@@ -142,7 +142,7 @@ def test_a_trap_is_in_nobodys_way(server: str, open_tab: OpenTab) -> None:
     expect(form.get_by_role("alert").last).to_contain_text("was not accepted")
 
 
-def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(
+def test_a_site_with_a_spent_budget_reports_it_and_stays_readable(
     server: str, open_tab: OpenTab, open_store: connection.Store, say: Say
 ) -> None:
     say("was here before")
@@ -160,7 +160,7 @@ def test_a_site_whose_budget_is_spent_says_so_and_can_be_read(
     expect(form.get_by_role("alert").last).to_contain_text("takes no more comments today")
 
 
-def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
+def test_a_first_vote_has_a_light_proof_and_later_votes_none(
     server: str, website: Website, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")
@@ -181,7 +181,7 @@ def test_a_first_vote_brings_a_light_proof_and_the_next_ones_none(
     assert [url.partition("?")[2] for url in sent] == ["purpose=vote"]
 
 
-def test_a_votes_proof_that_is_refused_is_found_anew(
+def test_a_votes_refused_proof_is_replaced(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")

@@ -1,4 +1,4 @@
-"""Signing in through a real provider: readers on another site without its cookies, and the desk."""
+"""Login through a real provider: readers on a site without third-party cookies, and moderators."""
 
 import dataclasses
 import json
@@ -28,13 +28,13 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 
 pytestmark = pytest.mark.browser
 
-# Chromium as Incognito and Safari are: no cookie and no storage of another site in a page's frame.
+# Chromium without third-party cookies and storage, like Incognito mode and Safari.
 NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
 
 
 @dataclasses.dataclass
 class Stage:
-    """A service, a provider and a website, three sites; a browser without third-party cookies."""
+    """A service, a provider and a website on three sites; a browser without third-party cookies."""
 
     server: str
     issuer: str
@@ -44,11 +44,11 @@ class Stage:
     contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
 
     def open(self, url: str, *, fresh: bool = False) -> Tab:
-        """A tab; `fresh` for somebody else's browser."""
+        """Open a tab; `fresh` for another person's browser."""
         if fresh or not self.contexts:
             context = self.browser.new_context()
             context.set_default_timeout(PATIENCE)
-            # What the provider's own pages ask for, and there is not: fonts, and an icon.
+            # The provider's own pages request fonts and an icon, which are not available.
             nothing = {"status": 200, "content_type": "text/css", "body": ""}
             context.route(re.compile("^https://"), lambda route: route.fulfill(**nothing))
             context.route(f"{self.issuer}/favicon.ico", lambda route: route.fulfill(**nothing))
@@ -60,7 +60,7 @@ class Stage:
         return tab
 
     def page(self, name: str = "page", *, before: str = "", **headers: str) -> str:
-        """A page of the website with the widget."""
+        """Publish a page of the website with the widget."""
         return self.website.put(
             name,
             f"{before}<script type=module src='{self.server}/widget/flatthread.js' "
@@ -79,7 +79,7 @@ def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.BaseWSGIServer]:
-    """A server whose application comes with each test: its address is part of the settings."""
+    """A server to which each test gives its application, whose settings contain the address."""
     made = serving.make_server("127.0.0.1", 0, flask.Flask("nothing"), threaded=True)
     with conftest.running(made):
         yield made
@@ -120,7 +120,7 @@ def stage(
 
 
 def at_provider(page: playwright.Page, who: str, issuer: str) -> None:
-    """Sign in there, and agree."""
+    """Sign in at the provider, and consent."""
     page.wait_for_url(f"{issuer}/interaction/**")
     page.locator("input[name=login]").fill(who)
     page.locator("input[name=password]").fill("any")
@@ -141,7 +141,7 @@ def open_window(page: playwright.Page) -> playwright.Page:
     return opened.value
 
 
-def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage: Stage) -> None:
+def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: Stage) -> None:
     addresses: list[str] = []
     page = stage.open(stage.page()).page
     page.context.on("request", lambda request: addresses.append(request.url))
@@ -153,13 +153,13 @@ def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage
     window.on("close", lambda _: closed.append(True))
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "ann", stage.issuer)
-    # The name is the provider's, told apart from the ID token; nothing had to be typed.
+    # The name comes from the provider's ID token; nothing had to be typed.
     expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
     assert closed == [True]
-    # B11: what is kept is kept by the page for its own site, and is in no address.
+    # B11: the page stores the token for its own site, and it is in no URL.
     kept = json.loads(page.evaluate("localStorage['flatthread:member:demo']"))
     assert kept["token"].startswith("a.")
     assert not any(kept["token"] in each for each in addresses)
@@ -175,8 +175,8 @@ def test_a_reader_signs_in_on_another_site_writes_comes_back_and_signs_out(stage
     assert '"a.' not in page.evaluate("JSON.stringify(localStorage)")
 
 
-def test_no_cookie_of_ours_is_there_for_another_sites_frame(stage: Stage) -> None:
-    """That the browser of these tests is one: else the tests above would show nothing."""
+def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> None:
+    """Proves that the test browser blocks third-party cookies, as the other tests assume."""
     framed = stage.website.put("inner", "<p>inner", Set_Cookie="k=v; SameSite=None; Secure")
     inner = framed.replace("127.0.0.1", "localhost")
     tab = stage.open(inner)
@@ -187,15 +187,15 @@ def test_no_cookie_of_ours_is_there_for_another_sites_frame(stage: Stage) -> Non
     assert tab.page.evaluate("document.cookie") == "k=v"
 
 
-def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None:
-    # Such a page keeps no window that it opens, whatever that one does.
+def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
+    # Such a page keeps no connection to the windows it opens.
     page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
     write(page, name="Bea")
     window = open_window(page)
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "bob", stage.issuer)
     code = window.locator(".ft-key").inner_text()
-    window.wait_for_url(f"{stage.server}/sign-in/return")  # without what it came with
+    window.wait_for_url(f"{stage.server}/sign-in/return")  # without its query
     assert accessibility.complaints(window) == []
     panel = page.get_by_role("group", name="Sign in")
     panel.get_by_label("Code").fill("aaaa aaaa")
@@ -207,7 +207,7 @@ def test_where_the_window_loses_its_page_the_code_is_typed(stage: Stage) -> None
     expect(page.get_by_text("Commenting as Bea")).to_be_visible()
 
 
-def test_where_windows_are_blocked_the_reader_opens_it_himself(stage: Stage) -> None:
+def test_the_reader_opens_the_window_by_a_link_if_pop_ups_are_blocked(stage: Stage) -> None:
     page = stage.open(stage.page(before="<script>window.open = () => null</script>")).page
     write(page, name="Bea")
     page.get_by_role("button", name="Continue with Acme").click()
@@ -223,7 +223,7 @@ def test_where_windows_are_blocked_the_reader_opens_it_himself(stage: Stage) -> 
 
 
 def go_on(window: playwright.Page, address: str) -> None:
-    """Have a window go somewhere by itself: the driver's `goto` would part it from its opener."""
+    """Navigate by script, because the driver's `goto` would separate the window from its opener."""
     window.evaluate("(address) => { location.href = address }", address)
     window.wait_for_url(address)
 
@@ -239,7 +239,7 @@ FUZZ = """
       JSON.stringify({flatthread: "code", code: "aaaa aaaa"}),
     ]
 """
-# Each message has arrived when one more has.
+# Messages arrive in order: when this one has arrived, so have all earlier ones.
 LAST = """
     () => new Promise((done) => {
         addEventListener("message", ({ data }) => data === "last" && done());
@@ -257,8 +257,8 @@ FRAME = """
 RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
 
 
-def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
-    """D4, towards the page: whatever is said by whom, but the code by our own window."""
+def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
+    """D4, towards the page: it accepts nothing but the code from our own window."""
     tab = stage.open(stage.page())
     page = tab.page
     write(page, name="Ann")
@@ -266,14 +266,14 @@ def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
     sent: list[str] = []
     page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
     before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
-    # The right window and origin, and nothing that is a code.
+    # The right window and origin, and messages that are not a code.
     window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
-    # The right words, of the page itself, and of a frame of the right origin: other windows.
+    # The right message from the page itself and from a frame of the right origin: other windows.
     page.evaluate(f"postMessage({RIGHT}, '*')")
     page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
     page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
     page.evaluate("document.querySelector('iframe').remove()")
-    # The right window and words, gone on to another origin: the provider's, and somebody else's.
+    # The right window and message, after a navigation to the provider's and to another origin.
     window.get_by_role("button", name="Continue with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -285,7 +285,7 @@ def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
     assert page.evaluate("[location.href, document.body.innerHTML, history.length]") == before
     expect(page.get_by_role("group", name="Sign in").get_by_label("Code")).to_have_value("")
     expect(page.get_by_role("textbox", name="Name").first).to_have_value("Ann")
-    # And then the code by our own window does it, which shows that somebody listens.
+    # Then the code from our own window works, which proves that the page listens.
     go_on(window, f"{stage.server}/")
     with page.expect_request("**/sign-in/provider") as asked:
         window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -294,8 +294,8 @@ def test_messages_of_any_window_do_nothing(stage: Stage) -> None:
     expect(page.get_by_text("has expired or was already used")).to_be_visible()
 
 
-def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: Stage) -> None:
-    """D4, towards the window: it listens to nobody, and whoever is not the site hears nothing."""
+def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) -> None:
+    """D4, towards the window: it ignores all messages, and only the site's origin gets the code."""
     keeping = "const open = window.open; window.open = (...all) => (window.mine = open(...all))"
     page = stage.open(stage.page(before=f"<script>{keeping}</script>")).page
     write(page, name="Ann")
@@ -303,7 +303,7 @@ def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: St
     address = window.url
     window.wait_for_load_state()
     text = window.content()
-    # A page elsewhere, which the reader was led to, opens the same window, and hears no code.
+    # A foreign page to which the reader was led opens the same window, and gets no code.
     evil = stage.website.put(
         "evil",
         "<p>evil<script>window.heard = [];"
@@ -325,12 +325,12 @@ def test_messages_to_our_window_do_nothing_and_it_speaks_to_one_origin(stage: St
     other.page.evaluate(f"for (const each of {FUZZ}) mine.postMessage(each, '*')")
     assert stolen.content() == shown
     assert other.page.evaluate("heard") == []
-    # A page of an origin that is none of the site's is shown no way on at all.
+    # A page whose origin is not registered gets no sign-in buttons.
     refused = stage.open(address.replace("127.0.0.1", "evil.localhost"), fresh=True)
     refused.expect_status(403)
 
 
-def test_a_moderator_links_it_signs_in_by_it_and_leaves(
+def test_a_moderator_links_a_provider_signs_in_with_it_and_unlinks_it(
     stage: Stage, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -345,7 +345,7 @@ def test_a_moderator_links_it_signs_in_by_it_and_leaves(
     panel.get_by_label("Current password").fill(PASSWORD)
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
-    # Back from another site, with the cookie of the session all the same.
+    # Redirected from another site, and the session cookie is sent all the same.
     expect(page.get_by_role("button", name="Unlink Acme")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()
@@ -361,7 +361,7 @@ def test_a_moderator_links_it_signs_in_by_it_and_leaves(
     assert all(each["httpOnly"] and each["secure"] for each in cookies.values())
 
 
-def test_somebody_whom_nobody_linked_is_told_so_and_gets_nothing(
+def test_an_unlinked_provider_identity_is_refused_with_an_explanation(
     stage: Stage, open_store: connection.Store
 ) -> None:
     tab = stage.open(f"{stage.server}/admin/sign-in")

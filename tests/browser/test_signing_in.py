@@ -1,4 +1,4 @@
-"""Signing in as owners and moderators do: real cookies, real forms, one-time links, no mouse."""
+"""Signing in to the admin console: real cookies, real forms, one-time links, by keyboard."""
 
 import re
 import urllib.parse
@@ -31,7 +31,7 @@ def _sign_in(page: playwright.Page, server: str, login: str = "ann") -> None:
     expect(page.get_by_role("heading", name="Your sites")).to_be_visible()
 
 
-def test_the_key_of_a_link_is_shown_where_its_owner_has_to_copy_it_and_nowhere_else(
+def test_a_links_key_is_shown_only_where_it_has_to_be_copied(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -43,7 +43,7 @@ def test_the_key_of_a_link_is_shown_where_its_owner_has_to_copy_it_and_nowhere_e
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
+def test_the_first_owner_uses_the_printed_link_then_signs_out_and_in(
     server: str, open_tab: OpenTab, open_store: connection.Store, host: str
 ) -> None:
     here = server.replace("127.0.0.1", host)
@@ -51,7 +51,7 @@ def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
         link = account_commands.first_owner_link(here, SECRET)
     page = open_tab(link).page
     token = link.partition("#")[2]
-    # The key is in the form and nowhere in the address, where a history would keep it.
+    # The key is in the form and not in the URL, where the history would keep it.
     expect(page.get_by_label("Key").first).to_have_value(token)
     assert page.url == f"{here}/admin/welcome"
     page.get_by_label("Display name").fill("Ann")
@@ -81,7 +81,7 @@ def test_the_first_owner_comes_by_the_printed_link_signs_out_and_in(
     expect(other.page.get_by_role("alert")).to_have_text(re.compile("used|has an owner"))
 
 
-def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
+def test_a_foreign_page_can_neither_frame_it_nor_send_its_forms(
     server: str, open_tab: OpenTab, open_store: connection.Store, website: Website
 ) -> None:
     with open_store.context():
@@ -102,13 +102,13 @@ def test_a_page_elsewhere_can_neither_frame_it_nor_send_its_forms(
         tab.expect_status(403)
         tab.page.get_by_role("button", name="Win").click()
         expect(tab.page.get_by_text("not sent from this site")).to_be_visible()
-    # A link from elsewhere brings no cookie, and arrives all the same.
+    # A link from another site sends no cookie, and still reaches the page.
     tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
     tab.page.get_by_role("link", name="In").click()
     expect(tab.page.get_by_role("heading", name="Your sites")).to_be_visible()
 
 
-def test_an_authenticator_is_set_up_and_asked_for(
+def test_an_authenticator_is_set_up_and_required(
     server: str, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():

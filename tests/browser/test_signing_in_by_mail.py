@@ -1,4 +1,4 @@
-"""Signing in from the widget by mail: the mail may be read in another browser, cookies blocked."""
+"""E-mail login in the widget: mail may be read in another browser, third-party cookies blocked."""
 
 import re
 from collections.abc import Callable
@@ -37,14 +37,14 @@ def _come_back_and_leave(page: playwright.Page) -> None:
     expect(page.get_by_role("textbox", name="Name")).to_be_visible()
 
 
-def test_a_reader_signs_in_writes_comes_back_and_signs_out(
+def test_a_reader_signs_in_posts_returns_and_signs_out(
     server: str,
     website: Website,
     open_tab: OpenTab,
     box: mail_server.Box,
     deliver: Callable[[], None],
 ) -> None:
-    # Another site's page, so that every cookie of ours would be a third party's.
+    # A page of another site, so all our cookies would be third-party cookies.
     address = website.put(
         "page",
         f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"
@@ -77,7 +77,7 @@ def test_a_reader_signs_in_writes_comes_back_and_signs_out(
     _come_back_and_leave(page)
 
 
-def test_in_a_rush_the_widget_proves_work_for_the_mail(
+def test_in_a_rush_the_widget_solves_a_proof_for_the_mail(
     server: str,
     website: Website,
     open_tab: OpenTab,

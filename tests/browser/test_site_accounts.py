@@ -1,4 +1,4 @@
-"""A site's own accounts in the widget: who is signed in there writes as himself, and only he."""
+"""A site's own accounts in the widget: readers signed in on the site post under them."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ Publish = Callable[[str], str]
 
 @pytest.fixture
 def publish(server: str, website: Website) -> Publish:
-    """A page of the website for whoever its token names; gives its address."""
+    """Publish a page with a site token; return its URL."""
 
     def made(token: str) -> str:
         return website.put(
@@ -46,7 +46,7 @@ def _write(page: playwright.Page, body: str) -> None:
     expect(comment(page, body)).to_be_visible()
 
 
-def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
+def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     publish: Publish, open_tab: OpenTab, secret: str, say: Say
 ) -> None:
     say("Before")
@@ -58,7 +58,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
     expect(page.get_by_role("listitem", name="Comment by Ann")).to_be_visible()
     page.get_by_role("button", name="Upvote Ada's comment").click()
     expect(page.get_by_role("group", name="Score: 1")).to_be_visible()
-    # Nothing that a later visitor of this browser could use is kept.
+    # Nothing is stored that a later user of this browser could use.
     kept = page.evaluate("JSON.stringify(localStorage)")
     assert '"a.' not in kept
     assert ann not in kept
@@ -73,7 +73,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
     form.get_by_role("button", name="Save changes").click()
     expect(comment(page, "Edited by Ann")).to_be_visible()
 
-    # Somebody else at the same browser, and then nobody.
+    # Another reader in the same browser, and then nobody.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
     expect(page.get_by_text("Commenting as Bob")).to_be_visible()
     expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)
@@ -87,7 +87,7 @@ def test_who_is_signed_in_on_the_site_writes_votes_and_edits_as_himself(
     expect(comment(page, "Edited by Ann")).to_have_count(0)
 
 
-def test_a_token_that_is_not_believed_leaves_a_guest_who_is_told(
+def test_an_invalid_token_leaves_an_informed_guest(
     publish: Publish, open_tab: OpenTab, secret: str
 ) -> None:
     tab = open_tab(publish(site_tokens.token("another secret of thirty-two bytes")))
@@ -96,7 +96,7 @@ def test_a_token_that_is_not_believed_leaves_a_guest_who_is_told(
     expect(tab.page.get_by_role("textbox", name="Name")).to_be_visible()
 
 
-def test_an_account_whose_token_has_ended_does_not_become_a_guest(
+def test_an_account_with_an_expired_token_does_not_become_a_guest(
     publish: Publish, open_tab: OpenTab, secret: str, open_store: connection.Store
 ) -> None:
     tab = open_tab(publish(site_tokens.token(secret)))

@@ -1,4 +1,4 @@
-"""Asking for mail, as a reader meets it: beside the form, confirmed on a page, ended on another."""
+"""Subscribing to mail: requested beside the form, confirmed on one page, ended on another."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ def _write(form: playwright.Locator, text: str) -> None:
     form.get_by_role("textbox", name="Name").fill("Ann")
 
 
-def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of it is needed
+def test_a_reader_subscribes_confirms_and_unsubscribes(  # noqa: PLR0917 - all of it is needed
     server: str,
     open_tab: OpenTab,
     box: Box,
@@ -49,7 +49,7 @@ def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of 
     form.get_by_role("button", name="Post comment").click()
     expect(page.get_by_text("open the link in our e-mail to ann@example.org")).to_be_visible()
     expect(form.get_by_label("E-mail address")).to_be_hidden()
-    # The embedding page can read what the widget remembers.
+    # The embedding page can read what the widget stores.
     assert "example.org" not in page.evaluate("JSON.stringify(localStorage)")
     deliver()
     assert box.recipients == ["ann@example.org"]
@@ -70,7 +70,7 @@ def test_a_reader_asks_for_mail_confirms_and_ends_it(  # noqa: PLR0917 - all of 
         assert subscriptions.of_subscriber(who) == []
 
 
-def test_an_address_is_asked_for_before_anything_is_posted(
+def test_a_missing_address_is_reported_before_anything_is_posted(
     server: str, open_tab: OpenTab, box: Box
 ) -> None:
     page = open_tab(server).page

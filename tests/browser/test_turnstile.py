@@ -1,7 +1,7 @@
-"""Turnstile in a real browser: its script is loaded where a site asks for it, and nowhere else.
+"""Turnstile in a real browser: its script is loaded only on sites that enable it.
 
-Cloudflare is a route of the browser's and a peer on loopback: the script gives tokens, each of
-which the peer takes once.
+Cloudflare is a route of the browser and a server on loopback: the script issues tokens, and the
+server accepts each once.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.browser
 
 CLOUDFLARE = "https://challenges.cloudflare.com"
-# As theirs, as far as the widget uses it: a box where it is rendered, and a token a while later.
+# Like Cloudflare's script, as far as the widget uses it: renders a box, and issues a token later.
 THEIRS = """
     let made = 0, asked = [];
     window.turnstile = {
@@ -81,7 +81,7 @@ def route(page: playwright.Page, body: str = THEIRS) -> None:
 
 
 def opened(open_tab: OpenTab, server: str, website: Website, body: str = THEIRS) -> Any:
-    """A tab with a page under a strict policy that allows what the documentation says."""
+    """Open a page under a strict policy that allows what the documentation says."""
     policy = STRICT.format(server=server).replace(
         f"script-src {server}", f"script-src {server} {CLOUDFLARE}; frame-src {CLOUDFLARE}"
     )
@@ -96,7 +96,7 @@ def opened(open_tab: OpenTab, server: str, website: Website, body: str = THEIRS)
     return tab
 
 
-def test_posts_bring_a_token_each_under_a_strict_policy(
+def test_each_post_has_a_token_under_a_strict_policy(
     cloudflare: Any, server: str, website: Website, open_tab: OpenTab
 ) -> None:
     tab = opened(open_tab, server, website)
@@ -113,7 +113,7 @@ def test_posts_bring_a_token_each_under_a_strict_policy(
     assert cloudflare == ["token 1", "token 2"]
 
 
-def test_a_token_that_is_refused_is_replaced_and_nothing_is_asked(
+def test_a_refused_token_is_replaced_without_asking(
     cloudflare: Any, server: str, website: Website, open_tab: OpenTab
 ) -> None:
     cloudflare.append("token 1")
@@ -123,7 +123,7 @@ def test_a_token_that_is_refused_is_replaced_and_nothing_is_asked(
     assert cloudflare == ["token 1", "token 2"]
 
 
-def test_who_cannot_reach_it_is_told_and_keeps_his_text(
+def test_if_turnstile_is_unreachable_the_reader_is_told_and_the_text_kept(
     cloudflare: Any, server: str, website: Website, open_tab: OpenTab
 ) -> None:
     tab = opened(open_tab, server, website, body=None)  # type: ignore[arg-type]
@@ -140,7 +140,7 @@ def test_who_cannot_reach_it_is_told_and_keeps_his_text(
     expect(tab.page.locator(".ft-body", has_text="kept")).to_be_visible()
 
 
-def test_nothing_of_it_is_loaded_where_the_site_does_not_ask(
+def test_turnstile_is_not_loaded_on_sites_without_it(
     cloudflare: Any, server: str, open_store: connection.Store, open_tab: OpenTab
 ) -> None:
     with open_store.context():

@@ -1,4 +1,4 @@
-"""People vote: by mouse, by keyboard, again, and when the server refuses."""
+"""Voting: by mouse, by keyboard, repeatedly, and when the server refuses."""
 
 import re
 from datetime import UTC, datetime
@@ -38,7 +38,7 @@ def cast(store: connection.Store) -> list[int]:
         return sorted(value for votes in sample_votes.cast().values() for value in votes.values())
 
 
-def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
+def test_a_vote_is_shown_at_once_sent_once_and_can_be_withdrawn(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")
@@ -62,7 +62,7 @@ def test_a_vote_shows_at_once_is_sent_once_and_can_be_taken_back(
     assert cast(open_store) == []
 
 
-def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
+def test_returning_readers_see_their_own_vote_and_everybody_the_score(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     say("one")
@@ -79,7 +79,7 @@ def test_who_comes_back_finds_his_own_vote_and_everybody_the_score(
     expect(down(page, "two")).to_have_attribute("aria-pressed", "true")
     expect(score(page, "one")).to_have_text("1")
     expect(score(page, "two")).to_have_text("-1")
-    # One reader, who was not known before the first vote, voted on both.
+    # One reader, unknown before the first vote, voted on both.
     with open_store.context():
         assert len({voter for votes in sample_votes.cast().values() for voter in votes}) == 1
     other = open_tab(server, locale="en-GB").page
@@ -111,7 +111,7 @@ def test_votes_are_cast_by_keyboard_and_the_focus_stays(
     assert cast(open_store) == [-1]
 
 
-def test_nobody_is_offered_to_vote_on_his_own_comment_or_on_one_that_is_gone(
+def test_own_and_retracted_comments_have_no_vote_buttons(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     page = open_tab(server).page
@@ -125,7 +125,7 @@ def test_nobody_is_offered_to_vote_on_his_own_comment_or_on_one_that_is_gone(
     expect(up(page, "still mine")).to_have_count(0)
 
 
-def test_a_vote_that_is_refused_is_not_shown_and_says_why(
+def test_a_refused_vote_is_not_shown_and_is_explained(
     server: str, open_tab: OpenTab, say: Say, open_store: connection.Store
 ) -> None:
     one = say("one")

@@ -1,4 +1,4 @@
-"""The widget on somebody else's page, whatever that page is like."""
+"""The widget on other people's pages of every kind."""
 
 import urllib.parse
 
@@ -33,7 +33,7 @@ def post(page: playwright.Page, body: str, *, shows: str = "") -> None:
     expect(page.locator(".ft-body", has_text=shows or body)).to_be_visible()
 
 
-def test_a_strict_policy_with_trusted_types_is_kept(
+def test_a_strict_policy_with_trusted_types_is_not_violated(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     url = website.put(
@@ -50,7 +50,7 @@ def test_a_strict_policy_with_trusted_types_is_kept(
     assert tab.page.evaluate("window.violations") == []
 
 
-def test_a_page_says_what_it_is_filed_under(
+def test_a_page_names_its_categories(
     server: str, website: Website, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     with open_store.context():
@@ -83,7 +83,9 @@ def test_a_policy_that_forbids_our_trusted_type_leaves_text(
     post(tab.page, "plain words")
 
 
-def test_a_strict_policy_by_nonce_is_kept(server: str, website: Website, open_tab: OpenTab) -> None:
+def test_a_strict_nonce_policy_is_not_violated(
+    server: str, website: Website, open_tab: OpenTab
+) -> None:
     policy = (
         f"default-src 'none'; script-src 'nonce-abc' 'strict-dynamic'; connect-src {server}; "
         "base-uri 'none'; require-trusted-types-for 'script'"
@@ -94,7 +96,7 @@ def test_a_strict_policy_by_nonce_is_kept(server: str, website: Website, open_ta
     post(page, "under a nonce")
 
 
-def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(
+def test_tampered_prototypes_and_names_change_nothing(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     html = f"""
@@ -115,7 +117,7 @@ def test_a_page_that_spoiled_prototypes_and_names_changes_nothing(
     expect(page.locator(".ft-body")).to_have_text("unspoiled")
 
 
-def test_pages_have_threads_of_their_own_by_their_canonical_address(
+def test_pages_have_their_own_threads_by_canonical_url(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     html = f'{script(server)}<div id="flatthread"></div>'
@@ -131,7 +133,7 @@ def test_pages_have_threads_of_their_own_by_their_canonical_address(
     expect(tab.page.get_by_text("No comments yet.")).to_be_visible()
 
 
-def test_a_thread_id_of_the_sites_own_goes_before_the_address(
+def test_an_explicit_thread_id_overrides_the_url(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     html = f'{script(server)}<div id="flatthread" data-thread="post 1/ä?b#c"></div>'
@@ -141,7 +143,7 @@ def test_a_thread_id_of_the_sites_own_goes_before_the_address(
     expect(tab.page.locator(".ft-body")).to_have_text("by id")
 
 
-def test_what_an_address_asks_beside_stays_with_its_reader(
+def test_the_query_of_a_visitors_url_is_not_stored(
     server: str, website: Website, open_tab: OpenTab, open_store: connection.Store
 ) -> None:
     html = f'{script(server)}<div id="flatthread"{{}}></div>'
@@ -162,7 +164,7 @@ def test_what_an_address_asks_beside_stays_with_its_reader(
         assert url in {row.properties["url"].string_value for row in threads}
 
 
-def test_the_placeholder_stays_until_there_is_a_thread(
+def test_the_placeholder_stays_until_the_thread_is_loaded(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("loaded")
@@ -170,7 +172,7 @@ def test_the_placeholder_stays_until_there_is_a_thread(
     url = website.put("placeholder", html)
     page = open_tab("about:blank").page
     held = []
-    # Playwright calls plain functions only, not methods of a list.
+    # Playwright accepts plain functions only, not methods of a list.
     page.route("**/comments?*", lambda route: held.append(route))  # noqa: PLW0108
     with page.expect_request("**/comments?*"):
         page.goto(url)
@@ -180,7 +182,7 @@ def test_the_placeholder_stays_until_there_is_a_thread(
     expect(page.get_by_text("a placeholder")).to_be_hidden()
 
 
-def test_a_failed_start_keeps_the_placeholder_and_offers_another_try(
+def test_a_failed_start_keeps_the_placeholder_and_offers_a_retry(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("loaded at last")
@@ -203,7 +205,7 @@ def test_an_unknown_site_is_named(server: str, website: Website, open_tab: OpenT
     expect(tab.page.get_by_role("alert")).to_contain_text("nobody")
 
 
-def test_a_page_of_another_origin_reads_but_is_told_that_it_may_not_write(
+def test_a_page_of_an_unregistered_origin_reads_and_is_told_that_it_cannot_write(
     server: str, website: Website, open_tab: OpenTab, say: Say
 ) -> None:
     say("public")
@@ -259,7 +261,7 @@ def test_of_two_quick_mounts_the_last_one_stays(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_page_can_ask_for_a_theme(
+def test_a_page_can_choose_a_theme(
     server: str, website: Website, open_tab: OpenTab, theme: str
 ) -> None:
     html = f'{script(server)}<div id="flatthread" data-theme="{theme}"></div>'
@@ -269,7 +271,7 @@ def test_a_page_can_ask_for_a_theme(
     assert (page.locator(".ft-title").evaluate(luminance) > 128) == (theme == "dark")
 
 
-def test_the_pages_colours_and_variables_are_taken_over(
+def test_the_pages_colors_and_variables_are_inherited(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     html = f"""<style>
@@ -284,7 +286,7 @@ def test_the_pages_colours_and_variables_are_taken_over(
     expect(page.locator(".ft-submit")).to_have_css("letter-spacing", "7px")
 
 
-def test_the_demo_page_keeps_its_own_policy_and_fits_a_phone(
+def test_the_demo_page_obeys_its_own_policy_and_fits_a_phone(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
     say("a" * 300)
@@ -293,7 +295,7 @@ def test_the_demo_page_keeps_its_own_policy_and_fits_a_phone(
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
 
 
-def test_the_demo_page_shows_any_thread_and_its_name_as_text(
+def test_the_demo_page_shows_any_thread_with_its_name_as_text(
     server: str, open_tab: OpenTab
 ) -> None:
     thread = "\"><script>alert(1)</script>&'"
@@ -305,7 +307,7 @@ def test_the_demo_page_shows_any_thread_and_its_name_as_text(
     expect(page.locator(".ft-body")).to_have_text("in that thread")
 
 
-def test_without_storage_people_can_still_talk(
+def test_without_storage_people_can_still_post(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
     html = f"""<script>

@@ -1,4 +1,4 @@
-"""The widget stays small: the bytes that a page loads before it shows a comment."""
+"""The widget stays small: the number of bytes a page loads before it shows a comment."""
 
 import gzip
 import re
@@ -9,8 +9,8 @@ from flask.testing import FlaskClient
 from comments.web.public import service_pages
 
 WIDGET = Path(__file__).parents[2] / "comments" / "web" / "static" / "widget"
-# Bytes as they are sent: of all modules and the style sheet together, and of each module that loads
-# when somebody writes.
+# Bytes as sent: of all modules and the style sheet together, and of each module that loads when
+# somebody writes.
 LIMIT = 19_600
 LATER = dict.fromkeys(
     (
@@ -44,7 +44,7 @@ def test_the_widget_stays_below_twenty_kilobytes(client: FlaskClient) -> None:
     assert sum(sizes.values()) < LIMIT
 
 
-def test_readers_load_no_module_that_is_for_writers() -> None:
+def test_readers_load_no_module_for_writing() -> None:
     for file in WIDGET.glob("*.js"):
         imports = re.findall(r'^import [^;]*"\./([^"]+)";$', file.read_text(), re.MULTILINE)
         assert file.name in LATER or not set(imports) & set(LATER), file.name

@@ -1,4 +1,4 @@
-"""The widget fills texts as the server does, and shows no text that is not in the catalogue."""
+"""The widget fills texts as the server does, and shows only texts of the catalogue."""
 
 import json
 import re
@@ -18,7 +18,7 @@ FILL = """async ([entries, values]) => {
   const { t } = texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
-# Every text and every label in the widget, of what is shown.
+# Every visible text and label in the widget.
 TEXTS = """() => {
   const { shadowRoot } = document.querySelector("#flatthread");
   const walker = document.createTreeWalker(shadowRoot, NodeFilter.SHOW_ALL);
@@ -46,7 +46,7 @@ def test_the_widget_fills_texts_as_the_server_does(
 def test_the_widget_shows_only_texts_of_the_catalogue(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """With every text in brackets, nothing is left outside but what people wrote and dates."""
+    """With every text in brackets, only people's texts and dates are outside brackets."""
 
     def bracketed(text: str) -> str:
         return f"[{text}]"
@@ -101,7 +101,7 @@ TOO_LONG = {"code": "too-long", "field": "body", "detail": "a sentence of the se
         (502, None, "The server did not respond."),
     ],
 )  # fmt: skip
-def test_an_error_is_told_in_the_widgets_language_by_its_code(
+def test_an_error_is_translated_by_its_code(
     server: str, open_tab: OpenTab, status: int, problem: object, shown: str
 ) -> None:
     tab = open_tab(server)
