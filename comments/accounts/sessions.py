@@ -32,7 +32,7 @@ IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=14)
 # Maximum age of `seen`. A session is written at most this often, no matter how much it is used.
 _FRESH = timedelta(minutes=10)
-MOST = 20  # sessions of an account; one more ends the least recently used one
+MOST = 20  # sessions of an account; a further one ends the least recently used
 _TOKEN = re.compile(r"[a-z2-7]{26}\.[A-Za-z0-9_-]{43}")
 
 

@@ -7,9 +7,9 @@ generation, merges its marks into new segments and switches the list to them.
 
 Costs: a mark is 2 reads and 1 write, or no write if the same mark exists. `contains` is at most 5
 reads (list, marks of two generations, segment, and with more than about 1,000,000 ids a segment of
-lines), and 3 while no compaction runs. Counting marks would cost a read each time or a busy entity.
-Instead, one mark in `_between`, chosen by a digest of its key, requests a compaction (`asks`). The
-request is stored with the mark, so it cannot get lost.
+lines), and 3 while no compaction runs. Counting marks would need a read each time, or an entity
+that all writers contend for. Instead, about one in `_between` marks, chosen by a digest of its key,
+requests a compaction (`asks`). The request is stored with the mark, so it cannot get lost.
 
 Invariants:
 

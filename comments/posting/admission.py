@@ -24,7 +24,7 @@ numbers (`tree.counters`).
 Invariants:
 
 1. A repeat of an admitted post under its idempotency key is admitted again and not counted. Both
-   rows remember the post, and before a post is refused the store is checked for it.
+   rows remember the post, and before a post is refused, the store is searched for it.
 2. Of concurrent posts, exactly as many are admitted as the limits allow, because the store orders
    the transactions.
 3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is

@@ -2,7 +2,7 @@
 
 Each process has one bounded cache. The first part of a key names what it holds:
 
-    directory  a thread's directory with its first page, and the time before it was read
+    directory  a thread's directory with its first page, and when its reading started
     bucket, top, ranking  entities that a directory names: they never change under their key
     rows       the rows of the thread's delta, as last read
     moment     what the last view was made of, and its tag
@@ -54,7 +54,7 @@ def seconds() -> float:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A directory with its head, and the time before it was read."""
+    """A directory with its head, and when its reading started."""
 
     directory: buckets.Directory
     head: first_page.Head | None
@@ -80,7 +80,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Recent(msgspec.Struct, frozen=True):
-    """A probe for later requests: the time before it, and `commit_counts.of_thread` at the time."""
+    """A probe for later requests: when it started, and `commit_counts.of_thread` at that time."""
 
     kept: Kept
     probed: Mapping[str, int]
