@@ -86,6 +86,8 @@ def ruling(rule: str, why: str) -> str:
 
     Rules are stored as "kind" or "kind:detail" (`records.Ruling`).
     """
+    if names := classifier_verdicts.awaited(rule):
+        return text("admin.ruling-opinion", classifiers=", ".join(map(classifier, names)))
     kind, _, detail = rule.partition(":")
     if kind == "rule":
         shown = text("admin.ruling-rule", rule=detail)
@@ -93,8 +95,6 @@ def ruling(rule: str, why: str) -> str:
         shown = classifier(kind)
     else:
         shown = label("admin.ruling", kind)
-    if kind == "opinion":
-        return shown  # the stored words say the same
     if not (shown and why):
         return shown or (sentence(why) if why else "")
     return text("admin.ruling-why", ruling=shown, why=why)

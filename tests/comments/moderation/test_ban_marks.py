@@ -275,7 +275,7 @@ def test_the_list_of_bans_shows_a_name_and_an_excerpt_while_the_comment_exists(
     page = desk.page("/authors")
     assert "<bdi>Eve</bdi>" in page
     assert "an excerpt of it" in page
-    assert "network until" in page
+    assert "network banned until" in page
     sample_threads.retract(row)
     page = desk.page("/authors")
     assert row.author.id in page
@@ -288,13 +288,13 @@ def test_the_console_bans_a_network_and_reports_when_it_cannot(
     now = datetime.now(UTC)
     row, local = post(site, now=now), post(site, "127.0.0.1", now=now)
     where = f"/bans?id={row.author.id}"
-    assert "Ban the network, too" in desk.page(f"/author?id={row.author.id}")
+    assert "Also ban the author&#39;s network" in desk.page(f"/author?id={row.author.id}")
     desk.settle(where, act="ban", network_days="0", status=400)
     desk.settle(where, act="ban", network_days="many", status=400)
     desk.settle(where, act="ban", network_days="7")
     with pytest.raises(errors.Forbidden):
         post(site, now=now)
-    assert "network until" in desk.page(f"/author?id={row.author.id}")
+    assert "network banned until" in desk.page(f"/author?id={row.author.id}")
     desk.settle(f"/bans?id={local.author.id}", act="ban", network_days="7", status=409)
 
 

@@ -136,7 +136,7 @@ def test_commands_list_the_classifiers_and_show_a_secret_once(service: Service, 
 def test_an_owner_registers_a_classifier_in_the_console_and_sees_its_secret_once(
     service: Service, owner: Desk, site: records.Site
 ) -> None:
-    assert "Not asked." in owner.page("/advisers")
+    assert "Disabled." in owner.page("/advisers")
     form = {"act": "set", "name": "webhook", "url": service.receiver.url, "holds": "on"}
     (secret,) = SECRET.findall(owner.settle("/advisers", status=200, **form))
     page = owner.page("/advisers")
@@ -206,20 +206,20 @@ def test_moderators_see_the_verdicts_beside_the_comment(
 ) -> None:
     service.is_asked()
     comment = say(site)
-    assert "opinion:webhook: waits for the site&#39;s own service" in owner.page("/queue")
+    assert "Waiting for: Custom classifier" in owner.page("/queue")
     service.says("hold", "too <b>loud</b>")
     service.ask()
     for path in ("/queue", f"/comments/{comment.id}"):
         page = owner.page(path)
-        assert "the site&#39;s own service says hold: too &lt;b&gt;loud&lt;/b&gt;" in page
+        assert "Custom classifier: hold (too &lt;b&gt;loud&lt;/b&gt;)" in page
     service.receiver.status = 410
     say(site, "another")
     service.ask()
-    assert "the site&#39;s own service could not be asked: answered 410" in owner.page("/queue")
+    assert "Custom classifier could not be reached: answered 410" in owner.page("/queue")
     service.receiver.status = 202
     say(site, "a third")
     service.ask()
-    assert "the site&#39;s own service has still to say" in owner.page("/queue")
+    assert "Custom classifier has not answered yet" in owner.page("/queue")
 
 
 def test_moderators_cannot_change_classifiers(app: flask.Flask, service: Service) -> None:
