@@ -155,7 +155,9 @@ def _sealed(number: int, settings: config.Settings) -> str:
 
 
 def _subscribe(number: int, settings: config.Settings) -> None:
-    wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(THREAD), "", replies=False)
+    wanted = subscriptions.SubscriptionTarget(
+        "demo", comment_rows.thread_key_name(THREAD), "", replies=False
+    )
     who = double_opt_in.subscriber_of(_address(number), settings.secret)
     subscriptions.subscribe(who, _sealed(number, settings), wanted, now=STARTED)
 

@@ -125,11 +125,11 @@ def note_address(app: flask.Flask, url: str) -> None:
         _log.warning("The address could not be saved in the data folder: %s", error.strerror)
 
 
-def start_worker(app: flask.Flask) -> background_worker.Worker:
+def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
     """Start the background work of this process. Call it after the last fork."""
     kept = context.of(app)
     settings = kept.settings
-    worker = background_worker.Worker(
+    worker = background_worker.BackgroundWorker(
         kept.store,
         settings.scheme,
         wiring.handlers(settings),

@@ -232,7 +232,7 @@ class Engine:
     @contextlib.contextmanager
     def _reading(
         self, request: protobufs.ReadRequest, default: keys.Partition
-    ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]]:
+    ) -> Iterator[tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]]:
         """Yield the snapshot that the read options ask for, a read set, and the new id if any."""
         options = request.read_options
         scope = (default.project, default.database)

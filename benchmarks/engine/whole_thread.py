@@ -101,10 +101,10 @@ def read_bare(table: sqlite3.Connection) -> int:
 
 def read_ndb() -> int:
     """Read all comments by NDB."""
-    found = comment_rows.Comment.query(
-        comment_rows.Comment.thread == comment_rows.thread_key_name(NAME),
-        comment_rows.Comment.listed == True,  # noqa: E712 - an NDB filter
-    ).order(comment_rows.Comment.sort_hash)
+    found = comment_rows.CommentRow.query(
+        comment_rows.CommentRow.thread == comment_rows.thread_key_name(NAME),
+        comment_rows.CommentRow.listed == True,  # noqa: E712 - an NDB filter
+    ).order(comment_rows.CommentRow.sort_hash)
     return len(found.fetch())
 
 

@@ -52,7 +52,7 @@ class _Ours:
             name=loading.NAME,
             reply_to=said.parent,
             author=loading.author(said),
-            text=values.Text(said.body, said.html, loading.RENDERER),
+            text=values.RenderedText(said.body, said.html, loading.RENDERER),
             fingerprint=b"",
             created=said.created,
             brought=naming.encode(naming.Brought()),
@@ -63,7 +63,7 @@ class _Ours:
 
     def edit(self, comment_id: str, html: str) -> None:
         """Replace a text."""
-        text = values.Text(html, html, loading.RENDERER)
+        text = values.RenderedText(html, html, loading.RENDERER)
         now = datetime(2026, 6, 1, tzinfo=UTC)
 
         def body() -> None:
@@ -82,7 +82,7 @@ class Floor(_Ours):
         """Return the first comments."""
         found = ordered_query.page(
             loading.NAME,
-            order=ordered_query.Order.THREAD,
+            order=ordered_query.QueryOrder.THREAD,
             parent=None,
             limit=limit,
             cursor=None,
@@ -115,7 +115,7 @@ class Materialized(_Ours):
 
     def page(self, limit: int) -> list[bytes]:
         """Return the first comments."""
-        asked = thread_pages.Asked(limit, None, _SECRET)
+        asked = thread_pages.PageRequest(limit, None, _SECRET)
         return list(listings.page(loading.SCHEME, loading.NAME, asked).comments)
 
     def whole(self) -> list[bytes]:
@@ -126,7 +126,7 @@ class Materialized(_Ours):
         """Return a comment's descendants."""
 
         def page(cursor: str | None) -> presentation.ThreadPage:
-            return listings.replies(comment_id, thread_pages.Asked(_MOST, cursor, _SECRET))
+            return listings.replies(comment_id, thread_pages.PageRequest(_MOST, cursor, _SECRET))
 
         return _all(page)
 

@@ -92,7 +92,7 @@ def new_epoch() -> str:
     return secrets.token_hex(8)
 
 
-def record(row: account_rows.Account) -> Account:
+def record(row: account_rows.AccountRow) -> Account:
     """Convert a stored account to a record."""
     return Account(
         id=row.key.id(),
@@ -109,7 +109,7 @@ def record(row: account_rows.Account) -> Account:
 
 def creating(
     newcomer: NewAccount, *, secret: str, now: datetime
-) -> tuple[account_rows.Account, ownership.Writes]:
+) -> tuple[account_rows.AccountRow, ownership.Writes]:
     """Make an account and the writes that create it, in a transaction.
 
     Raises:
@@ -125,13 +125,13 @@ def creating(
 
 def creating_again(
     newcomer: NewAccount, *, secret: str, now: datetime
-) -> tuple[account_rows.Account, ownership.Writes]:
+) -> tuple[account_rows.AccountRow, ownership.Writes]:
     """Like `creating`, for identities that this transaction has found to be free.
 
     An identity is also free if its account no longer exists.
     """
     names = [each.name(secret) for each in newcomer.identities]
-    account = account_rows.Account(
+    account = account_rows.AccountRow(
         key=account_rows.account_key(newcomer.id),
         name=newcomer.name,
         login=newcomer.login,
@@ -144,7 +144,7 @@ def creating_again(
         created=now,
     )
     led = [
-        account_rows.Identity(key=account_rows.identity_key(name), account=newcomer.id)
+        account_rows.IdentityRow(key=account_rows.identity_key(name), account=newcomer.id)
         for name in names
     ]
     # Put, not inserted: after a commit whose answer was lost, a second run finds these entities.
@@ -183,7 +183,7 @@ def id_by_identity(identity: identities.Identity, secret: str) -> str:
     return keyed_hashes.text(keyed_hashes.keyed(secret, "nobody", identity.name(secret)))
 
 
-def stored_identity(identity: identities.Identity, secret: str) -> account_rows.Identity | None:
+def stored_identity(identity: identities.Identity, secret: str) -> account_rows.IdentityRow | None:
     """Read an identity, which may be stored under the current or an older secret."""
     rows = reads.get_multi([account_rows.identity_key(each) for each in identity.names(secret)])
     return next((row for row in rows if row is not None), None)
@@ -201,7 +201,7 @@ def rekey(identity: identities.Identity, secret: str) -> None:
         if found is None or row is None or found.key.id() == name:
             return
         row.populate(identities=[name if each in before else each for each in row.identities])
-        fresh = account_rows.Identity(key=account_rows.identity_key(name), account=found.account)
+        fresh = account_rows.IdentityRow(key=account_rows.identity_key(name), account=found.account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, fresh), delete=(found.key,)))
 
     transactions.transaction(body)
@@ -245,14 +245,14 @@ def grant(account: str, role: roles.Role | None, site: str) -> Account:
         errors.NotFound: there is no such account.
     """
 
-    def apply(row: account_rows.Account) -> None:
+    def apply(row: account_rows.AccountRow) -> None:
         given(row, () if role is None else (roles.Grant(role, site),), instead_of=site)
 
     return change(account, apply)
 
 
 def given(
-    row: account_rows.Account, grants: Iterable[roles.Grant], *, instead_of: str = ""
+    row: account_rows.AccountRow, grants: Iterable[roles.Grant], *, instead_of: str = ""
 ) -> None:
     """Add grants to a row, replacing those on `instead_of`. The caller stores the row."""
     kept = [each for each in _grants(row.grants) if each.site != instead_of]
@@ -294,7 +294,7 @@ def end_sessions(account: str) -> Account:
         errors.NotFound: there is no such account.
     """
 
-    def apply(row: account_rows.Account) -> None:
+    def apply(row: account_rows.AccountRow) -> None:
         # Also void reset links: anybody who has one could sign in again.
         row.populate(reset="", epoch=new_epoch())
 
@@ -374,7 +374,7 @@ def checked_name(raw: str) -> str:
     return cleaning.tidy_name(raw)
 
 
-def change(account: str, apply: Callable[[account_rows.Account], None]) -> Account:
+def change(account: str, apply: Callable[[account_rows.AccountRow], None]) -> Account:
     """Change the row of an account in a transaction.
 
     Raises:

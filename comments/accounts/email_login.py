@@ -97,7 +97,7 @@ def ask(
     subject = encryption.seal(identity.subject, _LINK, secret, now=now)
     pending = _Pending(site.id, subject)
     mine = rate_limits.Network(PER_NETWORK, network, secret)
-    theirs = rate_limits.Bucket(PER_ADDRESS, mail_addresses.mailbox(email), secret)
+    theirs = rate_limits.RateLimitBucket(PER_ADDRESS, mail_addresses.mailbox(email), secret)
     rush = login_mail_rush.MailRush(email.rpartition("@")[2], secret)
     one_time_links.sweep(now=now)
 
@@ -106,12 +106,12 @@ def ask(
         if mine.is_empty:
             raise errors.TooMany(retry_after=mine.wait(now))
         paid = [_spent(proof, site.id, secret, now)] if rush.is_on else []
-        ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, _text(pending))
+        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, _text(pending))
         writes = [mine.take(), one_time_links.issuing(key, ticket, secret, now=now, term=TERM)]
         is_sent = not theirs.is_empty
         if is_sent:
             detail = mail_jobs.encode(mail_jobs.LoginMail(link))
-            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
+            row = outbox.follow(outbox.EventKind.MAIL, event, detail, due=now)
             writes += [theirs.take(), outbox.written([row])]
         transactions.apply(*writes, *rush.take(), *paid)
         return is_sent
@@ -129,8 +129,10 @@ def _link(made: Link, secret: str, now: datetime) -> str:
 
 def _spent(proof: str, site: str, secret: str, now: datetime) -> ownership.Writes:
     """Mark a proof as used, in the transaction that queues the mail."""
-    proved = proof_policy.check(proof, site, proof_policy.Purpose.SIGN_IN, secret=secret, now=now)
-    bucket = rate_limits.Bucket(_PER_PROOF, proved.digest.hex(), secret)
+    proved = proof_policy.check(
+        proof, site, proof_policy.ChallengePurpose.SIGN_IN, secret=secret, now=now
+    )
+    bucket = rate_limits.RateLimitBucket(_PER_PROOF, proved.digest.hex(), secret)
     rate_limits.read(bucket, now=now)
     if bucket.is_empty:
         raise errors.Forbidden("proof-spent")
@@ -183,7 +185,7 @@ def sign_in(
     def body() -> str | None:
         try:
             content, used = one_time_links.using(
-                key, one_time_links.Purpose.SIGN_IN, attempt, secret, now=now
+                key, one_time_links.LinkPurpose.SIGN_IN, attempt, secret, now=now
             )
         except errors.BadLink as error:
             raise reader_accounts.Refused("code-expired") from error
@@ -214,7 +216,9 @@ def _account(
 
 def _read(key: str, secret: str, now: datetime) -> _Pending:
     attempt = one_time_links.new_token()
-    content, _ = one_time_links.using(key, one_time_links.Purpose.SIGN_IN, attempt, secret, now=now)
+    content, _ = one_time_links.using(
+        key, one_time_links.LinkPurpose.SIGN_IN, attempt, secret, now=now
+    )
     return msgspec.json.decode(content, type=_Pending)
 
 

@@ -68,7 +68,7 @@ class _Reset(msgspec.Struct, frozen=True, array_like=True):
     removes_second_factor: bool = False
 
 
-class Choice(msgspec.Struct, frozen=True):
+class PasswordReset(msgspec.Struct, frozen=True):
     """The input on a reset page: new password, authenticator's code and network.
 
     `browser` is the token of the browser's earlier session.
@@ -80,7 +80,7 @@ class Choice(msgspec.Struct, frozen=True):
     browser: str = ""
 
 
-class Form(msgspec.Struct, frozen=True):
+class SignUpForm(msgspec.Struct, frozen=True):
     """A new person's input. `login` may be empty if the invitation has an address."""
 
     name: str
@@ -99,11 +99,13 @@ def invite(invitation: Invitation, *, secret: str, now: datetime, term: timedelt
         mail_addresses.check(address)
         address = encryption.seal(address, _BOUND, secret, now=now)
     content = msgspec.json.encode(msgspec.structs.replace(invitation, address=address))
-    ticket = one_time_links.Ticket(one_time_links.Purpose.INVITATION, content.decode())
+    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.INVITATION, content.decode())
     return one_time_links.issue(ticket, secret, now=now, term=term)
 
 
-def accept(token: str, form: Form, *, browser: str, secret: str, now: datetime) -> sessions.Session:
+def accept(
+    token: str, form: SignUpForm, *, browser: str, secret: str, now: datetime
+) -> sessions.Session:
     """Create an account from an invitation and sign it in.
 
     `browser` is the token of the browser's earlier session, which is ended.
@@ -209,13 +211,13 @@ def reset(
     """
     content = _Reset(account.id, accounts.new_epoch(), removes_second_factor)
     credentials.note_reset(account.id, content.mark)
-    ticket = one_time_links.Ticket(
-        one_time_links.Purpose.RESET, msgspec.json.encode(content).decode()
+    ticket = one_time_links.OneTimeLink(
+        one_time_links.LinkPurpose.RESET, msgspec.json.encode(content).decode()
     )
     return one_time_links.issue(ticket, secret, now=now, term=RESET_TERM)
 
 
-def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions.Session:
+def renew(token: str, choice: PasswordReset, *, secret: str, now: datetime) -> sessions.Session:
     """Set a new password with a reset token, end all sessions, and sign in.
 
     Raises:
@@ -254,7 +256,7 @@ def renew(token: str, choice: Choice, *, secret: str, now: datetime) -> sessions
 
 def _resetting(
     token: str, attempt: str, secret: str, now: datetime, *, own: str = ""
-) -> tuple[account_rows.Account, _Reset, ownership.Writes]:
+) -> tuple[account_rows.AccountRow, _Reset, ownership.Writes]:
     """Return the account of a reset link, the link's content, and the writes that use it up.
 
     `own` is the epoch that an earlier run of the caller's transaction would have set.
@@ -263,7 +265,7 @@ def _resetting(
         errors.BadLink: the link is not valid, or does not work any more.
     """
     content, used = one_time_links.using(
-        token, one_time_links.Purpose.RESET, attempt, secret, now=now
+        token, one_time_links.LinkPurpose.RESET, attempt, secret, now=now
     )
     try:
         reset = msgspec.json.decode(content, type=_Reset)
@@ -275,7 +277,9 @@ def _resetting(
     return row, reset, used
 
 
-def _prove(row: account_rows.Account, reset: _Reset, code: str, secret: str, now: datetime) -> None:
+def _prove(
+    row: account_rows.AccountRow, reset: _Reset, code: str, secret: str, now: datetime
+) -> None:
     """Check the second factor of an account, or remove it if the link says so.
 
     Raises:
@@ -294,7 +298,7 @@ def _use(
     token: str, attempt: str, secret: str, now: datetime
 ) -> tuple[Invitation, ownership.Writes]:
     content, used = one_time_links.using(
-        token, one_time_links.Purpose.INVITATION, attempt, secret, now=now
+        token, one_time_links.LinkPurpose.INVITATION, attempt, secret, now=now
     )
     invitation = msgspec.json.decode(content, type=Invitation)
     if not invitation.address:
@@ -318,9 +322,9 @@ def _makes_first_owner(invitation: Invitation, account: str) -> bool:
     return is_first
 
 
-def _owning(row: account_rows.Account) -> ownership.Writes:
+def _owning(row: account_rows.AccountRow) -> ownership.Writes:
     """Store that an account is the service's first owner."""
     name = identities.FIRST_OWNER.name("")
     row.populate(identities=list(dict.fromkeys((*row.identities, name))))
-    marker = account_rows.Identity(key=account_rows.identity_key(name), account=row.key.id())
+    marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=row.key.id())
     return ownership.Writes(_OWNER, put=(marker,))

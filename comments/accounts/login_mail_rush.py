@@ -29,14 +29,14 @@ class MailRush:
     def __init__(self, domain: str, secret: str) -> None:
         share = secrets.randbelow(SHARES)
         self._all = {
-            limit: rate_limits.Bucket(
+            limit: rate_limits.RateLimitBucket(
                 limit._replace(most=limit.most // SHARES), f"{subject}/{share}", secret
             )
             for limit, subject in ((PER_DOMAIN, domain.lower()), (PER_SERVICE, ""))
         }
 
     @property
-    def buckets(self) -> tuple[rate_limits.Bucket, ...]:
+    def buckets(self) -> tuple[rate_limits.RateLimitBucket, ...]:
         """The buckets to read in the transaction."""
         return tuple(self._all.values())
 

@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _SWEPT = 5
 
 
-class Purpose(enum.StrEnum):
+class LinkPurpose(enum.StrEnum):
     """The action that a ticket allows. Stored as text."""
 
     INVITATION = "invitation"
@@ -44,10 +44,10 @@ class Purpose(enum.StrEnum):
     CONFIRMATION = "confirmation"
 
 
-class Ticket(NamedTuple):
+class OneTimeLink(NamedTuple):
     """The stored content of a one-time token. The form of `content` depends on the purpose."""
 
-    purpose: Purpose
+    purpose: LinkPurpose
     content: str
 
 
@@ -57,10 +57,10 @@ def new_token() -> str:
 
 
 def issuing(
-    token: str, ticket: Ticket, secret: str, *, now: datetime, term: timedelta
+    token: str, ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
     """Return the writes that create a ticket, in a transaction."""
-    row = account_rows.Ticket(
+    row = account_rows.TicketRow(
         key=_keys(token, secret)[0],
         purpose=ticket.purpose,
         content=ticket.content,
@@ -69,7 +69,7 @@ def issuing(
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def issue(ticket: Ticket, secret: str, *, now: datetime, term: timedelta) -> str:
+def issue(ticket: OneTimeLink, secret: str, *, now: datetime, term: timedelta) -> str:
     """Create a ticket and return its token."""
     token = new_token()
     sweep(now=now)
@@ -82,7 +82,7 @@ def issue(ticket: Ticket, secret: str, *, now: datetime, term: timedelta) -> str
 
 
 def using(
-    token: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime
+    token: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
     """Return a ticket's content and the writes that use it up, in the action's transaction.
 
@@ -102,7 +102,7 @@ def using(
 
 
 def spending(
-    subject: str, purpose: Purpose, attempt: str, secret: str, *, now: datetime, term: timedelta
+    subject: str, purpose: LinkPurpose, attempt: str, secret: str, *, now: datetime, term: timedelta
 ) -> ownership.Writes:
     """Return the writes that mark a subject without a ticket as used, in a transaction.
 
@@ -115,7 +115,7 @@ def spending(
     key, row = _keys(subject, secret)[0], _row(subject, secret)
     if row is not None and row.used != attempt:
         raise errors.BadLink("link-used")
-    row = account_rows.Ticket(
+    row = account_rows.TicketRow(
         key=key, purpose=purpose, content="", expires=now + term, used=attempt
     )
     return ownership.Writes(_OWNER, put=(row,))
@@ -153,7 +153,7 @@ def sweep(*, now: datetime) -> None:
         transactions.transaction(body)
 
 
-def _row(token: str, secret: str) -> account_rows.Ticket | None:
+def _row(token: str, secret: str) -> account_rows.TicketRow | None:
     rows = reads.get_multi(_keys(token, secret))
     return next((row for row in rows if row is not None), None)
 

@@ -65,7 +65,7 @@ def key_of_new(token: str, secret: str) -> ndb.Key:
     )
 
 
-def others_of(account: str) -> list[account_rows.Session]:
+def others_of(account: str) -> list[account_rows.SessionRow]:
     """Return an account's stored sessions, valid or not, the least recently used first."""
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     names = [entity.key.path[-1].name for entity in reads.fetch(query)]
@@ -74,10 +74,10 @@ def others_of(account: str) -> list[account_rows.Session]:
 
 
 def beginning(
-    token: str, row: account_rows.Account, secret: str, *, now: datetime
+    token: str, row: account_rows.AccountRow, secret: str, *, now: datetime
 ) -> ownership.Writes:
     """Return the writes that begin a session and delete ended ones, in a transaction."""
-    made = account_rows.Session(
+    made = account_rows.SessionRow(
         key=key_of_new(token, secret), epoch=row.epoch, created=now, seen=now
     )
     found = [each for each in others_of(row.key.id()) if each.key != made.key]
@@ -136,7 +136,7 @@ def end(token: str, secret: str) -> None:
     transactions.transaction(body)
 
 
-def _is_good(row: account_rows.Session, epoch: str, now: datetime) -> bool:
+def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
     return bool(row.epoch == epoch and now - row.seen < IDLE and now - row.created < LONGEST)
 
 

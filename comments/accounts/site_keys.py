@@ -142,7 +142,7 @@ def remove(site: str, name: str) -> None:
 
 
 def _put(site: str, keys: list[SiteKey]) -> None:
-    row = account_rows.SiteKeys(
+    row = account_rows.SiteKeysRow(
         key=account_rows.site_keys_key(site), keys=msgspec.json.encode(keys).decode()
     )
     transactions.apply(ownership.Writes(_OWNER, put=(row,)))

@@ -11,7 +11,7 @@ from comments.cli import console
 from comments.sites import budgets, site_settings, usage
 
 budget = AppGroup("budget", help="Show and set a website's daily budget.")
-_NAMES = (*usage.Numbers.__struct_fields__, "then")
+_NAMES = (*usage.UsageAmounts.__struct_fields__, "then")
 
 
 @budget.command("show")
@@ -27,7 +27,7 @@ def _show(site_id: str | None) -> None:
     site = site_settings.get(site_id)
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
-        most, standing = limits.get(name, (0, budgets.Standing.FREE))
+        most, standing = limits.get(name, (0, budgets.BudgetLevel.FREE))
         said = f"of {most}\t{standing.name.lower()}" if most else "unlimited"
         click.echo(f"{name}\t{used}\t{said}")
     click.echo(f"then\t{site.budget.then}")

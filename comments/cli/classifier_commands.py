@@ -50,7 +50,7 @@ def _by() -> "registration.By":
     return registration.By(_ACTOR, datetime.now(UTC), console.settings())
 
 
-def _client() -> "safe_http.Client":
+def _client() -> "safe_http.HttpClient":
     from comments.moderation.classifiers import classifier_requests
 
     return classifier_requests.OUTBOUND.get()

@@ -48,7 +48,7 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
             click.echo("Dry run: nothing was stored.")
             return
         events: list[str] = []
-        journal = import_progress.Journal(
+        journal = import_progress.ImportJournal(
             site.id, system, file.name, plan.report.comments, lambda: datetime.now(UTC)
         )
         with _progress(plan.report.comments) as advance, journal:

@@ -218,7 +218,7 @@ def _ban(
     site, now = site_settings.get(site_id).id, datetime.now(UTC)
     who = _author(site, author)
     until = None if days is None else now + timedelta(days=days)
-    wanted = bans.Wanted(
+    wanted = bans.BanScope(
         network_days, mailbox, author if comment_rows.is_comment_id(author) else ""
     )
     bans.ban(

@@ -18,42 +18,44 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=msgspec.Struct)
 
 stats = AppGroup("stats", help="Show numbers of comments and distinct commenters.")
-_forms = click.Choice([form.value for form in tables.Form])
-_form = click.option("--format", "form", type=_forms, default=tables.Form.TABLE.value)
+_forms = click.Choice([form.value for form in tables.TableFormat])
+_form = click.option("--format", "form", type=_forms, default=tables.TableFormat.TABLE.value)
 _day = click.DateTime(["%Y-%m-%d"])
 
 
 def _print(
-    kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.Form
+    kind: type[S], read: "Callable[[str], statistics.ReportPage[S]]", form: tables.TableFormat
 ) -> None:
     from comments.tree.counters import statistics
 
     lines = list(statistics.whole(read))
-    click.echo(tables.written(kind, lines, tables.Form(form)))
+    click.echo(tables.written(kind, lines, tables.TableFormat(form)))
 
 
 @stats.command("site")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
-def _site(site_id: str, form: tables.Form) -> None:
+def _site(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of a whole site."""
     from comments.tree.counters import statistics
 
     line = statistics.site(site_settings.get(site_id).id)
-    _print(statistics.Line, lambda _: statistics.ReportPage((line,), None), form)
+    _print(statistics.StatisticsEntry, lambda _: statistics.ReportPage((line,), None), form)
 
 
 @stats.command("categories")
 @click.argument("site_id", metavar="SITE")
 @_form
 @console.reported
-def _by_category(site_id: str, form: tables.Form) -> None:
+def _by_category(site_id: str, form: tables.TableFormat) -> None:
     """Show the numbers of each category of a site."""
     from comments.tree.counters import statistics
 
     site = site_settings.get(site_id).id
-    _print(statistics.Line, lambda after: statistics.by_category(site, after=after), form)
+    _print(
+        statistics.StatisticsEntry, lambda after: statistics.by_category(site, after=after), form
+    )
 
 
 @stats.command("days")
@@ -69,7 +71,7 @@ def _by_day(
     category: str,
     since: datetime | None,
     until: datetime | None,
-    form: tables.Form,
+    form: tables.TableFormat,
     *,
     is_whole: bool,
 ) -> None:
@@ -85,7 +87,7 @@ def _by_day(
         if is_whole
         else functools.partial(statistics.by_day, site, category, since=first, until=last)
     )
-    _print(statistics.Line, lambda after: read(after=after), form)
+    _print(statistics.StatisticsEntry, lambda after: read(after=after), form)
 
 
 @stats.command("commenters")
@@ -93,12 +95,12 @@ def _by_day(
 @click.argument("thread", metavar="THREAD")
 @_form
 @console.reported
-def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
+def _commenters(site_id: str, thread: str, form: tables.TableFormat) -> None:
     """Show the ids of a thread's authors."""
     from comments.tree.counters import statistics
 
     name = console.thread(site_id, thread)
-    _print(statistics.Person, lambda after: statistics.commenters(name, after=after), form)
+    _print(statistics.AuthorCount, lambda after: statistics.commenters(name, after=after), form)
 
 
 @stats.command("threads")
@@ -106,9 +108,11 @@ def _commenters(site_id: str, thread: str, form: tables.Form) -> None:
 @click.argument("author", metavar="AUTHOR")
 @_form
 @console.reported
-def _threads(site_id: str, author: str, form: tables.Form) -> None:
+def _threads(site_id: str, author: str, form: tables.TableFormat) -> None:
     """Show the threads in which an author has commented."""
     from comments.tree.counters import statistics
 
     site = site_settings.get(site_id).id
-    _print(statistics.Place, lambda after: statistics.threads_of(site, author, after=after), form)
+    _print(
+        statistics.ThreadCount, lambda after: statistics.threads_of(site, author, after=after), form
+    )

@@ -16,7 +16,7 @@ import msgspec
 _CALCULATED = ("=", "+", "-", "@")
 
 
-class Form(enum.StrEnum):
+class TableFormat(enum.StrEnum):
     """The format of a table."""
 
     TABLE = "table"
@@ -24,15 +24,15 @@ class Form(enum.StrEnum):
     JSON = "json"
 
 
-def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: Form) -> str:
+def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: TableFormat) -> str:
     """Format lines of one kind, with its fields as columns. The text has no final line break."""
-    if form is Form.JSON:
+    if form is TableFormat.JSON:
         return msgspec.json.format(msgspec.json.encode(lines)).decode()
     rows = [
         [_shown(msgspec.to_builtins(getattr(line, name))) for name in kind.__struct_fields__]
         for line in lines
     ]
-    if form is Form.CSV:
+    if form is TableFormat.CSV:
         return _csv(
             [list(kind.__struct_fields__), *([_inert(cell) for cell in row] for row in rows)]
         )

@@ -52,7 +52,8 @@ def _set_thread(
         )
     name = console.thread(site_id, thread_id)
     found = thread_overrides.name(
-        site_settings.get(site_id), name.id, thread_overrides.Wanted(title, url, listed, inherits),
+        site_settings.get(site_id), name.id,
+        thread_overrides.NewDetails(title, url, listed, inherits),
         moderation_commands.ACTOR, now=datetime.now(UTC), reason=reason,
     )  # fmt: skip
     click.echo(f"Moved {console.counted(found.moved, 'comment')}.")

@@ -25,7 +25,7 @@ webhook = AppGroup("webhook", help="Manage webhooks, which notify a site's owner
 delivery = AppGroup("delivery", help="Show pending deliveries; retry or discard dead letters.")
 
 
-def _client() -> "safe_http.Client":
+def _client() -> "safe_http.HttpClient":
     from comments.events import message_sender
 
     return message_sender.OUTBOUND.get()

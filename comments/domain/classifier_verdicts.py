@@ -2,8 +2,8 @@
 
 A site asks its *classifiers* (`Classifier`). Each is asked a *question* about one text of one
 comment and gives an *answer*: a verdict and a reason. This module also owns their stored forms: an
-event's `detail` (`Asked`), a message's `content` (`Question`), and the rule of a comment that
-awaits answers, which keeps the word with which it was first stored:
+event's `detail` (`ClassifiersToAsk`), a message's `content` (`ClassifierQuestion`), and the rule of
+a comment that awaits answers, which keeps the word with which it was first stored:
 
     opinion:akismet+webhook   held until both have approved it
 
@@ -72,14 +72,14 @@ class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
     everybody: bool = False
 
 
-class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClassifiersToAsk(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which classifiers to ask about a text, as its event says. `sender` is encrypted."""
 
     of: tuple[str, ...]
     sender: str = ""
 
 
-class Question(msgspec.Struct, frozen=True, omit_defaults=True):
+class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a message asks a classifier: about the text of one revision of a comment.
 
     A `correction` asks nothing: it reports that a moderator decided otherwise ("ham", "spam").
@@ -132,18 +132,18 @@ def terms_in_words(adviser: Classifier) -> str:
     return f"asked {when}, about {whom} comments; if it cannot be asked, they are {then}"
 
 
-def encode(value: Asked | Question | Sender) -> str:
+def encode(value: ClassifiersToAsk | ClassifierQuestion | Sender) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def decode_asked(detail: str) -> Asked:
+def decode_asked(detail: str) -> ClassifiersToAsk:
     """Decode an event's detail."""
-    return msgspec.json.decode(detail, type=Asked)
+    return msgspec.json.decode(detail, type=ClassifiersToAsk)
 
 
-def decode_question(content: str) -> Question:
+def decode_question(content: str) -> ClassifierQuestion:
     """Decode a message's content."""
-    return msgspec.json.decode(content, type=Question)
+    return msgspec.json.decode(content, type=ClassifierQuestion)
 
 
 def decode_sender(text: str) -> Sender:

@@ -63,7 +63,7 @@ class Counter(NamedTuple, Generic[S]):
     value: Callable[[S], int]
 
 
-class State(NamedTuple):
+class CountedState(NamedTuple):
     """What counters need of a comment. `thread` is a key name; `author` may be empty.
 
     Events of an earlier version have no `day`.
@@ -93,11 +93,11 @@ class Following(NamedTuple):
     thread: str
 
 
-class Change(NamedTuple):
+class CountedChange(NamedTuple):
     """A comment before and after; None where there was or is no comment."""
 
-    old: State | None
-    new: State | None
+    old: CountedState | None
+    new: CountedState | None
 
 
 def thread_scope(thread: str) -> Scope:
@@ -133,31 +133,31 @@ def above(scope: Scope) -> Scope:
     return site_scope(scope.place) if scope.kind == "author" else scope._replace(author="")
 
 
-def _of_thread(state: State) -> Scope | None:
+def _of_thread(state: CountedState) -> Scope | None:
     return thread_scope(state.thread)
 
 
-def _of_site(state: State) -> Scope | None:
+def _of_site(state: CountedState) -> Scope | None:
     return site_scope(state.site)
 
 
-def _of_author(state: State) -> Scope | None:
+def _of_author(state: CountedState) -> Scope | None:
     return author_scope(state.site, state.author) if state.author else None
 
 
-def _of_participation(state: State) -> Scope | None:
+def _of_participation(state: CountedState) -> Scope | None:
     return participation_scope(state.thread, state.author) if state.author else None
 
 
-def _is_approved(state: State) -> bool:
+def _is_approved(state: CountedState) -> bool:
     return state.status == APPROVED
 
 
-def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
+def _of_comments(scope: Callable[[CountedState], Scope | None]) -> Sequence[Counter[CountedState]]:
     """Return the counters of comments in one scope: by status, and the votes on approved ones."""
 
-    def named(name: Callable[[State], str]) -> Callable[[State], Key | None]:
-        def key(state: State) -> Key | None:
+    def named(name: Callable[[CountedState], str]) -> Callable[[CountedState], Key | None]:
+        def key(state: CountedState) -> Key | None:
             where = scope(state)
             return None if where is None else Key(where, name(state))
 
@@ -173,14 +173,16 @@ def _of_comments(scope: Callable[[State], Scope | None]) -> Sequence[Counter[Sta
     )
 
 
-def _of_statistics(scope: Callable[[State], Scope | None]) -> Sequence[Counter[State]]:
+def _of_statistics(
+    scope: Callable[[CountedState], Scope | None],
+) -> Sequence[Counter[CountedState]]:
     """Return the counters of a statistics scope: comments by status, and approved by author."""
 
-    def by_status(state: State) -> Key | None:
+    def by_status(state: CountedState) -> Key | None:
         where = scope(state)
         return None if where is None else Key(where, state.status)
 
-    def of_author(state: State) -> Key | None:
+    def of_author(state: CountedState) -> Key | None:
         where = scope(state)
         if where is None or not state.author:
             return None
@@ -192,19 +194,19 @@ def _of_statistics(scope: Callable[[State], Scope | None]) -> Sequence[Counter[S
     )
 
 
-def _of_day(state: State) -> Scope | None:
+def _of_day(state: CountedState) -> Scope | None:
     return day_scope(state.site, state.day) if state.day else None
 
 
-def _of_category(place: int) -> Sequence[Counter[State]]:
+def _of_category(place: int) -> Sequence[Counter[CountedState]]:
     """Return the counters of the category at a position among those of a thread."""
 
-    def ever(state: State) -> Scope | None:
+    def ever(state: CountedState) -> Scope | None:
         if place >= len(state.categories):
             return None
         return category_scope(state.site, state.categories[place])
 
-    def on_its_day(state: State) -> Scope | None:
+    def on_its_day(state: CountedState) -> Scope | None:
         if place >= len(state.categories) or not state.day:
             return None
         return day_scope(state.site, state.day, state.categories[place])
@@ -213,17 +215,17 @@ def _of_category(place: int) -> Sequence[Counter[State]]:
 
 
 # Counted in the transaction of the change: the thread, and the author's row in it.
-IN_THREAD: Sequence[Counter[State]] = (
+IN_THREAD: Sequence[Counter[CountedState]] = (
     *_of_comments(_of_thread),
     *_of_comments(_of_participation),
     Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
 )
 # Counted from the event of the change: rows for which changes of many threads contend.
-STATISTICS: Sequence[Counter[State]] = (
+STATISTICS: Sequence[Counter[CountedState]] = (
     *_of_statistics(_of_day),
     *(each for place in range(categories.MOST) for each in _of_category(place)),
 )
-FROM_EVENTS: Sequence[Counter[State]] = (
+FROM_EVENTS: Sequence[Counter[CountedState]] = (
     *_of_comments(_of_site),
     *_of_comments(_of_author),
     *STATISTICS,
@@ -271,13 +273,13 @@ def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]
     return {name: number for name, number in sums.items() if number}
 
 
-def rows(changes: Iterable[Change]) -> set[Scope]:
+def rows(changes: Iterable[CountedChange]) -> set[Scope]:
     """Return the scopes whose rows counting these changes from events may write."""
     scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
     return scopes | {above(scope) for scope in scopes if scope.author}
 
 
-def parts(changes: Sequence[Change], most: int) -> Iterator[slice]:
+def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
     """Yield slices of changes, so that counting each slice writes at most `most` rows.
 
     A change that writes more rows is a slice of its own. A slice begins with a change that is

@@ -1,8 +1,9 @@
 """Public comments: a comment as readers see it, and its JSON.
 
-Owns what the public may learn of a comment: exactly the fields of `Comment`. An author's id and
-e-mail address have no field here. The JSON is made once per revision, as a *fragment*: everything
-but the number of replies, which changes without the comment and is added when an answer is made.
+Owns what the public may learn of a comment: exactly the fields of `PublicComment`. An author's id
+and e-mail address have no field here. The JSON is made once per revision, as a *fragment*:
+everything but the number of replies, which changes without the comment and is added when an answer
+is made.
 """
 
 import enum
@@ -21,7 +22,7 @@ class Shown(enum.StrEnum):
     REMOVED = "removed"
 
 
-class Kind(enum.StrEnum):
+class AuthorKind(enum.StrEnum):
     """An author's relation to the site when they wrote. The server sets it, never the author.
 
     A guest may use any name, even a moderator's, so this is what distinguishes them.
@@ -32,7 +33,7 @@ class Kind(enum.StrEnum):
     STAFF = "staff"
 
 
-class Author(msgspec.Struct, frozen=True):
+class PublicAuthor(msgspec.Struct, frozen=True):
     """What the public learns of a comment's author.
 
     `kind` is absent for imported comments, whose authors are unknown, and in buckets of releases
@@ -41,10 +42,10 @@ class Author(msgspec.Struct, frozen=True):
 
     name: str
     website: str
-    kind: Kind | msgspec.UnsetType = msgspec.UNSET
+    kind: AuthorKind | msgspec.UnsetType = msgspec.UNSET
 
 
-class Comment(msgspec.Struct, frozen=True):
+class PublicComment(msgspec.Struct, frozen=True):
     """A comment as the public sees it. `html` is sanitized; `replies` counts all comments below it.
 
     A removed comment keeps only its place: no text, no author. `replies` is absent where it was not
@@ -58,7 +59,7 @@ class Comment(msgspec.Struct, frozen=True):
     reply_to: str | None
     level: int
     html: str
-    author: Author | None
+    author: PublicAuthor | None
     created: datetime
     edited: datetime | None
     score: int
@@ -79,7 +80,7 @@ class Rows(msgspec.Struct, frozen=True):
         return b",".join(map(with_replies, self.comments, self.replies))
 
 
-class Run(msgspec.Struct, frozen=True):
+class JoinedRows(msgspec.Struct, frozen=True):
     """Comments' JSON, already joined as it is sent. It is split only on demand."""
 
     sent: bytes
@@ -98,9 +99,9 @@ class Run(msgspec.Struct, frozen=True):
         """Return the number of replies of each comment."""
         return tuple(replies for _, replies in map(without_replies, self._shown()))
 
-    def first(self, count: int) -> "Run":
+    def first(self, count: int) -> "JoinedRows":
         """Return the first `count` comments."""
-        return Run(b",".join(self._shown()[:count]))
+        return JoinedRows(b",".join(self._shown()[:count]))
 
     def _shown(self) -> list[msgspec.Raw]:
         return _RAW.decode(b"[%b]" % self.sent)
@@ -113,7 +114,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
     the thread; `changed` is its newest change, None if it has no comments yet.
     """
 
-    rows: Rows | Run
+    rows: Rows | JoinedRows
     cursor: str | None
     total: int
     changed: datetime | None
@@ -146,7 +147,7 @@ class _State(msgspec.Struct, frozen=True):
 
 
 _STATE = msgspec.json.Decoder(_State)
-_DECODER = msgspec.json.Decoder(Comment)
+_DECODER = msgspec.json.Decoder(PublicComment)
 _RAW = msgspec.json.Decoder(list[msgspec.Raw])
 _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
@@ -165,10 +166,12 @@ def page(listing: records.OrderedPage) -> ThreadPage:
     return ThreadPage(rows, listing.cursor, listing.total, listing.changed)
 
 
-def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
+def comment(
+    record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
+) -> PublicComment:
     """Return what the public may see of a comment; of a tombstone, only its place."""
     gone = record.status is not records.Status.APPROVED  # a tombstone
-    return Comment(
+    return PublicComment(
         id=record.id,
         slug=record.slug,
         parent=record.parent,
@@ -186,21 +189,21 @@ def comment(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.
     )
 
 
-def author(record: records.Author) -> Author:
+def author(record: records.Author) -> PublicAuthor:
     """Return what the public may see of a comment's author, with the server's mark."""
-    return Author(record.name, record.website, kind(record) or msgspec.UNSET)
+    return PublicAuthor(record.name, record.website, kind(record) or msgspec.UNSET)
 
 
-def kind(record: records.Author) -> Kind | None:
+def kind(record: records.Author) -> AuthorKind | None:
     """Return the kind of an author; None if it is unknown."""
     if record.is_staff:
-        return Kind.STAFF
+        return AuthorKind.STAFF
     if record.id.startswith(author_ids.ACCOUNT):
-        return Kind.MEMBER
-    return Kind.GUEST if record.id.startswith(author_ids.GUEST) else None
+        return AuthorKind.MEMBER
+    return AuthorKind.GUEST if record.id.startswith(author_ids.GUEST) else None
 
 
-def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> Comment:
+def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> PublicComment:
     """Return what an author may see of their own comment: a pending one with its text and status.
 
     See `seeming`.
@@ -231,7 +234,7 @@ def is_shown(made: bytes) -> bool:
     return _STATE.decode(made).status is not Shown.REMOVED
 
 
-def read(made: bytes, replies: int) -> Comment:
+def read(made: bytes, replies: int) -> PublicComment:
     """Decode a fragment, with its number of replies."""
     return _DECODER.decode(with_replies(made, replies))
 

@@ -66,7 +66,7 @@ class ThreadState(enum.StrEnum):
     CLOSED = "closed"
 
 
-class OwnGuard(msgspec.Struct, frozen=True, omit_defaults=True):
+class OwnPostLimits(msgspec.Struct, frozen=True, omit_defaults=True):
     """A website's own limits for posts, where they differ from the service's (`post_limits`)."""
 
     proof_of_work: int | None = None
@@ -122,7 +122,7 @@ class Site(msgspec.Struct, frozen=True):
     cdn_seconds: int = 0
     categories: tuple[str, ...] = ()
     moderators: tuple[str, ...] = ()
-    guard: OwnGuard = OwnGuard()
+    guard: OwnPostLimits = OwnPostLimits()
     budget: Budget = Budget()
     turnstile: Turnstile | None = None
     freshness: int = 0

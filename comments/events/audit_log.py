@@ -59,7 +59,7 @@ def noted(  # noqa: PLR0913 - an entry has as many parts
     act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> ownership.Writes:
     """Record a decision, in its transaction."""
-    row = moderation_rows.AuditEntry(
+    row = moderation_rows.AuditEntryRow(
         key=moderation_rows.audit_key(act.id),
         site=site,
         subject=subject,

@@ -25,7 +25,7 @@ MOST_COUNTED = 1_000
 PAGE = 50
 _LONGEST_ID = 1_000  # characters; the store refuses longer names of keys
 _KINDS = ("Event", "Message")
-_Row = event_rows.Event | event_rows.Message
+_Row = event_rows.EventRow | event_rows.MessageRow
 
 
 class Waiting(NamedTuple):
@@ -151,7 +151,7 @@ def _find(letter: str) -> DeadLetter | None:
 
 
 def _letter(row: _Row) -> DeadLetter:
-    if isinstance(row, event_rows.Message):
+    if isinstance(row, event_rows.MessageRow):
         what, detail, is_dead = row.queue, row.content, message_queue.is_given_up(row)
     else:
         done = ", ".join(row.done) or "nobody"
@@ -168,13 +168,13 @@ def _letter(row: _Row) -> DeadLetter:
 
 
 def _revived(row: _Row, *, now: datetime) -> ownership.Writes:
-    if isinstance(row, event_rows.Message):
+    if isinstance(row, event_rows.MessageRow):
         return message_queue.revive(row, now=now)
     return outbox.revive(row, now=now)
 
 
 def _dropped(row: _Row) -> ownership.Writes:
-    return message_queue.drop(row) if isinstance(row, event_rows.Message) else outbox.drop(row)
+    return message_queue.drop(row) if isinstance(row, event_rows.MessageRow) else outbox.drop(row)
 
 
 def _settle(letter: str, verb: Callable[[_Row], ownership.Writes]) -> None:

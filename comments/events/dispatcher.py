@@ -56,7 +56,7 @@ class Exact:
 
     name: str
     writes: Callable[[Sequence[outbox.Event]], ownership.Writes]
-    kinds: frozenset[outbox.Kind] = outbox.OF_COMMENTS
+    kinds: frozenset[outbox.EventKind] = outbox.OF_COMMENTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class Sending:
     """
 
     name: str
-    send: Callable[[outbox.Event], Sequence[event_rows.Event] | None]
-    kinds: frozenset[outbox.Kind] = outbox.OF_COMMENTS
+    send: Callable[[outbox.Event], Sequence[event_rows.EventRow] | None]
+    kinds: frozenset[outbox.EventKind] = outbox.OF_COMMENTS
     term: timedelta | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Done:
+class DeliveryCounts:
     """How many events were delivered to every handler, and how many will be retried."""
 
     delivered: int
@@ -84,7 +84,7 @@ class Done:
 Handler = Exact | Sending
 
 
-def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]) -> Done:
+def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
     """Deliver these events to every handler that is not done with them.
 
     Raises:
@@ -100,18 +100,18 @@ def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
     return outbox.due(now, limit)
 
 
-def sweep(*, now: datetime, handlers: Sequence[Handler]) -> Done:
+def sweep(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
     """Deliver events that were not delivered in time, a bounded number of them."""
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
-def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> Done:
+def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
     """Deliver events that are due or untried, where no process delivers its own events."""
     return deliver(outbox.fresh(now, SWEPT), now=now, handlers=handlers)
 
 
-def _is_for(handler: Handler, row: event_rows.Event) -> bool:
-    return outbox.Kind(row.kind) in handler.kinds and handler.name not in row.done
+def _is_for(handler: Handler, row: event_rows.EventRow) -> bool:
+    return outbox.EventKind(row.kind) in handler.kinds and handler.name not in row.done
 
 
 class _Round:
@@ -121,10 +121,10 @@ class _Round:
         self._started = time.monotonic()
         self._failed: set[str] = set()
 
-    def _every(self, kind: outbox.Kind) -> set[str]:
+    def _every(self, kind: outbox.EventKind) -> set[str]:
         return {handler.name for handler in self._handlers if kind in handler.kinds}
 
-    def deliver(self, events: list[str]) -> Done:
+    def deliver(self, events: list[str]) -> DeliveryCounts:
         exact = [handler for handler in self._handlers if isinstance(handler, Exact)]
         if exact:
             self._write(exact, events)
@@ -132,7 +132,7 @@ class _Round:
             if isinstance(handler, Sending):
                 for event in events:
                     self._guarded(functools.partial(self._send, handler), event)
-        return Done(len(events) - len(self._failed), len(self._failed))
+        return DeliveryCounts(len(events) - len(self._failed), len(self._failed))
 
     def _write(self, handlers: Sequence[Exact], events: list[str]) -> None:
         left = events
@@ -165,7 +165,7 @@ class _Round:
 
         def body() -> int:
             rows = {row.key.id(): row for row in outbox.read(events)}
-            taken: list[tuple[event_rows.Event, outbox.Event]] = []
+            taken: list[tuple[event_rows.EventRow, outbox.Event]] = []
             counted: set[counting.Scope] = set()
             handled = 0
             for event in events:
@@ -220,7 +220,7 @@ class _Round:
         return transactions.transaction(body)
 
     def _mark(
-        self, handler: Sending, events: list[str], following: Sequence[event_rows.Event]
+        self, handler: Sending, events: list[str], following: Sequence[event_rows.EventRow]
     ) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
         if rows:  # no rows after our own commit, whose answer was lost

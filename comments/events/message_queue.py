@@ -54,10 +54,10 @@ def queue(channel: str, recipient: str) -> str:
 
 def made(
     event: str, queues: Iterable[str], content: str, *, at: datetime
-) -> tuple[event_rows.Message, ...]:
+) -> tuple[event_rows.MessageRow, ...]:
     """Make the rows of an event's messages, one for each queue; `writes` stores them."""
     return tuple(
-        event_rows.Message(
+        event_rows.MessageRow(
             key=event_rows.message_key(f"{event}/{name}"),
             queue=name,
             content=content,
@@ -69,7 +69,7 @@ def made(
     )
 
 
-def writes(rows: Iterable[event_rows.Message]) -> ownership.Writes:
+def writes(rows: Iterable[event_rows.MessageRow]) -> ownership.Writes:
     """Store messages, in the transaction that notes their events as done."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
@@ -99,13 +99,13 @@ def due(name: str, now: datetime, limit: int) -> list[str]:
     return [message.key.path[-1].name for message in reads.fetch(query)]
 
 
-def read(ids: Sequence[str]) -> list[event_rows.Message]:
+def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
     """Read the rows of those messages that exist."""
     rows = reads.get_multi([event_rows.message_key(each) for each in ids])
     return [row for row in rows if row is not None]
 
 
-def record(row: event_rows.Message) -> Message:
+def record(row: event_rows.MessageRow) -> Message:
     """Convert a stored message to what channels see of it."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
@@ -171,22 +171,22 @@ def rewrite(message: str, content: str) -> None:
     transactions.transaction(body)
 
 
-def _give_up(row: event_rows.Message) -> None:
+def _give_up(row: event_rows.MessageRow) -> None:
     row.due = row.since = outbox.NEVER
     row.waits = False
 
 
-def is_given_up(row: event_rows.Message) -> bool:
+def is_given_up(row: event_rows.MessageRow) -> bool:
     """Whether a message is not retried any more."""
     return not row.waits
 
 
-def revive(row: event_rows.Message, *, now: datetime) -> ownership.Writes:
+def revive(row: event_rows.MessageRow, *, now: datetime) -> ownership.Writes:
     """Retry a message that was given up, with all attempts again."""
     row.attempts, row.due, row.since, row.waits = 0, now, row.at, True
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def drop(row: event_rows.Message) -> ownership.Writes:
+def drop(row: event_rows.MessageRow) -> ownership.Writes:
     """Delete a message that was given up."""
     return ownership.Writes(_OWNER, delete=(row.key,))

@@ -28,7 +28,7 @@ from comments.store import connection, per_process
 
 _log = logging.getLogger("flatthread")
 
-OUTBOUND = per_process.PerProcess(safe_http.Client)  # for webhooks and identity providers
+OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # for webhooks and identity providers
 SWEEP_EVERY = 30.0  # seconds between two rounds when nothing happens here
 THREADS = 8  # of one round; an attempt takes ten seconds at most
 TURN = 5.0  # seconds that a thread serves one queue before it turns to others
@@ -55,14 +55,14 @@ class Recipient:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Done:
+class SendingCounts:
     """How many messages were delivered, and how many attempts failed."""
 
     told: int = 0
     failed: int = 0
 
-    def __add__(self, other: "Done") -> "Done":
-        return Done(self.told + other.told, self.failed + other.failed)
+    def __add__(self, other: "SendingCounts") -> "SendingCounts":
+        return SendingCounts(self.told + other.told, self.failed + other.failed)
 
 
 Channel = Callable[[str, datetime], Recipient]
@@ -75,7 +75,7 @@ def channels() -> dict[str, Channel]:
     return {webhook_endpoints.CHANNEL: functools.partial(_hook, client)}
 
 
-def _hook(client: safe_http.Client, recipient: str, now: datetime) -> Recipient:
+def _hook(client: safe_http.HttpClient, recipient: str, now: datetime) -> Recipient:
     hook = webhook_endpoints.find(recipient)
     if hook is None:
         return Recipient(Way.GONE)
@@ -99,13 +99,13 @@ def serve(
     within: float = float("inf"),
     among: Mapping[str, Channel] | None = None,
     reach: Reach = channels,
-) -> Done:
+) -> SendingCounts:
     """Serve every queue with due messages once; start no attempt after `within` seconds.
 
     `reach` makes the channels, unless `among` gives them.
     """
     end = time.monotonic() + within
-    done, after = Done(), ""
+    done, after = SendingCounts(), ""
     while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
         # Not earlier: a process without messages need not load the certificates.
@@ -123,9 +123,9 @@ class _Server:
         self._channels = among
         self._end = end
 
-    def serve(self, queue: str) -> Done:
+    def serve(self, queue: str) -> SendingCounts:
         """Send a queue's due messages, until an attempt fails or the queue's turn is over."""
-        done = Done()
+        done = SendingCounts()
         end = min(self._end, time.monotonic() + TURN)
         try:
             while ids := message_queue.due(queue, self._now(), _MESSAGES):
@@ -142,7 +142,7 @@ class _Server:
             _report(queue, error)
         return done
 
-    def _step(self, queue: str, message: str) -> Done | None:
+    def _step(self, queue: str, message: str) -> SendingCounts | None:
         """Process one message; None if its recipient is paused."""
         now = self._now()
         name, _, address = queue.partition("/")
@@ -155,15 +155,15 @@ class _Server:
             message_queue.give_up(message, recipient.reason)
         elif recipient.tell is not None:
             claimed = message_queue.claim(message, now=now)
-            return Done() if claimed is None else self._tell(recipient.tell, claimed, now)
-        return Done()
+            return SendingCounts() if claimed is None else self._tell(recipient.tell, claimed, now)
+        return SendingCounts()
 
     def _tell(
         self,
         tell: Callable[[message_queue.Message], outcomes.Outcome],
         message: message_queue.Message,
         now: datetime,
-    ) -> Done:
+    ) -> SendingCounts:
         try:
             outcome = tell(message)
         except errors.Overloaded:
@@ -173,7 +173,7 @@ class _Server:
             outcome = outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
         if outcome.end is outcomes.End.DELIVERED:
             message_queue.finish(message.id)
-            return Done(told=1)
+            return SendingCounts(told=1)
         if outcome.end is outcomes.End.GIVE_UP:
             message_queue.give_up(message.id, outcome.reason)
         else:
@@ -181,7 +181,7 @@ class _Server:
             pause = max(outbox.pause(message.attempts), asked)
             message_queue.postpone(message.id, outcome.reason, now=now, pause=pause)
         _log.warning("Message %s failed: %s", message.id, outcome.reason)
-        return Done(failed=1)
+        return SendingCounts(failed=1)
 
 
 class Messenger:

@@ -38,7 +38,7 @@ import msgspec
 from google.cloud import ndb
 
 from comments.domain import counting
-from comments.domain.counting import Change, Following
+from comments.domain.counting import CountedChange, Following
 from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
 
@@ -53,7 +53,7 @@ _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-class Kind(enum.StrEnum):
+class EventKind(enum.StrEnum):
     """What happened. Stored as text: renaming one is a migration."""
 
     POSTED = "posted"
@@ -68,9 +68,11 @@ class Kind(enum.StrEnum):
 
 
 # Changes of comments, which handlers get unless they name other kinds.
-OF_COMMENTS = frozenset({Kind.POSTED, Kind.EDITED, Kind.RETRACTED, Kind.JUDGED, Kind.IMPORTED})
+OF_COMMENTS = frozenset(
+    {EventKind.POSTED, EventKind.EDITED, EventKind.RETRACTED, EventKind.JUDGED, EventKind.IMPORTED}
+)
 # Also all other changes of what is counted of comments.
-COUNTED = OF_COMMENTS | {Kind.VOTED, Kind.FILED}
+COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
 
 
 class Followed(NamedTuple):
@@ -84,8 +86,8 @@ class Event(NamedTuple):
     """What happened, as handlers see it. `comment` is the id of the comment."""
 
     id: str
-    kind: Kind
-    changes: tuple[Change, ...]
+    kind: EventKind
+    changes: tuple[CountedChange, ...]
     attempts: int = 0
     detail: str = ""
     at: datetime = NEVER
@@ -109,7 +111,7 @@ def filing_id(comment_id: str, times: int) -> str:
     return f"{comment_id}.c{times}"
 
 
-def parts(changes: Sequence[Change]) -> Iterator[slice]:
+def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
     """Divide the changes of one commit into those of each event.
 
     One commit can count an event, however many authors, days and categories it involves.
@@ -118,10 +120,15 @@ def parts(changes: Sequence[Change]) -> Iterator[slice]:
 
 
 def tell(
-    kind: Kind, event: str, changes: Iterable[Change], *, now: datetime, detail: str = ""
+    kind: EventKind,
+    event: str,
+    changes: Iterable[CountedChange],
+    *,
+    now: datetime,
+    detail: str = "",
 ) -> ownership.Writes:
     """Write an event, in the transaction of its change."""
-    row = event_rows.Event(
+    row = event_rows.EventRow(
         key=event_rows.event_key(event),
         kind=kind.value,
         changes=msgspec.json.encode(tuple(changes)).decode(),
@@ -143,7 +150,7 @@ def followed(
     """
     event = f"{_prefix(thread)}{token}"
     detail = msgspec.json.encode((site, thread, *change)).decode()
-    row = follow(Kind.FOLLOWED, event, detail, due=now + SWEPT_AFTER)
+    row = follow(EventKind.FOLLOWED, event, detail, due=now + SWEPT_AFTER)
     return event, written([row])
 
 
@@ -187,10 +194,10 @@ def is_of_mail(event: str) -> bool:
 
 
 def follow(
-    kind: Kind, event: str, detail: str, *, due: datetime, attempts: int = 0
-) -> event_rows.Event:
+    kind: EventKind, event: str, detail: str, *, due: datetime, attempts: int = 0
+) -> event_rows.EventRow:
     """Make a follow-up event, for `written` or for a handler to return."""
-    return event_rows.Event(
+    return event_rows.EventRow(
         key=event_rows.event_key(event),
         kind=kind.value,
         changes="[]",
@@ -202,7 +209,7 @@ def follow(
     )
 
 
-def written(rows: Iterable[event_rows.Event]) -> ownership.Writes:
+def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
     """Write follow-up events, in the transaction of what they follow from."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
@@ -229,18 +236,18 @@ def fresh(now: datetime, limit: int) -> list[str]:
     ]
 
 
-def read(events: Sequence[str]) -> list[event_rows.Event]:
+def read(events: Sequence[str]) -> list[event_rows.EventRow]:
     """Read the rows of those events that are not done yet."""
     rows = reads.get_multi([event_rows.event_key(event) for event in events])
     return [row for row in rows if row is not None]
 
 
-def record(row: event_rows.Event) -> Event:
+def record(row: event_rows.EventRow) -> Event:
     """Convert a stored event to what handlers see of it."""
     return Event(
         row.key.id(),
-        Kind(row.kind),
-        msgspec.json.decode(row.changes, type=tuple[Change, ...]),
+        EventKind(row.kind),
+        msgspec.json.decode(row.changes, type=tuple[CountedChange, ...]),
         row.attempts,
         row.detail or "",
         conversion.plain_or_none(row.at) or conversion.plain(row.due),
@@ -255,16 +262,16 @@ def pending(handler: str) -> Iterator[Event]:
 
 
 def mark(
-    rows: Iterable[event_rows.Event], handlers: set[str], every: Callable[[Kind], set[str]]
+    rows: Iterable[event_rows.EventRow], handlers: set[str], every: Callable[[EventKind], set[str]]
 ) -> ownership.Writes:
     """Note handlers as done with events; delete events that every handler is done with.
 
     `every` returns the names of the handlers of a kind of events.
     """
-    put: list[event_rows.Event] = []
+    put: list[event_rows.EventRow] = []
     gone: list[ndb.Key] = []
     for row in rows:
-        names = every(Kind(row.kind))
+        names = every(EventKind(row.kind))
         row.populate(done=sorted({*row.done, *(handlers & names)}))
         if names <= set(row.done):
             gone.append(row.key)
@@ -273,13 +280,13 @@ def mark(
     return ownership.Writes(_OWNER, put=tuple(put), delete=tuple(gone))
 
 
-def is_claimed(row: event_rows.Event, now: datetime) -> bool:
+def is_claimed(row: event_rows.EventRow, now: datetime) -> bool:
     """Whether a process is handling an event."""
     claimed: datetime | None = row.claimed
     return claimed is not None and claimed > now
 
 
-def claim(row: event_rows.Event, *, until: datetime) -> ownership.Writes:
+def claim(row: event_rows.EventRow, *, until: datetime) -> ownership.Writes:
     """Claim an event until a moment. No sweep finds the event before it."""
     row.claimed = until
     row.due = max(row.due, until)
@@ -292,7 +299,7 @@ def pause(attempts: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
 
-def postpone(row: event_rows.Event, reason: str, *, now: datetime) -> ownership.Writes:
+def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownership.Writes:
     """Note a failed delivery: retry later, or give up after the last attempt."""
     row.attempts += 1
     row.reason = reason
@@ -303,17 +310,17 @@ def postpone(row: event_rows.Event, reason: str, *, now: datetime) -> ownership.
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def is_given_up(row: event_rows.Event) -> bool:
+def is_given_up(row: event_rows.EventRow) -> bool:
     """Whether an event is not retried any more."""
     return bool(row.since == NEVER)
 
 
-def revive(row: event_rows.Event, *, now: datetime) -> ownership.Writes:
+def revive(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
     """Retry an event that was given up, with all attempts again."""
     row.attempts, row.due, row.since = 0, now, conversion.plain_or_none(row.at) or now
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def drop(row: event_rows.Event) -> ownership.Writes:
+def drop(row: event_rows.EventRow) -> ownership.Writes:
     """Delete an event that was given up: its remaining handlers never get it."""
     return ownership.Writes(_OWNER, delete=(row.key,))

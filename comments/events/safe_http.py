@@ -1,7 +1,7 @@
 """Safe HTTP: the only way to send requests to addresses that people entered.
 
 Owns the defense against requests to our own network (SSRF). All requests to such addresses use
-`Client`; nothing else in the backend opens a connection to one.
+`HttpClient`; nothing else in the backend opens a connection to one.
 
 Invariants:
 
@@ -72,7 +72,7 @@ Resolve = Callable[[str], Sequence[str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """The limits of a request: seconds, and bytes of the answer's body.
 
     `total` is from the name's resolution to the end of the answer; `connect` limits each step
@@ -85,7 +85,7 @@ class Limits:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """An answer. If `is_cut`, the body was longer than the limit and `body` is its beginning."""
 
     status: int
@@ -126,7 +126,7 @@ def resolve(host: str) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
-class Client:
+class HttpClient:
     """Sends requests to addresses that people entered.
 
     Args:
@@ -139,13 +139,13 @@ class Client:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         *,
         resolver: Resolve = resolve,
         context: ssl.SSLContext | None = None,
         loopback_ports: frozenset[int] = frozenset(),
     ) -> None:
-        self._limits = limits or Limits()
+        self._limits = limits or RequestLimits()
         self._resolver = resolver
         self._context = context or ssl.create_default_context()
         self._loopback = loopback_ports
@@ -192,7 +192,7 @@ class Client:
 
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         """Send a request and return the answer, of any status.
 
         Raises:
@@ -341,7 +341,7 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
     return asked.result(timeout=seconds)
 
 
-def _answer(response: http.client.HTTPResponse, most: int) -> Answer:
+def _answer(response: http.client.HTTPResponse, most: int) -> HttpResponse:
     body, whole = b"", response.length
     while len(body) <= most:
         chunk = response.read1(_CHUNK)
@@ -351,4 +351,4 @@ def _answer(response: http.client.HTTPResponse, most: int) -> Answer:
     if whole is not None and len(body) < min(whole, most):
         raise http.client.IncompleteRead(body)  # the connection was cut
     headers = {name.lower(): value for name, value in response.getheaders()}
-    return Answer(response.status, headers, body[:most], is_cut=len(body) > most)
+    return HttpResponse(response.status, headers, body[:most], is_cut=len(body) > most)

@@ -35,7 +35,7 @@ CHANNEL = "hook"
 MOST = 10  # hooks per site
 FAILING_FOR = timedelta(days=3)
 _APPROVED = records.Status.APPROVED.value
-_TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
+_TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 class Registered(msgspec.Struct, frozen=True):
@@ -61,13 +61,13 @@ class Registered(msgspec.Struct, frozen=True):
         return webhooks.Hook(self.url, self.secrets)
 
 
-class Content(msgspec.Struct, frozen=True):
+class WebhookContent(msgspec.Struct, frozen=True):
     """The content of a webhook message. The event's id contains the comment's id."""
 
     type: webhooks.Type
 
 
-def add(site: str, made: Registered, client: safe_http.Client) -> None:
+def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
     """Register a hook with a new id and secret.
 
     Raises:
@@ -159,13 +159,13 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
     sites = list(dict.fromkeys(_site(event) for event, _ in told))
     hooks = dict(zip(sites, _read(sites), strict=True))
-    rows: list[event_rows.Message] = []
+    rows: list[event_rows.MessageRow] = []
     for event, type_ in told:
         site = _site(event)
         queues = [
             queue(site, hook.id) for hook in hooks[site] if type_ in hook.types and not hook.off
         ]
-        content = msgspec.json.encode(Content(type_)).decode()
+        content = msgspec.json.encode(WebhookContent(type_)).decode()
         rows += message_queue.made(event.id, queues, content, at=event.at)
     return message_queue.writes(rows)
 
@@ -181,7 +181,7 @@ def find(recipient: str) -> Registered | None:
 
 
 def tell(
-    client: safe_http.Client, hook: Registered, message: message_queue.Message, *, now: datetime
+    client: safe_http.HttpClient, hook: Registered, message: message_queue.Message, *, now: datetime
 ) -> outcomes.Outcome:
     """Send a hook one message about the comment as it is now. A deleted comment sends nothing."""
     comment_id = message.event.partition(".")[0]
@@ -190,7 +190,7 @@ def tell(
         return outcomes.Outcome(outcomes.End.DELIVERED, "the comment does not exist any more")
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     about = None if thread is None else conversion.thread_record(thread)
-    type_ = msgspec.json.decode(message.content, type=Content).type
+    type_ = msgspec.json.decode(message.content, type=WebhookContent).type
     payload = webhooks.body(type_, message.at, conversion.comment_record(row), about)
     return webhooks.send(client, hook.hook, message.event, payload, now=now)
 
@@ -242,7 +242,7 @@ def _type(event: outbox.Event) -> webhooks.Type | None:
     # The comment's own change comes first, then those of the tombstones above it.
     was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
     if was and is_:
-        return webhooks.Type.EDITED if event.kind is outbox.Kind.EDITED else None
+        return webhooks.Type.EDITED if event.kind is outbox.EventKind.EDITED else None
     if was or is_:
         return webhooks.Type.RETRACTED if was else webhooks.Type.POSTED
     return None
@@ -284,7 +284,7 @@ def _change(site: str, change: Callable[[list[Registered]], list[Registered]]) -
         after = change(before)
         if after != before:
             text = msgspec.json.encode(after).decode()
-            row = event_rows.SiteHooks(key=event_rows.site_hooks_key(site), hooks=text)
+            row = event_rows.SiteHooksRow(key=event_rows.site_hooks_key(site), hooks=text)
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 
     transactions.transaction(body)

@@ -72,7 +72,7 @@ class _Told(msgspec.Struct, frozen=True):
     thread: str
     title: str
     url: str
-    comment: presentation.Comment
+    comment: presentation.PublicComment
 
 
 class _Message(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[st
 
 
 def send(
-    client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
+    client: safe_http.HttpClient, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> outcomes.Outcome:
     """Deliver to a hook once. 2xx means delivered; 410 means that the hook wants no more messages.
 
@@ -129,15 +129,15 @@ def send(
 
 
 def ask(
-    client: safe_http.Client, hook: Hook, event: str, payload: bytes, *, now: datetime
-) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    client: safe_http.HttpClient, hook: Hook, event: str, payload: bytes, *, now: datetime
+) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
     """Deliver to a hook once; return the outcome and the answer, if there was one."""
     return post(client, hook.url, payload, headers(hook, event, payload, now=now))
 
 
 def post(
-    client: safe_http.Client, url: str, payload: bytes, plain: Mapping[str, str]
-) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    client: safe_http.HttpClient, url: str, payload: bytes, plain: Mapping[str, str]
+) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
     """Post to an address once; return the outcome and the answer, if there was one."""
     try:
         answer = client.send("POST", url, body=payload, headers=plain)
@@ -149,7 +149,7 @@ def post(
     return outcome_of(answer), answer
 
 
-def outcome_of(answer: safe_http.Answer) -> outcomes.Outcome:
+def outcome_of(answer: safe_http.HttpResponse) -> outcomes.Outcome:
     """Derive an attempt's outcome from the answer's status."""
     reason = f"answered {answer.status}"
     if 200 <= answer.status < 300:  # noqa: PLR2004 - success, in HTTP

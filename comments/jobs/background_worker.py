@@ -32,7 +32,7 @@ OLD = 600  # seconds after which waiting events and messages are reported in the
 _log = logging.getLogger("flatthread")
 
 
-class Worker:
+class BackgroundWorker:
     """The background worker of a process.
 
     Args:
@@ -94,7 +94,7 @@ class Worker:
     def _next_step(self) -> float:
         return min(self._next_look, self._next_sweep, self._upkeep.next_clearing)
 
-    def step(self) -> scheduler.Done:
+    def step(self) -> scheduler.RoundSummary:
         """Do all work that is due now."""
         self._deliver()
         if self._next_look <= self._backlog.clock():

@@ -75,7 +75,7 @@ class Everything(msgspec.Struct, frozen=True):
     mailed: int
 
 
-class Erased(NamedTuple):
+class ErasureStep(NamedTuple):
     """What one step of an erasure deleted, and whether it was the last step."""
 
     comments: int
@@ -102,7 +102,7 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
     )
 
 
-def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
+def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep:
     """Erase an author's data, one step per call; repeat until `is_done`.
 
     With `site`, only the data that a token of that site can reach is erased. The account is deleted
@@ -128,7 +128,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> Erased:
     is_done = max(len(found), len(cast)) <= AT_ONCE
     if is_done and account is not None and len(written) == len(found) and not any(votes.by(author)):
         accounts.remove(account.id)
-    return Erased(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
+    return ErasureStep(min(len(found), AT_ONCE), min(len(cast), AT_ONCE), is_done)
 
 
 def author_of(comment_id: str) -> str:

@@ -107,7 +107,7 @@ def finish(*, now: datetime, steps: int = STEPS) -> int:
 
 
 def _moved_on(
-    name: records.ThreadName, position: category_journal.Position, ids: list[str]
+    name: records.ThreadName, position: category_journal.JournalPosition, ids: list[str]
 ) -> ownership.Writes:
     thread = comment_rows.thread_key_name(name)
     if len(ids) < AT_ONCE:

@@ -355,7 +355,7 @@ def _position(site_id: str) -> str:
 def _note(site_id: str, position: str) -> None:
     key = event_rows.job_key(f"recount/{site_id}")
     writes = (
-        ownership.Writes("recount", put=(event_rows.Job(key=key, position=position),))
+        ownership.Writes("recount", put=(event_rows.JobRow(key=key, position=position),))
         if position
         else ownership.Writes("recount", delete=(key,))
     )

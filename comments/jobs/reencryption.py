@@ -20,14 +20,14 @@ from comments.sites import site_settings
 from comments.store import reads
 
 
-class Renewed(NamedTuple):
+class ReencryptionCounts(NamedTuple):
     """The number of rows encrypted again, and of subscribers whose id is from the old secret."""
 
     rows: int
     subscribers: int
 
 
-def renew(by: registration.By) -> Renewed:
+def renew(by: registration.By) -> ReencryptionCounts:
     """Encrypt under the current secret all stored values that are encrypted under the old one.
 
     Raises:
@@ -43,7 +43,7 @@ def renew(by: registration.By) -> Renewed:
     for each in _names("Subscriber"):
         rows += subscriptions.renew(each, lambda stored: double_opt_in.renewed(stored, secret))
         kept += double_opt_in.is_of_the_past(each, secret, now=by.now)
-    return Renewed(rows, kept)
+    return ReencryptionCounts(rows, kept)
 
 
 def _names(kind: str) -> list[str]:

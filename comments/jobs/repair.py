@@ -26,7 +26,7 @@ SECONDS = 240.0  # for reading one thread; the service aborts transactions after
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Problem:
+class FieldMismatch:
     """A field that differs from its recomputed value. `comment` is "" for the thread itself."""
 
     thread: records.ThreadName
@@ -43,24 +43,24 @@ def threads(site: str) -> Iterator[records.ThreadName]:
         yield records.ThreadName(site, entity.properties["thread"].string_value)
 
 
-def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[Problem]:
+def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[FieldMismatch]:
     """Compare a thread with the values recomputed from its links and numbers. Writes nothing."""
     rows = _stored(name)
     root_count = _root_count(name)
-    problems: list[Problem] = []
+    problems: list[FieldMismatch] = []
     places = _places(scheme, rows)
     for row in rows.values():
         place = places[row.id]
         pairs = {field: (getattr(row, field), getattr(place, field)) for field in _FIELDS}
         pairs["child_count"] = (row.child_count, max(row.child_count, place.child_count))
         problems += [
-            Problem(name, row.id, field, *pair)
+            FieldMismatch(name, row.id, field, *pair)
             for field, pair in pairs.items()
             if pair[0] != pair[1]
         ]
     expected = max(root_count, _roots_needed(places))
     if root_count != expected:
-        problems.append(Problem(name, "", "child_count", root_count, expected))
+        problems.append(FieldMismatch(name, "", "child_count", root_count, expected))
     return problems
 
 
@@ -83,7 +83,7 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
     return len(problems)
 
 
-def _mend(name: records.ThreadName, places: Sequence[values.Place]) -> None:
+def _mend(name: records.ThreadName, places: Sequence[values.TreePlace]) -> None:
     transactions.transaction(lambda: transactions.apply(*job_writes.mend(name, places)))
 
 
@@ -107,20 +107,22 @@ def _root_count(name: records.ThreadName) -> int:
     return 0 if thread is None else int(thread.child_count)
 
 
-def _roots_needed(places: dict[str, values.Place]) -> int:
+def _roots_needed(places: dict[str, values.TreePlace]) -> int:
     return max((p.number + 1 for p in places.values() if p.parent is None), default=0)
 
 
-def _places(scheme: sorthash.Scheme, rows: dict[str, records.Comment]) -> dict[str, values.Place]:
+def _places(
+    scheme: sorthash.Scheme, rows: dict[str, records.Comment]
+) -> dict[str, values.TreePlace]:
     """Recompute each comment's place from links and numbers alone."""
     children = _children(rows)
-    places: dict[str, values.Place] = {}
+    places: dict[str, values.TreePlace] = {}
     waiting: list[tuple[str | None, str, int]] = [(None, "", 0)]
     while waiting:
         parent, above, level = waiting.pop()
         for row, number in _numbered(children.get(parent, []), parent):
             sort_hash = sorthash.child(scheme, above, number)
-            places[row.id] = values.Place(
+            places[row.id] = values.TreePlace(
                 id=row.id,
                 was_below=row.parent,
                 was=row.number,
@@ -184,7 +186,7 @@ def _numbered(
         yield row, number
 
 
-def _settled(places: dict[str, values.Place]) -> dict[str, values.Place]:
+def _settled(places: dict[str, values.TreePlace]) -> dict[str, values.TreePlace]:
     """Add the values that depend on descendants: `listed` and the child counters."""
     listed = {place.id for place in places.values() if place.listed}
     counters: dict[str, int] = {}

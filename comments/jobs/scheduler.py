@@ -54,12 +54,12 @@ class Switched:
     """A compaction to clear at the time `due` of this process's clock."""
 
     due: float
-    folded: compactor.Compacted
+    folded: compactor.CompactionResult
     orphans: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Done:
+class RoundSummary:
     """What a round did: threads and lists compacted, threads cleared, threads to clear later."""
 
     folded: int
@@ -107,19 +107,19 @@ class Scheduler:
         """The time of the next clearing, by this process's clock; infinity if there is none."""
         return min((each.due for each in self._switched), default=float("inf"))
 
-    def deliver(self, events: Sequence[str]) -> dispatcher.Done:
+    def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
         """Deliver these events."""
         return dispatcher.deliver(events, now=self.now(), handlers=self.handlers)
 
-    def sweep(self) -> dispatcher.Done:
+    def sweep(self) -> dispatcher.DeliveryCounts:
         """Deliver a bounded number of events that other processes left."""
         return dispatcher.sweep(now=self.now(), handlers=self.handlers)
 
-    def sweep_fresh(self) -> dispatcher.Done:
+    def sweep_fresh(self) -> dispatcher.DeliveryCounts:
         """Like `sweep`, but include events that no process has tried yet."""
         return dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
 
-    def send(self, within: float) -> message_sender.Done:
+    def send(self, within: float) -> message_sender.SendingCounts:
         """Send waiting messages, starting none after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
@@ -146,7 +146,7 @@ class Scheduler:
             report(f"Checking whether {name.site} {name.id} is due", error)
             return 0.0
 
-    def round(self, names: Iterable[backlog.Name]) -> Done:
+    def round(self, names: Iterable[backlog.Name]) -> RoundSummary:
         """Count votes, compact the other entries, and clear compactions whose grace is over.
 
         Only one round runs at a time.
@@ -155,9 +155,9 @@ class Scheduler:
             for voted in filter(_is_voted, due := list(names)):
                 self._try(voted)
             folded = sum(self._try(name) for name in due if not _is_voted(name))
-            return Done(folded, self._clear(), len(self._switched))
+            return RoundSummary(folded, self._clear(), len(self._switched))
 
-    def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> Done:
+    def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
         """Do everything in one call: compact these entries, `wait` for the grace, and clear.
 
         Of several concurrent calls only one waits; the others leave the clearing to it or to the
@@ -172,7 +172,7 @@ class Scheduler:
         finally:
             self._visitor.release()
         last = self.round(())
-        return Done(done.folded, done.cleared + last.cleared, last.waiting)
+        return RoundSummary(done.folded, done.cleared + last.cleared, last.waiting)
 
     def expire(self) -> None:
         """Delete expired rankings, voter networks, refused texts, rate limits and ban marks."""
@@ -279,7 +279,7 @@ def compact_whole(
     names: Iterable[records.ThreadName],
     *,
     wait: Callable[[float], None] | None,
-) -> Done:
+) -> RoundSummary:
     """Compact threads now and, if `wait` is given, wait for the grace and clear them.
 
     Raises:
@@ -291,12 +291,12 @@ def compact_whole(
         if not any(upkeep.fold(name) for _ in range(_TRIES)):
             raise errors.Overloaded(f"another process is compacting {name.site} {name.id}")
     if wait is None or not upkeep.waiting:
-        return Done(len(names), 0, len(upkeep.waiting))
+        return RoundSummary(len(names), 0, len(upkeep.waiting))
     wait(compactor.GRACE)
     for each in upkeep.waiting:
         clear(each)
     upkeep.expire()
-    return Done(len(names), len(upkeep.waiting), 0)
+    return RoundSummary(len(names), len(upkeep.waiting), 0)
 
 
 def _is_voted(name: backlog.Name) -> bool:

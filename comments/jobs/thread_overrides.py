@@ -23,7 +23,7 @@ FIELDS = ("title", "url", "categories")
 _VERB = "name-thread"
 
 
-class Wanted(NamedTuple):
+class NewDetails(NamedTuple):
     """The new values; None keeps a field. `inherits` lists fields to reset."""
 
     title: str | None = None
@@ -42,7 +42,7 @@ class Named(NamedTuple):
 def name(
     site: records.Site,
     thread: str,
-    wanted: Wanted,
+    wanted: NewDetails,
     actor: records.Actor,
     *,
     now: datetime,
@@ -86,7 +86,7 @@ def name(
     return Named(found, moved)
 
 
-def _checked(site: records.Site, thread: str, wanted: Wanted) -> naming.Brought:
+def _checked(site: records.Site, thread: str, wanted: NewDetails) -> naming.Brought:
     url = wanted.url or ""
     if url and not thread_info.address(url, site):
         raise errors.BadInput("url", "wrong-origin", allowed=", ".join(site.origins))
@@ -97,5 +97,5 @@ def _checked(site: records.Site, thread: str, wanted: Wanted) -> naming.Brought:
     )
 
 
-def _said(row: comment_rows.Thread) -> str:
+def _said(row: comment_rows.ThreadRow) -> str:
     return f"set by moderators: {', '.join(row.own) or 'nothing'}"

@@ -73,7 +73,7 @@ def _move_on(key: ndb.Key, seen: str, position: str) -> None:
     """Store the position of a scan, unless another process has advanced it meanwhile."""
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:
-        job = event_rows.Job(key=key, position=position)
+        job = event_rows.JobRow(key=key, position=position)
         transactions.apply(ownership.Writes("upgrades", put=(job,)))
 
 

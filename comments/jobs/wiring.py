@@ -28,8 +28,10 @@ HANDLERS: tuple[dispatcher.Handler, ...] = (
     dispatcher.Exact(WEBHOOKS, webhook_endpoints.from_events),
     dispatcher.Exact(ERASURES, retention_marks.from_events, retention_marks.TOLD_OF),
     dispatcher.Exact(QUESTIONS, classifier_answers.from_events, classifier_answers.ASKED_OF),
-    dispatcher.Exact(ADVICE, classifier_answers.erased, frozenset({outbox.Kind.RETRACTED})),
-    dispatcher.Exact(FOLLOWERS, from_events.from_followings, frozenset({outbox.Kind.FOLLOWED})),
+    dispatcher.Exact(ADVICE, classifier_answers.erased, frozenset({outbox.EventKind.RETRACTED})),
+    dispatcher.Exact(
+        FOLLOWERS, from_events.from_followings, frozenset({outbox.EventKind.FOLLOWED})
+    ),
 )
 
 

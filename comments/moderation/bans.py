@@ -27,7 +27,7 @@ _EVERY = 3600.0  # seconds between two searches for expired marks, in one proces
 _LOOKS = per_process.PerProcess(dict[str, float])
 
 
-class Wanted(NamedTuple):
+class BanScope(NamedTuple):
     """What to ban in addition to the author: the network (for some days) and the mailbox.
 
     `comment` is the id of the comment that led to the ban; empty means the author's newest.
@@ -52,7 +52,7 @@ class Listed(NamedTuple):
 def ban(  # noqa: PLR0913 - the ban and the actor
     site: str,
     author: str,
-    wanted: Wanted,
+    wanted: BanScope,
     actor: records.Actor,
     *,
     secret: str,
@@ -60,7 +60,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     until: datetime | None = None,
     is_shadow: bool = False,
     reason: str = "",
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Ban an author and, if `wanted` says so, their network and mailbox.
 
     Raises:
@@ -79,7 +79,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
             raise errors.Conflict("network-unknown")
     if wanted.mailbox:
         mailbox = _mailbox(site, author, rows, secret, now)
-    known = rulebook.Known(
+    known = rulebook.BanMarks(
         comment=rows[0].key.path[-1].name if rows else "",
         network=network,
         network_until=None if days is None else now + timedelta(days=days),

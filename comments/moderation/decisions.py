@@ -41,7 +41,7 @@ _OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class DecisionResult:
     """The result for one comment of many: the comment, or the code and message of the error."""
 
     id: str
@@ -100,7 +100,7 @@ def bulk(
     *,
     now: datetime,
     reason: str = "",
-) -> list[Outcome]:
+) -> list[DecisionResult]:
     """Apply one decision to many comments, each in its own transaction; return all results.
 
     Raises:
@@ -140,7 +140,7 @@ def undo(
 
 def hide_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
-) -> list[Outcome]:
+) -> list[DecisionResult]:
     """Hide an author's approved comments on a site; `restore_all` brings them back.
 
     Handles at most `MOST_AT_ONCE` comments. If that many results are returned, call it again.
@@ -151,7 +151,7 @@ def hide_all(
 
 def restore_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
-) -> list[Outcome]:
+) -> list[DecisionResult]:
     """Restore an author's hidden comments on a site, as many per call as `hide_all`."""
     found = _by_author(site, author, Status.HIDDEN)
     return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
@@ -250,7 +250,7 @@ def _cases(found: Sequence[tuple[str, datetime]]) -> tuple[records.Case, ...]:
 
 
 def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> records.Comment:
-    def body() -> values.Change:
+    def body() -> values.ChangeResult:
         if verb is Verb.RESTORE:
             change = status_changes.restore(comment_id, decision)
         elif verb in _OPPOSITES:
@@ -282,14 +282,16 @@ def _check_site(case: records.Case, site: str) -> None:
         raise errors.NotFound("comment", case.comment.id)
 
 
-def _each(comment_ids: Sequence[str], step: Callable[[str], records.Comment]) -> list[Outcome]:
-    outcomes: list[Outcome] = []
+def _each(
+    comment_ids: Sequence[str], step: Callable[[str], records.Comment]
+) -> list[DecisionResult]:
+    outcomes: list[DecisionResult] = []
     for comment_id in comment_ids:
         try:
-            outcomes.append(Outcome(comment_id, step(comment_id)))
+            outcomes.append(DecisionResult(comment_id, step(comment_id)))
         except errors.CodedError as error:
             said = error_texts.sentence(error)
-            outcomes.append(Outcome(comment_id, None, error.code, said))
+            outcomes.append(DecisionResult(comment_id, None, error.code, said))
     return outcomes
 
 

@@ -57,7 +57,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
     matches: list[Match] = []
     for comment in comments:
         others = standings.get(comment.author.id, 0) - (comment.status is Status.APPROVED)
-        said = rules.Said(
+        said = rules.RuleSubject(
             body=comment.body,
             html=comment.html,
             name=comment.author.name,

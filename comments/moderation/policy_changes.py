@@ -44,7 +44,7 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
     close_after: int | None = None,
     reports: int | None = None,
     reason: str = "",
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Change a site's policy. Arguments that are None keep their stored values.
 
     Raises:
@@ -53,7 +53,7 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
     given = {"policy": policy, "close_after": close_after, "reports": reports}
     wanted = {name: value for name, value in given.items() if value is not None}
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         return msgspec.structs.replace(book, **wanted)
 
     return _changed(
@@ -63,7 +63,7 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
 
 def put_rule(
     site: str, rule: rules.Rule, actor: Actor, *, now: datetime, reason: str = ""
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Add a rule, or replace the rule with the same id without changing its position.
 
     Raises:
@@ -71,7 +71,7 @@ def put_rule(
     """
     rules.check_hosts(rule)
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         known = [each.id for each in book.rules]
         put = [rule if each.id == rule.id else each for each in book.rules]
         return msgspec.structs.replace(book, rules=(*put, *(() if rule.id in known else (rule,))))
@@ -82,14 +82,14 @@ def put_rule(
 
 def remove_rule(
     site: str, rule_id: str, actor: Actor, *, now: datetime, reason: str = ""
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Remove a rule.
 
     Raises:
         errors.NotFound: the site has no such rule.
     """
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         left = tuple(each for each in book.rules if each.id != rule_id)
         if len(left) == len(book.rules):
             raise errors.NotFound("rule", rule_id)
@@ -107,13 +107,13 @@ def set_adviser(
     *,
     now: datetime,
     reason: str = "",
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Replace the registration of a site's classifier by what `change` makes of it.
 
     The audit log records the terms, but neither the address nor the secret.
     """
 
-    def changed(book: rulebook.Book) -> rulebook.Book:
+    def changed(book: rulebook.Rulebook) -> rulebook.Rulebook:
         after = change(book.adviser(name))
         others = [each for each in book.advisers if each.name != name]
         advisers = others if after is None else [*others, after]
@@ -134,8 +134,8 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     until: datetime | None = None,
     is_shadow: bool = False,
     reason: str = "",
-    known: rulebook.Known | None = None,
-) -> rulebook.Book:
+    known: rulebook.BanMarks | None = None,
+) -> rulebook.Rulebook:
     """Ban an author from writing on a site, until a time or permanently.
 
     `author` is the author id of a token or an account. Names are not used, because anybody can take
@@ -152,9 +152,9 @@ def ban(  # noqa: PLR0913 - the ban and the actor
         raise errors.BadInput("author", "bad-author-id")
     if until is not None and until <= now:
         raise errors.BadInput("until", "in-the-past")
-    made = rulebook.Ban(author, until, is_shadow, known or rulebook.Known())
+    made = rulebook.Ban(author, until, is_shadow, known or rulebook.BanMarks())
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         return msgspec.structs.replace(book, bans=(*_without(book, author), made))
 
     act = audit_log.Act(actor, "ban", reason)
@@ -163,14 +163,14 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 
 def unban(
     site: str, author: str, actor: Actor, *, now: datetime, reason: str = ""
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     """Remove an author's ban.
 
     Raises:
         errors.NotFound: the author is not banned.
     """
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         if book.ban_of(author, now) is None:
             raise errors.NotFound("ban", author)
         return msgspec.structs.replace(book, bans=_without(book, author))
@@ -195,7 +195,7 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
         errors.NotFound: the thread has no comments yet.
     """
 
-    def change(row: comment_rows.Thread) -> None:
+    def change(row: comment_rows.ThreadRow) -> None:
         row.state = row.state if state is None else state.value
         row.policy = row.policy if policy is None else policy.value
         if inherits:
@@ -222,7 +222,7 @@ def undo(
     if entry.verb == _SET_THREAD:
         state, policy = msgspec.json.decode(entry.back, type=tuple[ThreadState, str])
 
-        def change_thread(row: comment_rows.Thread) -> None:
+        def change_thread(row: comment_rows.ThreadRow) -> None:
             _check_stands(_said_of(row), entry)
             row.state, row.policy = state.value, policy
 
@@ -233,7 +233,7 @@ def undo(
     author = entry.subject.removeprefix(_AUTHOR)
     part = _POLICY if entry.subject == "site" else _ban_of(author, now)
 
-    def change(book: rulebook.Book) -> rulebook.Book:
+    def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
         _check_stands(part.say(book), entry)
         return part.restore(book, entry.back)
 
@@ -263,15 +263,15 @@ def _changed(
     site: str,
     act: audit_log.Act,
     subject: str,
-    change: Callable[[rulebook.Book], rulebook.Book],
+    change: Callable[[rulebook.Rulebook], rulebook.Rulebook],
     part: "_Part",
     *,
     now: datetime,
-) -> rulebook.Book:
+) -> rulebook.Rulebook:
     if not site:
         raise errors.NotFound("site", site)
 
-    def body() -> rulebook.Book:
+    def body() -> rulebook.Rulebook:
         if transactions.may_have_run() and audit_log.is_done(act):
             return rulebook.read(site)
         before, book, writes = rulebook.changed(site, change, now=now)
@@ -290,7 +290,7 @@ def _changed_thread(
     site: str,
     thread: str,
     act: audit_log.Act,
-    change: Callable[[comment_rows.Thread], None],
+    change: Callable[[comment_rows.ThreadRow], None],
     *,
     now: datetime,
 ) -> records.Thread:
@@ -324,16 +324,16 @@ class _Part(NamedTuple):
     `say` describes it in words, `keep` encodes it for the log, and `restore` puts it back.
     """
 
-    say: Callable[[rulebook.Book], str]
-    keep: Callable[[rulebook.Book], str] = lambda _: ""
-    restore: Callable[[rulebook.Book, str], rulebook.Book] = lambda book, _: book
+    say: Callable[[rulebook.Rulebook], str]
+    keep: Callable[[rulebook.Rulebook], str] = lambda _: ""
+    restore: Callable[[rulebook.Rulebook, str], rulebook.Rulebook] = lambda book, _: book
 
 
-def _say_policy(book: rulebook.Book) -> str:
+def _say_policy(book: rulebook.Rulebook) -> str:
     return f"{book.policy}, closed after {book.close_after} days, {book.reports} reports"
 
 
-def _put_policy(book: rulebook.Book, back: str) -> rulebook.Book:
+def _put_policy(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
     policy, close_after, reports = msgspec.json.decode(back, type=tuple[Policy, int, int])
     return msgspec.structs.replace(book, policy=policy, close_after=close_after, reports=reports)
 
@@ -350,7 +350,7 @@ def _rule_of(rule_id: str) -> _Part:
 
 
 def _terms_of(name: str) -> _Part:
-    def say(book: rulebook.Book) -> str:
+    def say(book: rulebook.Rulebook) -> str:
         found = book.adviser(name)
         return "" if found is None else classifier_verdicts.terms_in_words(found)
 
@@ -358,7 +358,7 @@ def _terms_of(name: str) -> _Part:
 
 
 def _ban_of(author: str, now: datetime) -> _Part:
-    def say(book: rulebook.Book) -> str:
+    def say(book: rulebook.Rulebook) -> str:
         found = book.ban_of(author, now)
         if found is None:
             return ""
@@ -368,25 +368,25 @@ def _ban_of(author: str, now: datetime) -> _Part:
             said += f", with the network until {found.known.network_until.isoformat()}"
         return f"{said}, with the mailbox" if found.known.mailbox else said
 
-    def put(book: rulebook.Book, back: str) -> rulebook.Book:
+    def put(book: rulebook.Rulebook, back: str) -> rulebook.Rulebook:
         found = msgspec.json.decode(back, type=rulebook.Ban | None)
         stood = () if found is None else (found,)
         return msgspec.structs.replace(book, bans=(*_without(book, author), *stood))
 
-    def keep(book: rulebook.Book) -> str:
+    def keep(book: rulebook.Rulebook) -> str:
         found = book.ban_of(author, now)
         if found is not None:
             # The log is permanent, and caller marks must not be.
-            known = rulebook.Known(found.known.comment)
+            known = rulebook.BanMarks(found.known.comment)
             found = msgspec.structs.replace(found, known=known)
         return _encoded(found)
 
     return _Part(say, keep, put)
 
 
-def _without(book: rulebook.Book, author: str) -> tuple[rulebook.Ban, ...]:
+def _without(book: rulebook.Rulebook, author: str) -> tuple[rulebook.Ban, ...]:
     return tuple(each for each in book.bans if each.author != author)
 
 
-def _said_of(row: comment_rows.Thread) -> str:
+def _said_of(row: comment_rows.ThreadRow) -> str:
     return f"{row.state} {row.policy}".strip()

@@ -51,14 +51,14 @@ def person(comment_id: str, who: str, secret: str) -> str:
 
 
 def add(
-    row: moderation_rows.Report | None,
-    fresh: moderation_rows.Report,
+    row: moderation_rows.ReportRow | None,
+    fresh: moderation_rows.ReportRow,
     people: Sequence[Sequence[str]],
     reason: Reason,
     *,
     is_vouched: bool,
     now: datetime,
-) -> moderation_rows.Report | None:
+) -> moderation_rows.ReportRow | None:
     """Add a report to a row. Return the row to store, or None if the reporter is in it already.
 
     Also returns None if the row has `MOST` reports. `fresh` is used if there is no row yet.
@@ -81,17 +81,19 @@ def add(
     return row
 
 
-def fresh(comment_id: str, site: str, *, now: datetime) -> moderation_rows.Report:
+def fresh(comment_id: str, site: str, *, now: datetime) -> moderation_rows.ReportRow:
     """Make the row for a comment without reports."""
-    return moderation_rows.Report(key=moderation_rows.report_key(comment_id), site=site, last=now)
+    return moderation_rows.ReportRow(
+        key=moderation_rows.report_key(comment_id), site=site, last=now
+    )
 
 
-def told(row: moderation_rows.Report) -> Told:
+def told(row: moderation_rows.ReportRow) -> Told:
     """Summarize a row."""
     return Told(row.key.id(), row.open, _numbers(row))
 
 
-def written(row: moderation_rows.Report) -> ownership.Writes:
+def written(row: moderation_rows.ReportRow) -> ownership.Writes:
     """Return the writes that store a row."""
     return ownership.Writes(_OWNER, put=(row,))
 
@@ -138,5 +140,5 @@ def gone(keys: Sequence[ndb.Key]) -> ownership.Writes:
     return ownership.Writes(_OWNER, delete=tuple(keys))
 
 
-def _numbers(row: moderation_rows.Report) -> dict[str, int]:
+def _numbers(row: moderation_rows.ReportRow) -> dict[str, int]:
     return msgspec.json.decode(row.reasons, type=dict[str, int])

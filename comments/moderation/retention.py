@@ -146,7 +146,7 @@ def _walk(
     transactions.apply(job_writes.without_addresses([each.key.path[-1].name for each in known]))
     last = conversion.comment_from_message(found[-1])
     place = msgspec.json.encode(_Place(last.created, last.id)).decode()
-    moved = event_rows.Job(key=event_rows.job_key(job), position=place)
+    moved = event_rows.JobRow(key=event_rows.job_key(job), position=place)
     transactions.apply(ownership.Writes("retention", put=(moved,)))
 
 
@@ -164,7 +164,7 @@ def _expire(comment_id: str, now: datetime) -> bool:
     return True
 
 
-def _step(comment_id: str, now: datetime) -> values.Change | None:
+def _step(comment_id: str, now: datetime) -> values.ChangeResult | None:
     row = reads.get(comment_rows.comment_key(comment_id))
     judged = None if row is None else conversion.case_record(row).judged
     if row is None or judged is None or row.status not in retention_marks.REFUSED:

@@ -21,16 +21,16 @@ from comments.store.models import moderation_rows
 
 _OWNER = "retention_marks"
 REFUSED = frozenset({Status.SPAM, Status.REJECTED, Status.SHADOWED})
-TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
+TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Mark the comments refused by these events, in the transaction that completes the events."""
-    rows: dict[str, moderation_rows.ErasureDue] = {}
+    rows: dict[str, moderation_rows.ErasureDueRow] = {}
     for event in events:
         old, new = event.changes[0] if event.changes else (None, None)
         if new is not None and new.status in REFUSED and (old is None or old.status != new.status):
-            rows[event.comment] = moderation_rows.ErasureDue(
+            rows[event.comment] = moderation_rows.ErasureDueRow(
                 key=moderation_rows.erasure_key(event.comment), since=event.at
             )
     return ownership.Writes(_OWNER, put=tuple(rows.values()))
@@ -50,7 +50,7 @@ def due(before: datetime, limit: int) -> list[str]:
 
 def later(comment_id: str, since: datetime) -> ownership.Writes:
     """Replace the mark of a comment that was refused again at a later time."""
-    row = moderation_rows.ErasureDue(key=moderation_rows.erasure_key(comment_id), since=since)
+    row = moderation_rows.ErasureDueRow(key=moderation_rows.erasure_key(comment_id), since=since)
     return ownership.Writes(_OWNER, put=(row,))
 
 

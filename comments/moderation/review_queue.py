@@ -39,7 +39,7 @@ _Where = tuple[tuple[str, str, object], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wanted:
+class QueueFilter:
     """A query for comments of a site: by status and, optionally, by author and words."""
 
     site: str
@@ -100,14 +100,16 @@ class Threads:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Run:
+class ThreadExcerpt:
     """A part of a thread in reading order, including unlisted comments, and the cursor after it."""
 
     cases: tuple[records.Case, ...]
     cursor: str | None
 
 
-def page(wanted: Wanted, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> QueuePage:
+def page(
+    wanted: QueueFilter, *, limit: int = PAGE, cursor: str | None = None, secret: str
+) -> QueuePage:
     """Make a page of comments.
 
     Raises:
@@ -165,7 +167,7 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
 
 def thread(
     name: records.ThreadName, *, limit: int = PAGE, cursor: str | None = None, secret: str
-) -> Run:
+) -> ThreadExcerpt:
     """Return a part of a thread in reading order, with comments of every status.
 
     Raises:
@@ -183,9 +185,9 @@ def thread(
     )
     cases = [conversion.case_from_message(message) for message in reads.fetch(query)]
     if len(cases) <= limit:
-        return Run(tuple(cases), None)
+        return ThreadExcerpt(tuple(cases), None)
     last = cases[limit - 1].comment.sort_hash
-    return Run(tuple(cases[:limit]), cursors.seal([last], label, secret))
+    return ThreadExcerpt(tuple(cases[:limit]), cursors.seal([last], label, secret))
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:
@@ -227,7 +229,7 @@ def _check_limit(limit: int) -> None:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
 
 
-def _places(wanted: Wanted, after: _Position | None, limit: int) -> list[_Position]:
+def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_Position]:
     """Return the positions of the newest comments after a position, merged from all scans."""
     found = [place for where in wanted.scans() for place in _behind(where, after, limit)]
     found.sort(key=lambda place: place[1:])

@@ -32,7 +32,7 @@ _LARGEST = 900_000  # bytes; an entity holds slightly more
 LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
 
 
-class Known(msgspec.Struct, frozen=True, omit_defaults=True):
+class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a ban recognizes an author by, in addition to the id.
 
     `comment` is the comment that led to the ban. `network` and `mailbox` are marks
@@ -56,7 +56,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     author: str
     until: datetime | None = None
     is_shadow: bool = False
-    known: Known = Known()
+    known: BanMarks = BanMarks()
 
     def stands(self, now: datetime) -> bool:
         """Return whether the ban is in force."""
@@ -75,7 +75,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
         return bool(self.known.network) and (until is None or now >= until)
 
 
-class Book(msgspec.Struct, frozen=True, omit_defaults=True):
+class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
     """A site's moderation settings.
 
     `close_after`: days after which a thread closes; 0 means never. `reports`: the number of reports
@@ -117,10 +117,10 @@ class Book(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(rule.is_on and getattr(rule, condition) is not None for rule in self.rules)
 
 
-COPIES = per_process.PerProcess(lambda: caches.Cache[str, Book](_MOST_COPIES, _TERM))
+COPIES = per_process.PerProcess(lambda: caches.Cache[str, Rulebook](_MOST_COPIES, _TERM))
 
 
-def get(site: str) -> Book:
+def get(site: str) -> Rulebook:
     """Return a site's rulebook from the cache, at most a minute old. The site must exist."""
     copies = COPIES.get()
     book = copies.get(site)
@@ -131,15 +131,15 @@ def get(site: str) -> Book:
     return book
 
 
-def read(site: str) -> Book:
+def read(site: str) -> Rulebook:
     """Read a site's current rulebook from the store."""
     row = reads.get(moderation_rows.rulebook_key(site))
-    return Book() if row is None else msgspec.json.decode(row.content, type=Book)
+    return Rulebook() if row is None else msgspec.json.decode(row.content, type=Rulebook)
 
 
 def changed(
-    site: str, change: Callable[[Book], Book], *, now: datetime
-) -> tuple[Book, Book, ownership.Writes]:
+    site: str, change: Callable[[Rulebook], Rulebook], *, now: datetime
+) -> tuple[Rulebook, Rulebook, ownership.Writes]:
     """Change a site's rulebook in a transaction; return the old book, the new one and the writes.
 
     Drops expired bans and expired network marks. Call `forget` after the commit.
@@ -166,7 +166,7 @@ def changed(
     content = msgspec.json.encode(book).decode()
     if len(content.encode()) > _LARGEST:
         raise errors.BadInput("rules", "too-many-bytes", limit=_LARGEST)
-    row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key(site), content=content)
+    row = moderation_rows.RulebookRow(key=moderation_rows.rulebook_key(site), content=content)
     return before, book, ownership.Writes(_OWNER, put=(row,))
 
 

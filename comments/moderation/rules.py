@@ -103,7 +103,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     is_on: bool = True
 
 
-class Said(msgspec.Struct, frozen=True):
+class RuleSubject(msgspec.Struct, frozen=True):
     """A text and its author, as far as rules need them.
 
     `approved` returns the author's number of approved comments on the site. It may cost a read, so
@@ -177,7 +177,7 @@ def _check_patterns(field: str, given: Sequence[str]) -> None:
             raise errors.BadInput(field, "bad-pattern")
 
 
-def judge(rules: Iterable[Rule], said: Said) -> Ruling:
+def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
     """Apply the rules to a text. The ruling is "approved" if no rule matches."""
     found = Ruling(Status.APPROVED)
     facts = _Facts(said)
@@ -199,7 +199,7 @@ def links(html: str) -> frozenset[str]:
     return frozenset(_HREF.findall(html))
 
 
-def count_links(said: Said) -> int:
+def count_links(said: RuleSubject) -> int:
     """Count a text's links, including addresses that are written as plain text."""
     return max(len(_HREF.findall(said.html)), len(_BARE.findall(said.body.lower())))
 
@@ -212,7 +212,7 @@ def likeness(body: str) -> str:
 class _Facts:
     """The facts about one text that conditions need, each computed once for all rules."""
 
-    def __init__(self, said: Said) -> None:
+    def __init__(self, said: RuleSubject) -> None:
         self._said = said
         self._texts: dict[str, str] = {}
         self._hosts: frozenset[str] | None = None

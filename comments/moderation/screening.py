@@ -34,7 +34,7 @@ _POLICY = "policy:{}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Text:
+class ScreenedText:
     """A text to be screened. `author.id` is empty for a newcomer.
 
     `since` is the creation time of the author's account, if there is one. `marks` are the caller
@@ -51,8 +51,8 @@ class Text:
 
 
 def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
-    text: Text,
-    book: rulebook.Book,
+    text: ScreenedText,
+    book: rulebook.Rulebook,
     thread: records.Thread,
     is_known: bool,  # noqa: FBT001 - see `values.Decide`
     *,
@@ -87,10 +87,10 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
 
 
 def of_edit(
-    text: Text,
+    text: ScreenedText,
     before: records.Comment,
     thread: records.Thread | None,
-    book: rulebook.Book,
+    book: rulebook.Rulebook,
     *,
     now: datetime,
 ) -> Ruling | None:
@@ -106,7 +106,9 @@ def of_edit(
 
     def otherwise() -> Ruling:
         has_new = bool(rules.links(text.html) - rules.links(before.html))
-        spelt = rules.count_links(_said(text, now)) > rules.count_links(rules.Said(before.body, ""))
+        spelt = rules.count_links(_said(text, now)) > rules.count_links(
+            rules.RuleSubject(before.body, "")
+        )
         return _by_advisers(book, text, _by_policy(policy, lambda: has_new or spelt, lambda: True))
 
     found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
@@ -119,7 +121,7 @@ def of_edit(
 
 
 def questions(
-    book: rulebook.Book,
+    book: rulebook.Rulebook,
     author: str,
     sender: classifier_verdicts.Sender,
     secret: str,
@@ -138,17 +140,17 @@ def questions(
     if classifier_verdicts.AKISMET in names:
         told = classifier_verdicts.encode(sender)
         sent = encryption.seal(told, classifier_verdicts.SENDER, secret, now=now)
-    return classifier_verdicts.encode(classifier_verdicts.Asked(names, sent))
+    return classifier_verdicts.encode(classifier_verdicts.ClassifiersToAsk(names, sent))
 
 
-def _advisers(book: rulebook.Book, author: str) -> tuple[classifier_verdicts.Classifier, ...]:
+def _advisers(book: rulebook.Rulebook, author: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """Return the classifiers that a site asks about an author's texts."""
     if not book.advisers:
         return ()
     return classifier_verdicts.asked(book.advisers, is_guest=not author.startswith(accounts.AUTHOR))
 
 
-def _by_advisers(book: rulebook.Book, text: Text, ruling: Ruling) -> Ruling:
+def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
     """Hold a text that is approved otherwise, if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
@@ -174,7 +176,11 @@ def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
 
 
 def _by_rules(
-    book: rulebook.Book, text: Text, approved: Callable[[], int], repeats: int, now: datetime
+    book: rulebook.Rulebook,
+    text: ScreenedText,
+    approved: Callable[[], int],
+    repeats: int,
+    now: datetime,
 ) -> Ruling:
     ban = _ban(book, text, now) if book.bans else None
     if ban is not None and not ban.is_shadow:
@@ -191,7 +197,7 @@ def _by_rules(
     return found
 
 
-def _ban(book: rulebook.Book, text: Text, now: datetime) -> rulebook.Ban | None:
+def _ban(book: rulebook.Rulebook, text: ScreenedText, now: datetime) -> rulebook.Ban | None:
     return book.ban_of(text.author.id, now) or book.ban_meeting(text.marks, now)
 
 
@@ -209,7 +215,7 @@ def _by_policy(
     return Ruling(Status.PENDING, _POLICY.format(policy), why) if why else Ruling(Status.APPROVED)
 
 
-def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> None:
+def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) -> None:
     policy = thread.policy or book.policy
     if policy is Policy.READ_ONLY:
         raise errors.Conflict("read-only")
@@ -220,14 +226,14 @@ def _check_open(thread: records.Thread, book: rulebook.Book, now: datetime) -> N
         raise errors.Conflict("thread-closed")
 
 
-def _has_links(text: Text, now: datetime) -> Callable[[], bool]:
+def _has_links(text: ScreenedText, now: datetime) -> Callable[[], bool]:
     return lambda: rules.count_links(_said(text, now)) > 0
 
 
 def _said(
-    text: Text, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
-) -> rules.Said:
-    return rules.Said(
+    text: ScreenedText, now: datetime, approved: Callable[[], int] = int, repeats: int = 0
+) -> rules.RuleSubject:
+    return rules.RuleSubject(
         body=text.body,
         html=text.html,
         name=text.author.name,
@@ -242,7 +248,7 @@ def _said(
 class _Standing:
     """An author's numbers on a site, read once and only if needed."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: ScreenedText) -> None:
         self._text = text
 
     @functools.cached_property

@@ -16,11 +16,11 @@ _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Letter:
+class AddressedMail:
     """A mail and the subscriber id of its recipient."""
 
     to: str
-    made: mime.Message
+    made: mime.MailMessage
 
 
 class CommentMail:
@@ -37,9 +37,9 @@ class CommentMail:
         event: str,
         comment: records.Comment,
         *,
-        about: compose.About,
+        about: compose.MailReason,
         ending: double_opt_in.Unsubscription | None = None,
-    ) -> Letter | None:
+    ) -> AddressedMail | None:
         """Return the mail to one address; log an error and return None if it cannot be composed."""
         thread = thread_info.get(records.ThreadName(comment.site, comment.thread))
         notice = compose.Notice(
@@ -50,7 +50,7 @@ class CommentMail:
             title=thread.title if thread else "",
             text=comment.body,
             place=self._desk(comment, address)
-            if about is compose.About.HELD
+            if about is compose.MailReason.HELD
             else self._place(comment, thread),
             unsubscribe=ending
             and self.link(
@@ -66,7 +66,7 @@ class CommentMail:
             # recipients must still get their mail.
             _log.error("Cannot compose a mail about comment %s: %s", comment.id, error)
             return None
-        return Letter(to, made)
+        return AddressedMail(to, made)
 
     def _desk(self, comment: records.Comment, address: str) -> str:
         """Return a link to the page where a moderator decides about the comment."""

@@ -47,7 +47,7 @@ _LONGEST_LINK = 1_000
 _ADDRESS, _CONFIRM = "address", "confirm"
 
 
-class Request(msgspec.Struct, frozen=True, array_like=True):
+class SubscriptionRequest(msgspec.Struct, frozen=True, array_like=True):
     """A request for a subscription, as encoded in a link. `thread` is a key name.
 
     `id` makes each link unique. Links of releases without `id` are valid for `TERM`, and using one
@@ -62,9 +62,9 @@ class Request(msgspec.Struct, frozen=True, array_like=True):
     id: str = ""
 
     @property
-    def wanted(self) -> subscriptions.Wanted:
+    def wanted(self) -> subscriptions.SubscriptionTarget:
         """The requested subscriptions."""
-        return subscriptions.Wanted(self.site, self.thread, self.author, self.replies)
+        return subscriptions.SubscriptionTarget(self.site, self.thread, self.author, self.replies)
 
 
 class Unsubscription(NamedTuple):
@@ -106,12 +106,16 @@ def ask(
     if thread is not None and thread_info.get(thread) is None:
         raise errors.NotFound("thread", thread.id)
     name = "" if thread is None else comment_rows.thread_key_name(thread)
-    wanted = Request(email, request.site.id, name, author, replies, secrets.token_hex(16))
+    wanted = SubscriptionRequest(
+        email, request.site.id, name, author, replies, secrets.token_hex(16)
+    )
     link = encryption.seal(msgspec.json.encode(wanted).decode(), _CONFIRM, settings.secret, now=now)
     detail = mail_jobs.encode(mail_jobs.ConfirmationMail(link))
     event = outbox.mail_id("asked", secrets.token_hex(16))
     mine = rate_limits.Network(PER_NETWORK, request.sender.network, settings.secret)
-    theirs = rate_limits.Bucket(PER_ADDRESS, mail_addresses.mailbox(email), settings.secret)
+    theirs = rate_limits.RateLimitBucket(
+        PER_ADDRESS, mail_addresses.mailbox(email), settings.secret
+    )
 
     def body() -> bool:
         rate_limits.read(mine, theirs, now=now)
@@ -120,7 +124,7 @@ def ask(
         writes = [mine.take()]
         is_sent = not theirs.is_empty
         if is_sent:
-            row = outbox.follow(outbox.Kind.MAIL, event, detail, due=now)
+            row = outbox.follow(outbox.EventKind.MAIL, event, detail, due=now)
             writes += [theirs.take(), outbox.written([row])]
         transactions.apply(*writes)
         return is_sent
@@ -129,17 +133,17 @@ def ask(
         backlog.tell(event)
 
 
-def request_of(link: str, *, secret: str, now: datetime) -> Request:
+def request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
     """Decrypt the request in a confirmation link.
 
     Raises:
         errors.BadLink: the link is not valid, or has expired.
     """
     text = encryption.unseal(link, _CONFIRM, secret, now=now, term=TERM)
-    return msgspec.json.decode(text, type=Request)
+    return msgspec.json.decode(text, type=SubscriptionRequest)
 
 
-def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
+def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
     """Decrypt the request in a confirmation link that was not used yet.
 
     Raises:
@@ -151,7 +155,7 @@ def unused_request_of(link: str, *, secret: str, now: datetime) -> Request:
     return request
 
 
-def things(request: Request) -> list[str]:
+def things(request: SubscriptionRequest) -> list[str]:
     """Describe the requested subscriptions in words."""
     found = []
     if request.replies:
@@ -161,13 +165,13 @@ def things(request: Request) -> list[str]:
     return found
 
 
-def title_of(request: Request) -> str:
+def title_of(request: SubscriptionRequest) -> str:
     """Return the title of the requested thread; "" for none."""
     row = reads.get(comment_rows.thread_key_of(request.thread)) if request.thread else None
     return "" if row is None else str(row.title or "")
 
 
-def confirm(link: str, *, secret: str, now: datetime) -> Request:
+def confirm(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
     """Store the subscriptions of a confirmation link, and use the link up.
 
     Raises:
@@ -181,14 +185,14 @@ def confirm(link: str, *, secret: str, now: datetime) -> Request:
     one_time_links.sweep(now=now)
 
     def using() -> ownership.Writes:
-        purpose = one_time_links.Purpose.CONFIRMATION
+        purpose = one_time_links.LinkPurpose.CONFIRMATION
         return one_time_links.spending(subject, purpose, attempt, secret, now=now, term=TERM)
 
     subscriptions.subscribe(subscriber, address, request.wanted, now=now, using=using)
     return request
 
 
-def _subject(request: Request) -> str:
+def _subject(request: SubscriptionRequest) -> str:
     """Return the text that identifies a confirmation link, however it is encoded."""
     return f"confirmation {request.id or msgspec.json.encode(request).decode()}"
 

@@ -46,12 +46,12 @@ _OWNER = "follower_compaction"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedSegments:
     """New segments that have been written, and the directory that will name them."""
 
     name: records.ListName
     base: follower_lists.Pointer
-    directory: id_sets.Directory
+    directory: id_sets.IdSetDirectory
     token: str
 
 
@@ -130,7 +130,7 @@ def close(name: records.ListName) -> follower_lists.Pointer:
 
 def prepare(
     name: records.ListName, base: follower_lists.Pointer, joining: Sequence[str] = ()
-) -> Prepared | None:
+) -> PreparedSegments | None:
     """Write the segments with the closed generation's marks. None if another process switched."""
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
@@ -138,12 +138,12 @@ def prepare(
     try:
         stored = follower_lists.lines(name, base.directory)
         lines = list(writer.rewritten(stored, id_sets.Ahead(marks)))
-    except follower_lists.Gone:
+    except follower_lists.SegmentReplaced:
         return None
-    return Prepared(name, base, writer.directory(lines), writer.token)
+    return PreparedSegments(name, base, writer.directory(lines), writer.token)
 
 
-def switch(prepared: Prepared) -> bool:
+def switch(prepared: PreparedSegments) -> bool:
     """Make the prepared directory current. Return False if another process was faster."""
     name, base = prepared.name, prepared.base
 
@@ -196,13 +196,13 @@ def _unnamed(name: records.ListName, at: follower_lists.Pointer) -> list[str]:
     old = [key for key in stored if follower_rows.generation_of(key) <= at.folded]
     try:
         named = set(follower_lists.keys(name, at.directory)) if old else set()
-    except follower_lists.Gone:
+    except follower_lists.SegmentReplaced:
         return []  # another process has switched since, and cleans up
     return [key for key in old if key not in named]
 
 
-def _row(name: records.ListName, at: follower_lists.Pointer) -> follower_rows.FollowerList:
-    return follower_rows.FollowerList(
+def _row(name: records.ListName, at: follower_lists.Pointer) -> follower_rows.FollowerListRow:
+    return follower_rows.FollowerListRow(
         key=follower_rows.follower_list_key(name),
         version=at.version,
         generation=at.generation,
@@ -224,13 +224,13 @@ class _Writer:
         self._numbers = itertools.count()
 
     def rewritten(
-        self, stored: Iterable[id_sets.Line], marks: id_sets.Ahead
-    ) -> Iterator[id_sets.Line]:
+        self, stored: Iterable[id_sets.SegmentSummary], marks: id_sets.Ahead
+    ) -> Iterator[id_sets.SegmentSummary]:
         """Write the segments that marks change, and yield the lines of all segments.
 
         A rest that is too small for a segment is merged into the next one.
         """
-        spans: Iterator[tuple[id_sets.Line | None, str | None]] = id_sets.spans(stored)
+        spans: Iterator[tuple[id_sets.SegmentSummary | None, str | None]] = id_sets.spans(stored)
         small: list[str] = []
         for line, end in itertools.chain([next(spans, (None, None))], spans):
             if line is not None and not small and not marks.is_before(end):
@@ -246,26 +246,28 @@ class _Writer:
                 yield from self._segment(small)
                 small = []
 
-    def directory(self, lines: Sequence[id_sets.Line]) -> id_sets.Directory:
+    def directory(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.IdSetDirectory:
         """Make a directory of these lines, writing segments of lines if there are too many."""
         depth = 0
         while len(lines) > 1 and len(id_sets.encode_lines(lines)) > DIRECTORY_BYTES:
             parts = (lines[first : first + LINES] for first in range(0, len(lines), LINES))
             lines = [self._above(part) for part in parts]
             depth += 1
-        return id_sets.Directory(depth, tuple(lines))
+        return id_sets.IdSetDirectory(depth, tuple(lines))
 
-    def _above(self, lines: Sequence[id_sets.Line]) -> id_sets.Line:
+    def _above(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.SegmentSummary:
         count = sum(line.count for line in lines)
-        return id_sets.Line(self._write(id_sets.encode_lines(lines)), lines[0].first, count)
+        return id_sets.SegmentSummary(
+            self._write(id_sets.encode_lines(lines)), lines[0].first, count
+        )
 
-    def _segment(self, ids: Sequence[str]) -> Iterator[id_sets.Line]:
+    def _segment(self, ids: Sequence[str]) -> Iterator[id_sets.SegmentSummary]:
         if ids:
-            yield id_sets.Line(self._write(id_sets.encode_ids(ids)), ids[0], len(ids))
+            yield id_sets.SegmentSummary(self._write(id_sets.encode_ids(ids)), ids[0], len(ids))
 
     def _write(self, content: bytes) -> str:
         key = f"{self.token}-{next(self._numbers)}"
-        row = follower_rows.FollowerSegment(
+        row = follower_rows.FollowerSegmentRow(
             key=follower_rows.follower_segment_key(self._name, key), content=content
         )
         _apply(ownership.Writes(_OWNER, put=(row,)))

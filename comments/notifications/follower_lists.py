@@ -50,7 +50,7 @@ class Pointer:
     version: str = ""
     generation: int = 1
     folded: int = 0
-    directory: id_sets.Directory = id_sets.Directory()  # noqa: RUF009 - a frozen value
+    directory: id_sets.IdSetDirectory = id_sets.IdSetDirectory()  # noqa: RUF009 - a frozen value
 
     @property
     def is_closed(self) -> bool:
@@ -66,7 +66,7 @@ class FollowerPage:
     position: str | None
 
 
-class Gone(Exception):
+class SegmentReplaced(Exception):
     """A segment was replaced by another process's compaction while it was needed."""
 
 
@@ -105,7 +105,7 @@ def marking(name: records.ListName, follower: str, *, follows: bool) -> Marked:
     found = reads.get(key)
     if found is not None and found.entry == entry:
         return Marked(ownership.Writes(_OWNER), bool(found.asks))
-    row = follower_rows.FollowerMark(key=key, entry=entry, asks=_asks(key.id(), name, at))
+    row = follower_rows.FollowerMarkRow(key=key, entry=entry, asks=_asks(key.id(), name, at))
     return Marked(ownership.Writes(_OWNER, put=(row,)), bool(row.asks))
 
 
@@ -224,7 +224,9 @@ def _marked(name: records.ListName, generation: int, *, follows: bool, after: st
         position = found[-1] if len(found) == AT_ONCE else None
 
 
-def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_sets.Line]:
+def lines(
+    name: records.ListName, directory: id_sets.IdSetDirectory
+) -> Iterator[id_sets.SegmentSummary]:
     """Yield the lines of all segments of ids, in order.
 
     Raises:
@@ -237,7 +239,7 @@ def lines(name: records.ListName, directory: id_sets.Directory) -> Iterator[id_s
             yield line
 
 
-def keys(name: records.ListName, directory: id_sets.Directory) -> Iterator[str]:
+def keys(name: records.ListName, directory: id_sets.IdSetDirectory) -> Iterator[str]:
     """Yield the keys of all segments, including segments of lines.
 
     Raises:
@@ -249,7 +251,7 @@ def keys(name: records.ListName, directory: id_sets.Directory) -> Iterator[str]:
             yield from keys(name, _below(name, directory, line))
 
 
-def read_ids(name: records.ListName, line: id_sets.Line) -> list[str]:
+def read_ids(name: records.ListName, line: id_sets.SegmentSummary) -> list[str]:
     """Read the ids of a segment.
 
     Raises:
@@ -258,7 +260,9 @@ def read_ids(name: records.ListName, line: id_sets.Line) -> list[str]:
     return id_sets.decode_ids(_content(name, line))
 
 
-def _ids_behind(name: records.ListName, directory: id_sets.Directory, after: str) -> Iterator[str]:
+def _ids_behind(
+    name: records.ListName, directory: id_sets.IdSetDirectory, after: str
+) -> Iterator[str]:
     for line in directory.lines[id_sets.place_of(directory.lines, after) :]:
         if directory.depth:
             yield from _ids_behind(name, _below(name, directory, line), after)
@@ -267,7 +271,7 @@ def _ids_behind(name: records.ListName, directory: id_sets.Directory, after: str
 
 
 def _segment_of(
-    name: records.ListName, directory: id_sets.Directory, follower: str
+    name: records.ListName, directory: id_sets.IdSetDirectory, follower: str
 ) -> Sequence[str]:
     if not directory.lines:
         return ()
@@ -278,15 +282,15 @@ def _segment_of(
 
 
 def _below(
-    name: records.ListName, directory: id_sets.Directory, line: id_sets.Line
-) -> id_sets.Directory:
-    return id_sets.Directory(directory.depth - 1, id_sets.decode_lines(_content(name, line)))
+    name: records.ListName, directory: id_sets.IdSetDirectory, line: id_sets.SegmentSummary
+) -> id_sets.IdSetDirectory:
+    return id_sets.IdSetDirectory(directory.depth - 1, id_sets.decode_lines(_content(name, line)))
 
 
-def _content(name: records.ListName, line: id_sets.Line) -> bytes:
+def _content(name: records.ListName, line: id_sets.SegmentSummary) -> bytes:
     row = reads.get(follower_rows.follower_segment_key(name, line.key))
     if row is None:
-        raise Gone
+        raise SegmentReplaced
     content: bytes = row.content
     return content
 

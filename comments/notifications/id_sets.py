@@ -34,7 +34,7 @@ _OVERHEAD = 5  # the most bytes that msgpack puts before a text
 _FAST = 1  # zlib's level; higher ones gain little for random ids
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The directory's description of one segment."""
 
     key: str
@@ -42,11 +42,11 @@ class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     count: int
 
 
-class Directory(msgspec.Struct, frozen=True, array_like=True):
+class IdSetDirectory(msgspec.Struct, frozen=True, array_like=True):
     """The top of a set. If `depth` is above 0, its lines name segments of lines."""
 
     depth: int = 0
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SegmentSummary, ...] = ()
 
     @property
     def count(self) -> int:
@@ -120,12 +120,12 @@ def _reaching(run: Sequence[str], most: int) -> int:
     return 1 + next((place for place, total in enumerate(sums) if total >= most), len(run) - 1)
 
 
-def place_of(lines: Sequence[Line], each: str) -> int:
+def place_of(lines: Sequence[SegmentSummary], each: str) -> int:
     """Return the place of the line whose range contains an id. The first range has no start."""
     return max(0, bisect.bisect_right(lines, each, key=lambda line: line.first) - 1)
 
 
-def spans(lines: Iterable[Line]) -> Iterator[tuple[Line, str | None]]:
+def spans(lines: Iterable[SegmentSummary]) -> Iterator[tuple[SegmentSummary, str | None]]:
     """Pair each line with the first id of the next line; the last one with None."""
     one, other = itertools.tee(lines)
     next(other, None)
@@ -166,22 +166,22 @@ def decode_ids(stored: bytes) -> list[str]:
     return _IDS.decode(zlib.decompress(stored))
 
 
-def encode_lines(lines: Sequence[Line]) -> bytes:
+def encode_lines(lines: Sequence[SegmentSummary]) -> bytes:
     """Encode a segment of lines in the stored form."""
     return _packed(lines)
 
 
-def decode_lines(stored: bytes) -> tuple[Line, ...]:
+def decode_lines(stored: bytes) -> tuple[SegmentSummary, ...]:
     """Decode a stored segment of lines."""
     return _LINES.decode(zlib.decompress(stored))
 
 
-def encode_directory(directory: Directory) -> bytes:
+def encode_directory(directory: IdSetDirectory) -> bytes:
     """Encode a directory in the stored form."""
     return _packed(directory)
 
 
-def decode_directory(stored: bytes) -> Directory:
+def decode_directory(stored: bytes) -> IdSetDirectory:
     """Decode a stored directory."""
     return _DIRECTORY.decode(zlib.decompress(stored))
 
@@ -192,5 +192,5 @@ def _packed(value: object) -> bytes:
 
 _id = operator.itemgetter(0)
 _IDS = msgspec.msgpack.Decoder(list[str])
-_LINES = msgspec.msgpack.Decoder(tuple[Line, ...])
-_DIRECTORY = msgspec.msgpack.Decoder(Directory)
+_LINES = msgspec.msgpack.Decoder(tuple[SegmentSummary, ...])
+_DIRECTORY = msgspec.msgpack.Decoder(IdSetDirectory)

@@ -42,8 +42,8 @@ from comments.store.models import comment_rows, conversion, event_rows
 
 PAGE = 25  # mails per event
 TERM = timedelta(minutes=15)  # the time that `PAGE` mails may take with a slow server
-MAIL = frozenset({outbox.Kind.MAIL})
-_TOLD_OF = outbox.OF_COMMENTS - {outbox.Kind.IMPORTED}
+MAIL = frozenset({outbox.EventKind.MAIL})
+_TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 _DAY = timedelta(days=1)
 
 _log = logging.getLogger("flatthread")
@@ -92,7 +92,7 @@ class MailPlanner:
 
     # --- Step 1 --------------------
 
-    def plan(self, event: outbox.Event) -> list[event_rows.Event]:
+    def plan(self, event: outbox.Event) -> list[event_rows.EventRow]:
         """Return the mail events that follow from a comment's event."""
         change = event.changes[0]
         was = None if change.old is None else change.old.status
@@ -122,7 +122,7 @@ class MailPlanner:
 
     # --- Steps 2 and 3 --------------------
 
-    def send(self, event: outbox.Event) -> list[event_rows.Event]:
+    def send(self, event: outbox.Event) -> list[event_rows.EventRow]:
         """Send the mail of one event, and return the events for the remaining mail.
 
         Raises:
@@ -146,36 +146,36 @@ class MailPlanner:
 
     def _ask(
         self, event: outbox.Event, errand: mail_jobs.ConfirmationMail | mail_jobs.LoginMail
-    ) -> list[event_rows.Event]:
+    ) -> list[event_rows.EventRow]:
         try:
             is_entry = isinstance(errand, mail_jobs.LoginMail)
             made = (self._entry if is_entry else self._question)(event.id, errand.link)
         except (errors.BadLink, errors.BadInput):
             return []  # the link expired while waiting, or the address is no longer accepted
         # Confirmation and sign-in mails are not charged to the site, whose owner cannot limit them.
-        sent = self._post([comment_mail.Letter("", made)], usage.SERVICE)
+        sent = self._post([comment_mail.AddressedMail("", made)], usage.SERVICE)
         if sent.left or sent.later:
             raise Unsent(sent.reason)
         return []
 
-    def _question(self, event: str, asked: str) -> mime.Message:
+    def _question(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = double_opt_in.request_of(asked, secret=self._settings.secret, now=now)
         link = self._mail.link("confirm", asked)
         things = double_opt_in.things(request)
-        question = compose.Question(event, request.email, request.site, things, link)
+        question = compose.ConfirmationLinkMail(event, request.email, request.site, things, link)
         return compose.question(question, self._settings.mail_from, now=now)
 
-    def _entry(self, event: str, asked: str) -> mime.Message:
+    def _entry(self, event: str, asked: str) -> mime.MailMessage:
         now = self._clock()
         request = email_login.link_of(asked, secret=self._settings.secret, now=now)
         link = f"{self._settings.public_url}/sign-in#{asked}"
-        entry = compose.Entry(event, request.address, request.site, link)
+        entry = compose.LoginLinkMail(event, request.address, request.site, link)
         return compose.entry(entry, self._settings.mail_from, now=now)
 
     def _tell_moderators(
         self, event: outbox.Event, errand: mail_jobs.HeldCommentMail
-    ) -> list[event_rows.Event]:
+    ) -> list[event_rows.EventRow]:
         comment = _comment(errand.event, Status.PENDING)
         if comment is None:
             return []
@@ -190,7 +190,9 @@ class MailPlanner:
         }
         taken = [who for who, each in wanted.items() if self._may_tell_moderator(each)]
         made = (
-            self._mail.letter(who, wanted[who], errand.event, comment, about=compose.About.HELD)
+            self._mail.letter(
+                who, wanted[who], errand.event, comment, about=compose.MailReason.HELD
+            )
             for who in taken
         )
         letters = [letter for letter in made if letter is not None]
@@ -209,9 +211,9 @@ class MailPlanner:
         errand: mail_jobs.ReplyMail,
         comment: records.Comment,
         wanting: Sequence[str],
-    ) -> list[event_rows.Event]:
+    ) -> list[event_rows.EventRow]:
         name = subscriptions.name_of_replies(comment.site, errand.author)
-        sent = self._tell(errand.event, comment, wanting, (name, compose.About.REPLY))
+        sent = self._tell(errand.event, comment, wanting, (name, compose.MailReason.REPLY))
         self._check_progress(event, sent)
         return [
             self._later(mail_jobs.ReplyMail(errand.event, errand.author, [who]), who)
@@ -220,14 +222,14 @@ class MailPlanner:
 
     def _tell_again(
         self, event: outbox.Event, errand: mail_jobs.RepeatedMail, comment: records.Comment
-    ) -> list[event_rows.Event]:
+    ) -> list[event_rows.EventRow]:
         if subscriptions.is_following(_thread(comment), errand.to):
             self._check_progress(event, self._tell_followers(errand.event, comment, [errand.to]))
         return []
 
     def _tell_page(
         self, event: outbox.Event, errand: mail_jobs.FollowerMail, comment: records.Comment
-    ) -> list[event_rows.Event]:
+    ) -> list[event_rows.EventRow]:
         found = subscriptions.page(_thread(comment), after=errand.after, limit=PAGE)
         to = [each for each in found.ids if each not in errand.besides]
         sent = self._tell_followers(errand.event, comment, to)
@@ -247,20 +249,20 @@ class MailPlanner:
 
     def _tell_followers(self, event: str, comment: records.Comment, to: Sequence[str]) -> _Sent:
         name = subscriptions.name_of_thread(_thread(comment))
-        return self._tell(event, comment, to, (name, compose.About.COMMENT))
+        return self._tell(event, comment, to, (name, compose.MailReason.COMMENT))
 
     def _tell(
         self,
         event: str,
         comment: records.Comment,
         to: Sequence[str],
-        subscription: tuple[str, compose.About],
+        subscription: tuple[str, compose.MailReason],
     ) -> _Sent:
         """Mail a comment to subscribers who have not reached their daily limit of mails."""
         day, most = self._clock().date().isoformat(), self._settings.mails_per_day
         name, about = subscription
         addresses = subscriptions.take(to, day=day, most=most) if to else {}
-        letters: list[comment_mail.Letter] = []
+        letters: list[comment_mail.AddressedMail] = []
         for who in to:
             address = self._opened(addresses.get(who, ""))
             if address:
@@ -287,13 +289,13 @@ class MailPlanner:
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
 
-    def _post(self, letters: Sequence[comment_mail.Letter], site: str) -> _Sent:
+    def _post(self, letters: Sequence[comment_mail.AddressedMail], site: str) -> _Sent:
         sent = self._handed_over(letters)
         mails = sent.count - len(sent.left) - len(sent.later)
-        usage.note(site, usage.Numbers(mails=mails), now=self._clock())
+        usage.note(site, usage.UsageAmounts(mails=mails), now=self._clock())
         return sent
 
-    def _handed_over(self, letters: Sequence[comment_mail.Letter]) -> _Sent:
+    def _handed_over(self, letters: Sequence[comment_mail.AddressedMail]) -> _Sent:
         later: list[str] = []
         reason = ""
         with smtp.SmtpClient(self._server) as session:
@@ -311,18 +313,20 @@ class MailPlanner:
 
     # --- Events that follow --------------------
 
-    def _follow(self, errand: mail_jobs.Told) -> event_rows.Event:
+    def _follow(self, errand: mail_jobs.Told) -> event_rows.EventRow:
         # Due at once: on App Engine a sweep continues, and a claim keeps other processes away.
         due = self._clock()
         return outbox.follow(
-            outbox.Kind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
+            outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
         )
 
-    def _later(self, errand: mail_jobs.Told, who: str) -> event_rows.Event:
+    def _later(self, errand: mail_jobs.Told, who: str) -> event_rows.EventRow:
         """Make an event that retries unsent mail after a pause."""
         due = self._clock() + outbox.pause(1)
         name = _id_of(errand, who)
-        return outbox.follow(outbox.Kind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1)
+        return outbox.follow(
+            outbox.EventKind.MAIL, name, mail_jobs.encode(errand), due=due, attempts=1
+        )
 
 
 def _id_of(errand: mail_jobs.Told, who: str) -> str:

@@ -42,7 +42,7 @@ _AT_ONCE = 100  # subscriptions in one transaction
 _TOKEN = 16  # bytes of the token that makes a change of followers unique
 
 
-class Wanted(NamedTuple):
+class SubscriptionTarget(NamedTuple):
     """The requested subscriptions: a thread, given by its key name, replies to an author, or both.
 
     `author` is the author id of the person who subscribes, and may be empty.
@@ -69,7 +69,7 @@ class Found(NamedTuple):
 def subscribe(
     subscriber: str,
     address: str,
-    wanted: Wanted,
+    wanted: SubscriptionTarget,
     *,
     now: datetime,
     using: Callable[[], ownership.Writes] | None = None,
@@ -90,7 +90,7 @@ def subscribe(
             done.writes.append(using())
         key = follower_rows.subscriber_key(subscriber)
         if reads.get(key) is None:
-            row = follower_rows.Subscriber(key=key, since=now, address=address)
+            row = follower_rows.SubscriberRow(key=key, since=now, address=address)
             done.writes.append(ownership.Writes(_OWNER, put=(row,)))
         if wanted.replies:
             done.writes.append(_put(subscriber, _REPLIES, wanted.owner, wanted, now=now))
@@ -280,7 +280,7 @@ def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
         errors.Overloaded: the store did not answer in time.
     """
     follower_lists.check(follower)
-    wanted = Wanted(thread.site, comment_rows.thread_key_name(thread))
+    wanted = SubscriptionTarget(thread.site, comment_rows.thread_key_name(thread))
     token = secrets.token_hex(_TOKEN)
 
     def body() -> _Done:
@@ -375,7 +375,7 @@ class _Done:
             backlog.tell(event)
 
 
-def _join(subscriber: str, wanted: Wanted, done: _Done) -> None:
+def _join(subscriber: str, wanted: SubscriptionTarget, done: _Done) -> None:
     key = follower_rows.subscription_key(subscriber, _name(_THREAD, wanted.thread))
     was = reads.get(key) is not None
     done.mark(_list(wanted.thread), subscriber, follows=True)
@@ -384,9 +384,9 @@ def _join(subscriber: str, wanted: Wanted, done: _Done) -> None:
 
 
 def _put(
-    subscriber: str, kind: str, about: str, wanted: Wanted, *, now: datetime
+    subscriber: str, kind: str, about: str, wanted: SubscriptionTarget, *, now: datetime
 ) -> ownership.Writes:
-    row = follower_rows.Subscription(
+    row = follower_rows.SubscriptionRow(
         key=follower_rows.subscription_key(subscriber, _name(kind, about)),
         site=wanted.site,
         owner=wanted.owner or None,
@@ -396,7 +396,7 @@ def _put(
     return ownership.Writes(_OWNER, put=(row,))
 
 
-def _stored(subscriber: str) -> list[follower_rows.Subscription]:
+def _stored(subscriber: str) -> list[follower_rows.SubscriptionRow]:
     query = reads.Query(
         "Subscription", ancestor=follower_rows.subscriber_key(subscriber), keys_only=True
     )

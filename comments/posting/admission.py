@@ -13,11 +13,11 @@ post stores nothing. These checks do not judge the text; the rules do. The check
 4. Rate limits: the number of posts of the network on the site; the number of posts of a known
    author; repeats of a text by one network or author, or by newcomers from several networks.
 
-The transaction reads and writes two rows (`rate_limits.Journal`): the network's row, which also
-remembers proofs and texts, and the author's row or, for a newcomer, the text's row. If a rule of
-the site uses `repeated`, the text's row also counts the text's posts of the day and is one of the
-two rows for every author. A guest then counts as a newcomer (network and text), because anybody can
-get a guest id. A signed-in author is checked without the network (author and text), because the
+The transaction reads and writes two rows (`rate_limits.RateLimitJournal`): the network's row, which
+also remembers proofs and texts, and the author's row or, for a newcomer, the text's row. If a rule
+of the site uses `repeated`, the text's row also counts the text's posts of the day and is one of
+the two rows for every author. A guest then counts as a newcomer (network and text), because anybody
+can get a guest id. A signed-in author is checked without the network (author and text), because the
 account can be banned. The posts of a thread are counted by the post itself, with the thread's other
 numbers (`tree.counters`).
 
@@ -74,7 +74,7 @@ class Entrant(NamedTuple):
     """
 
     post: str
-    text: screening.Text
+    text: screening.ScreenedText
     proof: str = ""
     turnstile: str = ""
     trap: str = ""
@@ -96,12 +96,12 @@ class Admitted(NamedTuple):
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
     """Make a challenge for a post, with the site key for Turnstile if the site uses that."""
-    made = proof_policy.challenge(request, proof_policy.Purpose.POST)
+    made = proof_policy.challenge(request, proof_policy.ChallengePurpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
 
 
-def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> Admitted:
+def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits) -> Admitted:
     """Check and count a post that is about to be stored.
 
     Raises:
@@ -129,7 +129,9 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> A
 class _Check:
     """The check of one post: the rows that count it, and whether it is admitted."""
 
-    def __init__(self, entrant: Entrant, request: SiteRequest, guard: post_limits.Guard) -> None:
+    def __init__(
+        self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
+    ) -> None:
         self._entrant, self._request, self._guard = entrant, request, guard
         self._now, self._secret = request.now, request.settings.secret
         self._author_id, body = entrant.text.author.id, entrant.text.body
@@ -150,10 +152,12 @@ class _Check:
                 self._problem = error
         # The digest of the proof or token, which is valid for one post only.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
-        self._network: rate_limits.Journal | None = None
-        self._around: tuple[rate_limits.Bucket, ...] = ()  # the wider ones of an IPv6 network
-        self._author: rate_limits.Journal | None = None
-        self._texts: rate_limits.Journal | None = None
+        self._network: rate_limits.RateLimitJournal | None = None
+        self._around: tuple[
+            rate_limits.RateLimitBucket, ...
+        ] = ()  # the wider ones of an IPv6 network
+        self._author: rate_limits.RateLimitJournal | None = None
+        self._texts: rate_limits.RateLimitJournal | None = None
 
     def _choose(self) -> None:
         site, secret = self._request.site.id, self._secret
@@ -170,7 +174,7 @@ class _Check:
                     proof.around if proof else proof_policy.accounts_around(site, network, secret)
                 )
                 self._around = tuple(
-                    rate_limits.Bucket(limit.wider(factor), name, secret)
+                    rate_limits.RateLimitBucket(limit.wider(factor), name, secret)
                     for (_, factor), name in zip(client_networks.WIDER, around, strict=False)
                 )
         if self._is_known and (self._guard.posts_per_author or has_text):
@@ -186,10 +190,10 @@ class _Check:
 
     def _journal(
         self, purpose: str, most: int, subject: str, window: timedelta = WINDOW
-    ) -> rate_limits.Journal:
+    ) -> rate_limits.RateLimitJournal:
         # Without a limit, the journal only remembers posts.
         limit = rate_limits.Limit(purpose, most or rate_limits.UNLIMITED, window, KEEPS)
-        return rate_limits.Journal(limit, subject, self._secret)
+        return rate_limits.RateLimitJournal(limit, subject, self._secret)
 
     def admit(self) -> Admitted:
         """Count the post or raise. Turnstile is asked after the proof, before the transaction."""
@@ -209,7 +213,7 @@ class _Check:
             return
         if self._proof is None:
             self._once = turnstile.digest(token)
-        if answer is turnstile.Answer.UNKNOWN:
+        if answer is turnstile.TurnstileAnswer.UNKNOWN:
             _log.warning("Turnstile did not answer for site %s", self._request.site.id)
             self._doubt = _UNASKED
             if asked.refuses:
@@ -227,15 +231,17 @@ class _Check:
         with connection.within(PATIENCE):
             return transactions.transaction(lambda: self._count(journals), line=line)
 
-    def _count(self, journals: Sequence[rate_limits.Journal]) -> int:
+    def _count(self, journals: Sequence[rate_limits.RateLimitJournal]) -> int:
         rate_limits.read(*journals, *self._around, now=self._now)
         if any(journal.knows(self._what) for journal in journals):
             return 0
         self._raise_problem()
         self._refuse()
-        mark = rate_limits.Mark(int(self._now.timestamp()), self._what, self._text, self._once)
+        mark = rate_limits.CountedItem(
+            int(self._now.timestamp()), self._what, self._text, self._once
+        )
         # If the text is only counted, the mark needs no digests that must be remembered for long.
-        counted = rate_limits.Mark(mark.at, mark.what)
+        counted = rate_limits.CountedItem(mark.at, mark.what)
         is_counted = self._is_known or self._text == rate_limits.NOTHING
         transactions.apply(
             *(
@@ -266,24 +272,26 @@ class _Check:
         if self._texts.times(self._text) >= self._guard.same_texts:
             raise errors.Conflict("duplicate")
 
-    def _refuse_full(self, bucket: rate_limits.Bucket) -> None:
+    def _refuse_full(self, bucket: rate_limits.RateLimitBucket) -> None:
         if bucket.is_empty:
             raise errors.TooMany("too-many-posts", retry_after=bucket.wait(self._now))
 
-    def _refuse_more(self, journal: rate_limits.Journal) -> None:
+    def _refuse_more(self, journal: rate_limits.RateLimitJournal) -> None:
         self._refuse_full(journal)
         if journal.times(self._text):
             raise errors.Conflict("duplicate")
 
 
-def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> proof_of_work.Proof:
+def _proof(
+    solution: str, request: SiteRequest, guard: post_limits.PostLimits
+) -> proof_of_work.Proof:
     """Check a post's proof of work and return its content.
 
     Raises:
         errors.Forbidden: the proof is missing or not valid.
         errors.TooMany: the form was opened only a moment ago.
     """
-    purpose, now = proof_policy.Purpose.POST, request.now
+    purpose, now = proof_policy.ChallengePurpose.POST, request.now
     secret = request.settings.secret
     proof = proof_policy.check(solution, request.site.id, purpose, secret=secret, now=now)
     left = guard.form_seconds - (now - proof.opened).total_seconds()
@@ -294,7 +302,7 @@ def _proof(solution: str, request: SiteRequest, guard: post_limits.Guard) -> pro
 
 def _turnstile(
     asked: records.Turnstile, request: SiteRequest, post: str, token: str
-) -> turnstile.Answer:
+) -> turnstile.TurnstileAnswer:
     """Ask Turnstile about a token; the answer is YES or UNKNOWN.
 
     Raises:
@@ -309,12 +317,12 @@ def _turnstile(
         )
     except errors.BadLink:
         _log.error("The Turnstile secret of site %s cannot be decrypted; set it again", site.id)
-        return turnstile.Answer.UNKNOWN
+        return turnstile.TurnstileAnswer.UNKNOWN
     hosts = {urlsplit(origin).hostname or "" for origin in site.origins}
-    where = turnstile.Account(asked.url or turnstile.ADDRESS, shared, hosts)
+    where = turnstile.TurnstileAccount(asked.url or turnstile.ADDRESS, shared, hosts)
     client = turnstile.OUTBOUND.get()
     answer = turnstile.verify(client, where, token, post)
-    if answer is turnstile.Answer.NO:
+    if answer is turnstile.TurnstileAnswer.NO:
         raise errors.Forbidden("turnstile-refused")
     return answer
 

@@ -31,7 +31,7 @@ _AT_ONCE = 1000  # comments that one call of `waiting` returns
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class OwnVotes:
+class OwnVotesPage:
     """A voter's votes in a thread, by comment id. `cursor` continues the list."""
 
     votes: dict[str, int]
@@ -47,7 +47,7 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
     # If the site requires a proof of work, the id is derived from the proof; otherwise from the
     # idempotency key and the network. The network is included because the same key sent from
     # another network must not lead to somebody else's id.
-    proved = proof_policy.person(proof, request, proof_policy.Purpose.VOTE)
+    proved = proof_policy.person(proof, request, proof_policy.ChallengePurpose.VOTE)
     if proved is not None:
         return proved
     if key is None:
@@ -91,9 +91,9 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
 
 def _place(
     comment_id: str, voter: str, network: str, factor: int, secret: str, *, is_past: bool
-) -> votes.Place:
+) -> votes.VoterSeat:
     what = f"votes/{comment_id}"
-    return votes.Place(
+    return votes.VoterSeat(
         network=client_networks.digest(secret, what, network),
         seat=client_networks.digest(secret, f"{what}/{network}", voter),
         factor=factor,
@@ -103,7 +103,7 @@ def _place(
 
 def own(
     name: records.ThreadName, voter_id: str, *, limit: int, cursor: str | None, secret: str
-) -> OwnVotes:
+) -> OwnVotesPage:
     """List a voter's votes on comments of a thread.
 
     Raises:
@@ -118,7 +118,7 @@ def own(
         sign, comment_id = cursors.unseal(cursor, listing, secret)
         after = (sign, comment_id)
     found = votes.own(name, voter_id, after=after, limit=limit)
-    return OwnVotes(
+    return OwnVotesPage(
         found.votes, None if found.last is None else cursors.seal(found.last, listing, secret)
     )
 
@@ -141,7 +141,7 @@ class _Step:
     """The result of one transaction: a change of the comment's row, or a part of the deletions."""
 
     is_last: bool
-    change: values.Change | None = None
+    change: values.ChangeResult | None = None
 
 
 _DONE = _Step(is_last=True)

@@ -45,7 +45,7 @@ def newcomer(proof: str, request: SiteRequest) -> str:
     Raises:
         errors.Forbidden: the proof is missing or not valid, see `proof_policy.check`.
     """
-    return proof_policy.person(proof, request, proof_policy.Purpose.REPORT) or ""
+    return proof_policy.person(proof, request, proof_policy.ChallengePurpose.REPORT) or ""
 
 
 def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, author: str) -> None:
@@ -68,7 +68,7 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
     key = moderation_rows.report_key(comment_id)
     act = audit_log.Act(BY, records.Verb.HOLD.value)
 
-    def body() -> values.Change | None:
+    def body() -> values.ChangeResult | None:
         stored, row, *taken = reads.get_multi(
             [comment_rows.comment_key(comment_id), key, *bucket.keys]
         )
@@ -97,7 +97,7 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         backlog.erased(records.ThreadName(change.comment.site, change.comment.thread))
 
 
-def _is_seen(comment: comment_rows.Comment, reader: str) -> bool:
+def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
     """Return whether a comment looks published to a reader.
 
     Authors see their own shadowed comments as published.
@@ -116,7 +116,7 @@ def _said(author: str, network: str) -> list[str]:
 
 
 def _is_enough(
-    row: moderation_rows.Report, comment: comment_rows.Comment, limit: int, now: datetime
+    row: moderation_rows.ReportRow, comment: comment_rows.CommentRow, limit: int, now: datetime
 ) -> bool:
     if not 0 < limit <= row.open:
         return False
@@ -125,7 +125,7 @@ def _is_enough(
     return not (_is_vetted(row, comment) or _is_trusted(comment, now))
 
 
-def _is_vetted(row: moderation_rows.Report, comment: comment_rows.Comment) -> bool:
+def _is_vetted(row: moderation_rows.ReportRow, comment: comment_rows.CommentRow) -> bool:
     """Return whether a moderator approved the comment in its present text."""
     edited: datetime | None = comment.edited
     by_moderator = comment.judged if comment.rule == records.BY_MODERATOR else None
@@ -133,7 +133,7 @@ def _is_vetted(row: moderation_rows.Report, comment: comment_rows.Comment) -> bo
     return last is not None and (edited is None or edited <= last)
 
 
-def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
+def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
     """Return whether the author has at least `TRUSTED` other approved comments on the site.
 
     A guest's id must also be from before today (UTC), so a burst of comments earns no trust.
@@ -144,7 +144,7 @@ def _is_trusted(comment: comment_rows.Comment, now: datetime) -> bool:
     return counter_rows.numbers_of(row).get(counting.APPROVED, 0) > TRUSTED
 
 
-def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.Change:
+def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.ChangeResult:
     """Hold a comment, in the transaction of the report that reaches the limit."""
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
     ruling = Ruling(Status.PENDING, _RULE, why)

@@ -118,7 +118,9 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
     return Posted(change.comment, change.is_new, is_authors)
 
 
-def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, screening.Text]:
+def _prepared(
+    sent: Submission, request: SiteRequest
+) -> tuple[values.Draft, screening.ScreenedText]:
     """Make the comment to be stored, and the text for the rules. Stores nothing.
 
     Reads the store only to find a comment that was first posted under an older secret.
@@ -161,14 +163,14 @@ def _prepared(sent: Submission, request: SiteRequest) -> tuple[values.Draft, scr
         origin=origin,
         came_from=came_from,
     )
-    return draft, screening.Text(site.id, author, text.body, text.html, network, sent.since)
+    return draft, screening.ScreenedText(site.id, author, text.body, text.html, network, sent.since)
 
 
-def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
+def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult:
     """Store the comment in one transaction."""
     name = draft.name
 
-    def body(turn: sharding.Turn) -> values.Change:
+    def body(turn: sharding.TransactionShard) -> values.ChangeResult:
         change = placement.append(scheme, draft, turn)
         transactions.apply(*change.writes)
         return change
@@ -189,7 +191,7 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.Change:
 
 def _cleaned(
     sent: Submission, site: records.Site
-) -> tuple[records.Author, naming.Brought, values.Text]:
+) -> tuple[records.Author, naming.Brought, values.RenderedText]:
     """Clean what was sent: the author, the thread's description and the text."""
     author, name = sent.author, sent.author.name
     # Staff may use names such as the site's: their comments carry a mark beside the name.
@@ -206,7 +208,7 @@ def _cleaned(
     named = categories.canonical_set(sent.categories) if sent.categories else ()
     # Only the site's own categories; otherwise the first author could invent others.
     known = tuple(each for each in named if each in site.categories)
-    text = values.Text(body, rendering.render_markdown(body), rendering.RENDERER)
+    text = values.RenderedText(body, rendering.render_markdown(body), rendering.RENDERER)
     return author, naming.Brought(title, url, known), text
 
 
@@ -233,7 +235,9 @@ def _is_there(comment_id: str) -> bool:
     return reads.get(comment_rows.comment_key(comment_id)) is not None
 
 
-def _marked(text: screening.Text, book: rulebook.Book, request: SiteRequest) -> screening.Text:
+def _marked(
+    text: screening.ScreenedText, book: rulebook.Rulebook, request: SiteRequest
+) -> screening.ScreenedText:
     """Return the text with the caller marks by which bans recognize its author.
 
     Reads the author's account only if the site has banned a mailbox.

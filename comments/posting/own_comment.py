@@ -45,7 +45,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         errors.RevisionMismatch: the text is no longer that of `revision`.
     """
     cleaned = cleaning.clean_body(body)
-    text = values.Text(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
+    text = values.RenderedText(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
     thread, book = _known_before(comment_id)
     detail = screening.questions(book, author_id, sender, settings.secret, now=now)
 
@@ -58,12 +58,12 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
-        told = screening.Text(
+        told = screening.ScreenedText(
             comment.site, comment.author, text.body, text.html, sender.network, since
         )
         return screening.of_edit(told, comment, thread, book, now=now)
 
-    def verb() -> values.Change:
+    def verb() -> values.ChangeResult:
         change = changes.edit(comment_id, text, now=now, check=check, detail=detail)
         transactions.apply(*change.writes)
         return change
@@ -96,7 +96,7 @@ def retract(
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 
-    def verb() -> values.Change:
+    def verb() -> values.ChangeResult:
         change = changes.retract(comment_id, now=now, check=check)
         writes = change.writes
         if change.event:
@@ -110,7 +110,7 @@ def retract(
     return comment
 
 
-def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Book]:
+def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rulebook]:
     """Return a comment's thread and its site's rulebook, read before the transaction.
 
     Reading the thread in the transaction would make edits conflict with new roots. If the comment
@@ -118,12 +118,12 @@ def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Book
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
-        return None, rulebook.Book()
+        return None, rulebook.Rulebook()
     thread = reads.get(comment_rows.thread_key_of(row.thread))
     return thread and conversion.thread_record(thread), rulebook.get(row.site)
 
 
-def _erased(change: values.Change) -> records.Comment:
+def _erased(change: values.ChangeResult) -> records.Comment:
     comment = change.comment
     backlog.tell(change.event)
     backlog.erased(records.ThreadName(comment.site, comment.thread))

@@ -68,5 +68,5 @@ def render(body: str, request: SiteRequest) -> str:
     wait = _PACE.get().wait(network, most) if most else 0
     if wait:
         raise errors.TooMany("too-many-previews", retry_after=wait)
-    usage.note(site.id, usage.Numbers(previews=1), now=now)
+    usage.note(site.id, usage.UsageAmounts(previews=1), now=now)
     return rendering.render_markdown(cleaning.clean_body(body))

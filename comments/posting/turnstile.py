@@ -11,7 +11,8 @@ Invariants:
    page of the site, for a comment.
 3. Only the token is sent to Cloudflare and nothing else about the reader. The IP address is
    optional and left out.
-4. A failed request is not a refusal (`Answer.UNKNOWN`); the site's settings decide what follows.
+4. A failed request is not a refusal (`TurnstileAnswer.UNKNOWN`); the site's settings decide what
+   follows.
 """
 
 import enum
@@ -30,8 +31,8 @@ from comments.store import per_process
 ADDRESS = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
 ACTION = "comment"
 LONGEST_TOKEN = 2_048
-LIMITS = safe_http.Limits(connect=2.0, total=2.0, answer=8 * 1024)
-OUTBOUND = per_process.PerProcess(lambda: safe_http.Client(LIMITS))
+LIMITS = safe_http.RequestLimits(connect=2.0, total=2.0, answer=8 * 1024)
+OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
 _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Flatthread",
@@ -41,7 +42,7 @@ _TOKENS_FAULT = {"missing-input-response", "invalid-input-response", "timeout-or
 _OK, _SERVER_FAULT = 200, 500
 
 
-class Answer(enum.Enum):
+class TurnstileAnswer(enum.Enum):
     """Turnstile's answer about a token: valid, not valid, or unknown."""
 
     YES = enum.auto()
@@ -49,7 +50,7 @@ class Answer(enum.Enum):
     UNKNOWN = enum.auto()
 
 
-class Account(NamedTuple):
+class TurnstileAccount(NamedTuple):
     """The address to ask, the site's secret key, and the host names of the site's pages."""
 
     url: str
@@ -64,7 +65,9 @@ class _Said(msgspec.Struct, frozen=True):
     codes: list[str] = msgspec.field(name="error-codes", default_factory=list)
 
 
-def verify(client: safe_http.Client, account: Account, token: str, post: str) -> Answer:
+def verify(
+    client: safe_http.HttpClient, account: TurnstileAccount, token: str, post: str
+) -> TurnstileAnswer:
     """Verify a token for the post with the id `post`. Do not call this in a transaction."""
     form = {
         "secret": account.secret,
@@ -75,13 +78,13 @@ def verify(client: safe_http.Client, account: Account, token: str, post: str) ->
         body = urlencode(form).encode()
         answer = client.send("POST", account.url, body=body, headers=_HEADERS)
     except (errors.Unreachable, errors.UnsafeAddress):
-        return Answer.UNKNOWN
+        return TurnstileAnswer.UNKNOWN
     if answer.is_cut or answer.status >= _SERVER_FAULT:
-        return Answer.UNKNOWN
+        return TurnstileAnswer.UNKNOWN
     try:
         said = msgspec.json.decode(answer.body, type=_Said)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Answer.UNKNOWN
+        return TurnstileAnswer.UNKNOWN
     return _judged(said, answer.status, account.hosts)
 
 
@@ -90,10 +93,10 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()[:8]
 
 
-def _judged(said: _Said, status: int, hosts: Collection[str]) -> Answer:
+def _judged(said: _Said, status: int, hosts: Collection[str]) -> TurnstileAnswer:
     if said.success and status == _OK:
         is_ours = said.hostname.lower() in hosts and said.action == ACTION
-        return Answer.YES if is_ours else Answer.NO
+        return TurnstileAnswer.YES if is_ours else TurnstileAnswer.NO
     if not said.success and _TOKENS_FAULT.intersection(said.codes):
-        return Answer.NO
-    return Answer.UNKNOWN
+        return TurnstileAnswer.NO
+    return TurnstileAnswer.UNKNOWN

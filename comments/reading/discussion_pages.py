@@ -12,16 +12,18 @@ from comments.domain.crypto import cursors
 from comments.reading.materialized import buckets, directories, merged_view, ranking, thread_view
 from comments.reading.materialized.view_cache import HOLDINGS
 from comments.reading.page_source import Found
-from comments.reading.thread_pages import Asked, ListingPage, Order, past, view_of
+from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, past, view_of
 from comments.store import transactions
 from comments.tree import ordered_query
 
 
-class Recent(ListingPage):
+class RecentDiscussions(ListingPage):
     """A page of discussions, newest first."""
 
-    def __init__(self, scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked) -> None:
-        super().__init__(name, asked, Order.RECENT)
+    def __init__(
+        self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
+    ) -> None:
+        super().__init__(name, asked, ListingOrder.RECENT)
         self._scheme = scheme
         self._place = "".join(self._after)
 
@@ -29,7 +31,7 @@ class Recent(ListingPage):
         view, most = view_of(found), self.asked.limit + 1
         return self._of(view, self._rows(view, most))
 
-    def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.Entry]:
+    def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.ListedEntry]:
         """Yield the rows after the cursor: the rest of its discussion, then older discussions."""
         after, open_root = self._place, buckets.root_of(self._scheme, self._place)
         if after:
@@ -43,11 +45,13 @@ class Recent(ListingPage):
         return self._cut(view)
 
 
-class Best(ListingPage):
+class BestDiscussions(ListingPage):
     """A page of discussions, best first. A cursor names its ranking and a position in it."""
 
-    def __init__(self, scheme: sorthash.Scheme, name: records.ThreadName, asked: Asked) -> None:
-        super().__init__(name, asked, Order.BEST)
+    def __init__(
+        self, scheme: sorthash.Scheme, name: records.ThreadName, asked: PageRequest
+    ) -> None:
+        super().__init__(name, asked, ListingOrder.BEST)
         self._scheme = scheme
         self._ranking, self._place = self._after or ("", "")
 
@@ -70,7 +74,7 @@ class Best(ListingPage):
         key = newest if self.asked.cursor is None else self._ranking
         found = HOLDINGS.get().load_ranking(self.name, key, is_newest=key == newest)
         if found is None:
-            raise errors.CursorExpired if self.asked.cursor else directories.Gone
+            raise errors.CursorExpired if self.asked.cursor else directories.DirectoryOutdated
         return key, found
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
@@ -86,7 +90,7 @@ class Best(ListingPage):
         return self._ranked_page(view, list(itertools.islice(rows, most)), key)
 
     def _ranked_page(
-        self, view: merged_view.View, rows: Sequence[tuple[buckets.Entry, int]], key: str
+        self, view: merged_view.View, rows: Sequence[tuple[buckets.ListedEntry, int]], key: str
     ) -> presentation.ThreadPage:
         asked = self.asked
         shown = rows[: asked.limit]

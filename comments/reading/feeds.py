@@ -47,10 +47,10 @@ _TRIES = 3
 _MOST_SITES = 1_000  # sites in the cache `_PLACES`
 
 
-class Entry(msgspec.Struct, frozen=True):
+class FeedEntry(msgspec.Struct, frozen=True):
     """A comment and its thread. The thread's `title` and `url` may be empty."""
 
-    comment: presentation.Comment
+    comment: presentation.PublicComment
     name: records.ThreadName
     title: str
     url: str
@@ -63,7 +63,7 @@ class Feed(msgspec.Struct, frozen=True):
     change; None without any. `title` and `url` are the thread's, and empty for a site.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedEntry, ...]
     changed: datetime | None
     title: str = ""
     url: str = ""
@@ -145,22 +145,27 @@ class SiteFeed:
         return self._feed
 
 
-def _newest(name: records.ThreadName) -> list[presentation.Comment]:
+def _newest(name: records.ThreadName) -> list[presentation.PublicComment]:
     found = ordered_query.run(
-        name, order=ordered_query.Order.NEWEST, parent=None, limit=LIMIT, cursor=None, secret=""
+        name,
+        order=ordered_query.QueryOrder.NEWEST,
+        parent=None,
+        limit=LIMIT,
+        cursor=None,
+        secret="",
     )
     return [presentation.comment(row) for row in found.rows]
 
 
 def _feed(
     name: records.ThreadName,
-    comments: Iterable[presentation.Comment],
+    comments: Iterable[presentation.PublicComment],
     changed: datetime | None,
     thread: records.ThreadHeading | records.Thread | None,
 ) -> Feed:
     title, url = (thread.title, thread.url) if thread else ("", "")
     entries = (
-        Entry(comment, name, title, url)
+        FeedEntry(comment, name, title, url)
         for comment in comments
         if comment.status is presentation.Shown.APPROVED
     )
@@ -224,7 +229,7 @@ def _of_site(
     shown = _rows(site, probed) if rows is None else rows
     about = thread_info.get_many(_names(shown))
     entries = tuple(
-        Entry(presentation.comment(row), thread.name, thread.title, thread.url)
+        FeedEntry(presentation.comment(row), thread.name, thread.title, thread.url)
         for row, thread in zip(shown, about, strict=True)
         if thread is not None
     )

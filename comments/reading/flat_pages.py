@@ -4,7 +4,7 @@ from comments.domain import presentation, records
 from comments.reading.materialized import merged_view, thread_view
 from comments.reading.materialized.view_cache import NotMaterialized
 from comments.reading.page_source import Found
-from comments.reading.thread_pages import Asked, ListingPage, Order, view_of
+from comments.reading.thread_pages import ListingOrder, ListingPage, PageRequest, view_of
 from comments.store import transactions
 from comments.tree import ordered_query
 
@@ -20,7 +20,7 @@ class Flat(ListingPage):
     """
 
     def __init__(
-        self, name: records.ThreadName, asked: Asked, order: Order, parent: str | None
+        self, name: records.ThreadName, asked: PageRequest, order: ListingOrder, parent: str | None
     ) -> None:
         super().__init__(name, asked, order, parent or "")
         self._order, self._parent = order, parent
@@ -47,10 +47,10 @@ class Flat(ListingPage):
         run = transactions.at_one_moment(lambda: self._run().counted())
         return presentation.page(run)
 
-    def _run(self) -> ordered_query.Run:
+    def _run(self) -> ordered_query.UncountedPage:
         return ordered_query.run(
             self.name,
-            order=ordered_query.Order(self._order),
+            order=ordered_query.QueryOrder(self._order),
             parent=self._parent,
             limit=self.asked.limit,
             cursor=self.asked.cursor,
@@ -58,7 +58,7 @@ class Flat(ListingPage):
         )
 
 
-def _counted(view: merged_view.View, run: ordered_query.Run) -> presentation.ThreadPage:
+def _counted(view: merged_view.View, run: ordered_query.UncountedPage) -> presentation.ThreadPage:
     """Make a page of the ordered query's rows with the view's numbers of replies."""
     view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
     comments = presentation.Rows(

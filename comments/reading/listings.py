@@ -19,18 +19,25 @@ ranking and expires with it. A thread that is not materialized has no ranking; `
 
 from comments import errors
 from comments.domain import presentation, records, sorthash
-from comments.reading.discussion_pages import Best, Recent
+from comments.reading.discussion_pages import BestDiscussions, RecentDiscussions
 from comments.reading.flat_pages import Flat
-from comments.reading.thread_pages import Around, Asked, Below, InOrder, ListingPage, Order
+from comments.reading.thread_pages import (
+    Around,
+    Below,
+    InOrder,
+    ListingOrder,
+    ListingPage,
+    PageRequest,
+)
 from comments.tree import ordered_query
 
 
 def page(
     scheme: sorthash.Scheme,
     name: records.ThreadName,
-    asked: Asked,
+    asked: PageRequest,
     *,
-    order: Order = Order.THREAD,
+    order: ListingOrder = ListingOrder.THREAD,
     parent: str | None = None,
 ) -> presentation.ThreadPage:
     """Make a page of a thread; see `source`."""
@@ -38,13 +45,13 @@ def page(
     return source(site, name.id, asked, order=order, parent=parent).page()
 
 
-def replies(comment_id: str, asked: Asked) -> presentation.ThreadPage:
+def replies(comment_id: str, asked: PageRequest) -> presentation.ThreadPage:
     """Make a page of all comments below one comment; see `source_below`."""
     return source_below(comment_id, asked).page()
 
 
 def around(
-    scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
+    scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: PageRequest
 ) -> presentation.ThreadPage:
     """Make the page that contains a comment; see `Around`."""
     return Around(scheme, name, comment_id, asked).page()
@@ -53,9 +60,9 @@ def around(
 def source(
     site: records.Site,
     thread: str,
-    asked: Asked,
+    asked: PageRequest,
     *,
-    order: Order = Order.THREAD,
+    order: ListingOrder = ListingOrder.THREAD,
     parent: str | None = None,
 ) -> ListingPage:
     """Return the source of a page of a thread.
@@ -70,18 +77,18 @@ def source(
         errors.NotFound: the parent is not a listed comment.
     """
     name = records.ThreadName(site.id, thread)
-    if parent is not None and order is not Order.THREAD:
+    if parent is not None and order is not ListingOrder.THREAD:
         raise errors.BadInput("parent", "needs-thread-order")
-    if parent is not None or order in {Order.OLDEST, Order.NEWEST}:
+    if parent is not None or order in {ListingOrder.OLDEST, ListingOrder.NEWEST}:
         return Flat(name, asked, order, parent)
-    if order is Order.RECENT:
-        return Recent(site.scheme, name, asked)
-    if order is Order.BEST:
-        return Best(site.scheme, name, asked)
+    if order is ListingOrder.RECENT:
+        return RecentDiscussions(site.scheme, name, asked)
+    if order is ListingOrder.BEST:
+        return BestDiscussions(site.scheme, name, asked)
     return InOrder(name, asked)
 
 
-def source_below(comment_id: str, asked: Asked) -> ListingPage:
+def source_below(comment_id: str, asked: PageRequest) -> ListingPage:
     """Return the source of a page of all comments below one comment, in reading order.
 
     Raises:

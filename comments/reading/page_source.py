@@ -25,7 +25,7 @@ from comments.reading.materialized.view_cache import HOLDINGS, NotMaterialized
 from comments.sites import thread_info
 
 Made = TypeVar("Made")
-Found = first_page.Head | merged_view.View
+Found = first_page.FirstPage | merged_view.View
 
 # Part of every tag. Increase it with every change of the JSON that surrounds stored fragments.
 _FORM = "3"
@@ -90,7 +90,7 @@ class PageSource(abc.ABC, Generic[Made]):
             try:
                 found = self._found
                 self._page = self._query() if found is None else self._cut(found)
-            except directories.Gone:
+            except directories.DirectoryOutdated:
                 HOLDINGS.get().forget(self.name)
                 self.look(self._age)
             except NotMaterialized:
@@ -118,7 +118,7 @@ class PageSource(abc.ABC, Generic[Made]):
         """Cut the page from the materialized thread.
 
         Raises:
-            directories.Gone: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket was replaced meanwhile.
             NotMaterialized: use the ordered query instead.
         """
 

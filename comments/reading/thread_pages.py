@@ -20,8 +20,8 @@ from comments.store.models import comment_rows
 from comments.tree import ordered_query
 
 
-class Order(enum.StrEnum):
-    """The order of a listing."""
+class ListingOrder(enum.StrEnum):
+    """The orders of a listing."""
 
     THREAD = "thread"
     RECENT = "recent"
@@ -30,7 +30,7 @@ class Order(enum.StrEnum):
     NEWEST = "newest"
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """A request's page length and start. `secret` signs cursors."""
 
     limit: int
@@ -47,7 +47,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
     """
 
     def __init__(
-        self, name: records.ThreadName, asked: Asked, order: Order, within: str = ""
+        self, name: records.ThreadName, asked: PageRequest, order: ListingOrder, within: str = ""
     ) -> None:
         if not 1 <= asked.limit <= ordered_query.MAX_LIMIT:
             raise errors.BadInput(
@@ -65,7 +65,9 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         """Make a page of the rows with low <= hash < high."""
         return self._of(view, view.rows(low, high, limit=self.asked.limit + 1))
 
-    def _of(self, view: merged_view.View, rows: Iterable[buckets.Entry]) -> presentation.ThreadPage:
+    def _of(
+        self, view: merged_view.View, rows: Iterable[buckets.ListedEntry]
+    ) -> presentation.ThreadPage:
         """Make a page of the first rows, with a cursor if there are more."""
         asked, total = self.asked, view.total
         found = list(itertools.islice(rows, asked.limit + 1))
@@ -93,13 +95,13 @@ def past(sort_hash: str) -> str:
 class InOrder(ListingPage):
     """A page in reading order. The first page may be served from the thread's head."""
 
-    def __init__(self, name: records.ThreadName, asked: Asked) -> None:
-        super().__init__(name, asked, Order.THREAD)
+    def __init__(self, name: records.ThreadName, asked: PageRequest) -> None:
+        super().__init__(name, asked, ListingOrder.THREAD)
         if asked.cursor is None:
             self.first = asked.limit
 
     def _cut(self, found: Found) -> presentation.ThreadPage:
-        if isinstance(found, first_page.Head):
+        if isinstance(found, first_page.FirstPage):
             return found.page(self.asked.limit, label=self._label, secret=self.secret)
         return self._range(found, "".join(each + "\0" for each in self._after), sorthash.ABOVE)
 
@@ -109,7 +111,7 @@ class InOrder(ListingPage):
         def counted() -> records.OrderedPage:
             return ordered_query.run(
                 self.name,
-                order=ordered_query.Order.THREAD,
+                order=ordered_query.QueryOrder.THREAD,
                 parent=None,
                 limit=asked.limit,
                 cursor=asked.cursor,
@@ -123,9 +125,9 @@ class InOrder(ListingPage):
 class Below(ListingPage):
     """A page of all comments below a comment, in reading order."""
 
-    def __init__(self, row: records.Comment, asked: Asked) -> None:
+    def __init__(self, row: records.Comment, asked: PageRequest) -> None:
         name = records.ThreadName(row.site, row.thread)
-        super().__init__(name, asked, Order.THREAD, f"below {row.id}")
+        super().__init__(name, asked, ListingOrder.THREAD, f"below {row.id}")
         self._comment = row.id
         low, self._high = sorthash.subtree_range(row.sort_hash)
         self._low = max(past(each) for each in (low, *self._after))
@@ -156,9 +158,9 @@ class Around(ListingPage):
     is_exact = True
 
     def __init__(
-        self, scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: Asked
+        self, scheme: sorthash.Scheme, name: records.ThreadName, comment_id: str, asked: PageRequest
     ) -> None:
-        super().__init__(name, asked, Order.THREAD)
+        super().__init__(name, asked, ListingOrder.THREAD)
         self._row = ordered_query.listed_in(name, comment_id, field="around")
         self._root = buckets.root_of(scheme, self._row.sort_hash)
         self.key = cursors.label(self.key, f"around {comment_id}")

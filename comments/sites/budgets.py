@@ -34,7 +34,7 @@ _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 
 
-class Standing(enum.IntEnum):
+class BudgetLevel(enum.IntEnum):
     """How much of a budget is left."""
 
     FREE = 0
@@ -42,29 +42,29 @@ class Standing(enum.IntEnum):
     SPENT = 2
 
 
-def of(site: records.Site, *, now: datetime) -> Standing:
+def of(site: records.Site, *, now: datetime) -> BudgetLevel:
     """Return the state of a website today: that of its scarcest budget."""
     # Previews have their own budget: spending it must not make posting harder.
     found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
-    return max(found, default=Standing.FREE)
+    return max(found, default=BudgetLevel.FREE)
 
 
-def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, Standing]]:
+def each(site: records.Site, *, now: datetime) -> Iterator[tuple[str, int, int, BudgetLevel]]:
     """Yield the budgets of a website: name, amount used, limit, and state."""
     limits = {name: most for name, most in _limits(site.budget).items() if most}
     if not limits:
         return
     used = msgspec.structs.asdict(usage.total(site.id, now=now))
     for name, most in limits.items():
-        standing = Standing((used[name] >= most * SOFT) + (used[name] >= most))
-        if standing is not Standing.FREE:
+        standing = BudgetLevel((used[name] >= most * SOFT) + (used[name] >= most))
+        if standing is not BudgetLevel.FREE:
             _tell(site.id, name, used[name], most, now)
         yield name, used[name], most, standing
 
 
 def _limits(budget: records.Budget) -> dict[str, int]:
     found = msgspec.structs.asdict(budget)
-    return {name: int(found[name]) for name in usage.Numbers.__struct_fields__}
+    return {name: int(found[name]) for name in usage.UsageAmounts.__struct_fields__}
 
 
 def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
@@ -84,7 +84,7 @@ def check(site: records.Site, *, now: datetime) -> None:
         errors.TooMany: a budget is spent, and the site is read-only in that case.
     """
     is_strict = site.budget.then == "read-only"
-    if is_strict and of(site, now=now) is Standing.SPENT:
+    if is_strict and of(site, now=now) is BudgetLevel.SPENT:
         raise errors.TooMany("budget-spent", retry_after=_seconds_of_day_left(now))
 
 
@@ -96,7 +96,7 @@ def check_previews(site: records.Site, *, now: datetime) -> None:
     """
     check(site, now=now)
     for name, _, _, standing in each(site, now=now):
-        if name == _PREVIEWS and standing is Standing.SPENT:
+        if name == _PREVIEWS and standing is BudgetLevel.SPENT:
             raise errors.TooMany("preview-budget-spent", retry_after=_seconds_of_day_left(now))
 
 
@@ -105,9 +105,11 @@ def _seconds_of_day_left(now: datetime) -> int:
     return max(1, int((tomorrow - now).total_seconds()))
 
 
-def guarded(site: records.Site, guard: post_limits.Guard, *, now: datetime) -> post_limits.Guard:
+def guarded(
+    site: records.Site, guard: post_limits.PostLimits, *, now: datetime
+) -> post_limits.PostLimits:
     """Tighten the limits for posts if a budget of the website is spent."""
-    if of(site, now=now) is not Standing.SPENT:
+    if of(site, now=now) is not BudgetLevel.SPENT:
         return guard
     return dataclasses.replace(
         guard,
@@ -127,7 +129,7 @@ def changed(old: records.Budget, name: str, value: int | str) -> records.Budget:
     if name == "then":
         if value not in {"slow", "read-only"}:
             raise errors.BadInput(name, "unknown-value", allowed="slow, read-only")
-    elif name not in usage.Numbers.__struct_fields__:
+    elif name not in usage.UsageAmounts.__struct_fields__:
         raise errors.BadInput(
             "name", "unknown-value", allowed="reads, writes, mails, posts, previews, then"
         )

@@ -1,7 +1,7 @@
 """Limits and conditions for posts on a website (pure).
 
-Owns how a website's own limits and the service's are combined into one `Guard`. A limit of 0 means
-no limit, and a condition of 0 no condition.
+Owns how a website's own limits and the service's are combined into one `PostLimits`. A limit of 0
+means no limit, and a condition of 0 no condition.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ RANGES = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Guard:
+class PostLimits:
     """The limits and conditions for posts on a website.
 
     `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is how long
@@ -43,10 +43,10 @@ class Guard:
     same_texts: int
 
 
-def of(site: records.Site, settings: config.Settings) -> Guard:
+def of(site: records.Site, settings: config.Settings) -> PostLimits:
     """Return the limits for posts on this website."""
     own = msgspec.structs.asdict(site.guard)
-    return Guard(
+    return PostLimits(
         **{
             name: getattr(settings, name) if own[name] is None else int(own[name])
             for name in RANGES
@@ -54,7 +54,7 @@ def of(site: records.Site, settings: config.Settings) -> Guard:
     )
 
 
-def changed(old: records.OwnGuard, given: dict[str, int | None]) -> records.OwnGuard:
+def changed(old: records.OwnPostLimits, given: dict[str, int | None]) -> records.OwnPostLimits:
     """Replace some of a website's own limits; None means the service's default.
 
     Raises:

@@ -34,7 +34,7 @@ LEAST = 50_000  # attempts, the minimum that a sign-in mail's work is computed f
 _SHORT = 13  # characters of a wider network's digest: 65 bits, which keeps the salt quick to hash
 
 
-class Purpose(enum.StrEnum):
+class ChallengePurpose(enum.StrEnum):
     """What a challenge is for. Renaming one invalidates the challenges of the last hour."""
 
     POST = proof_of_work.POST
@@ -43,13 +43,13 @@ class Purpose(enum.StrEnum):
     SIGN_IN = "sign-in"
 
 
-def work(request: SiteRequest, purpose: Purpose) -> int:
+def work(request: SiteRequest, purpose: ChallengePurpose) -> int:
     """Return the maximum number of attempts of a proof; 0 if the site requires none."""
     limits = post_limits.of(request.site, request.settings)
     tries = budgets.guarded(request.site, limits, now=request.now).proof_of_work
-    if purpose is Purpose.POST:
+    if purpose is ChallengePurpose.POST:
         return tries
-    if purpose is Purpose.SIGN_IN:
+    if purpose is ChallengePurpose.SIGN_IN:
         return min(post_limits.HARDEST, HARDER * max(tries, LEAST))
     return -(-tries // LIGHTER)
 
@@ -65,13 +65,13 @@ def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
     return tuple(account(site, name, secret)[:_SHORT] for name, _ in wider)
 
 
-def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge:
+def challenge(request: SiteRequest, purpose: ChallengePurpose) -> proof_of_work.Challenge:
     """Make a challenge for a browser. It is harder while many are requested."""
     site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
     # Votes must not make posting harder, and posts must not make voting harder.
-    factor = seen.factor(site.id if purpose is Purpose.POST else f"{site.id} {purpose}")
-    is_post = purpose is Purpose.POST
+    factor = seen.factor(site.id if purpose is ChallengePurpose.POST else f"{site.id} {purpose}")
+    is_post = purpose is ChallengePurpose.POST
     return proof_of_work.make(
         site.id,
         account(site.id, network, secret),
@@ -85,7 +85,7 @@ def challenge(request: SiteRequest, purpose: Purpose) -> proof_of_work.Challenge
 
 
 def check(
-    solution: str, site: str, purpose: Purpose, *, secret: str, now: datetime
+    solution: str, site: str, purpose: ChallengePurpose, *, secret: str, now: datetime
 ) -> proof_of_work.Proof:
     """Check a solution and return the proof. The caller checks whether the proof was used before.
 
@@ -93,7 +93,7 @@ def check(
         errors.Forbidden: it is missing, wrong, too old, of another site or for another purpose.
     """
     where = f"/api/v1/sites/{site}/challenge"
-    where += "" if purpose is Purpose.POST else f"?purpose={purpose}"
+    where += "" if purpose is ChallengePurpose.POST else f"?purpose={purpose}"
     if not solution:
         raise errors.Forbidden("proof-required", challenge=where)
     proof = proof_of_work.check(solution, secret=secret)
@@ -106,7 +106,7 @@ def check(
     return proof
 
 
-def person(solution: str, request: SiteRequest, purpose: Purpose) -> str | None:
+def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> str | None:
     """Return the author id of a caller without a token; None if no proof is required.
 
     One proof always leads to one id. Anyone who shows the proof is that person until it expires, as

@@ -7,7 +7,7 @@ a bucket reveals nothing about its subjects. Two subjects that share a bucket, w
 its limit.
 
     RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted after `ends`
-                `recent`: what was counted, each in 28 bytes, oldest first (`Mark`):
+                `recent`: what was counted, each in 28 bytes, oldest first (`CountedItem`):
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
 Call `take` in the transaction of the limited action: a transaction that loses a race counts again.
@@ -45,7 +45,7 @@ _AT_ONCE = 500  # keys that one commit can delete (the service's limit)
 class Limit(NamedTuple):
     """At most `most` of a purpose in a window. The purpose's name is stored.
 
-    `keeps` is how long a `Journal` remembers what was counted.
+    `keeps` is how long a `RateLimitJournal` remembers what was counted.
     """
 
     purpose: str
@@ -58,7 +58,7 @@ class Limit(NamedTuple):
         return Limit(f"{self.purpose} x{factor}", self.most * factor, self.window)
 
 
-class Mark(NamedTuple):
+class CountedItem(NamedTuple):
     """One thing that was counted: when, and digests of what it was, its text, and its proof."""
 
     at: int
@@ -67,22 +67,22 @@ class Mark(NamedTuple):
     proof: bytes = NOTHING
 
 
-class Bucket:
+class RateLimitBucket:
     """One subject's bucket in a transaction: `fill` it first, then `take` from it."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         self.limit = limit
         made = keyed_hashes.keyed(secret, "limit", limit.purpose, subject)
         self.key = event_rows.rate_bucket_key(f"{limit.purpose}/{int.from_bytes(made[:8]) % SLOTS}")
-        self._row: event_rows.RateBucket | None = None
+        self._row: event_rows.RateBucketRow | None = None
 
-    def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
+    def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
         """Take the row that was read at `key`. A window that is over counts no more."""
         began: datetime | None = None if row is None else row.began
         # A start in the future was written by a clock that is far ahead. It must not last forever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
             recent = _UNMARKED if row is None else row.recent or _UNMARKED
-            row = event_rows.RateBucket(key=self.key, began=now, count=0, recent=recent)
+            row = event_rows.RateBucketRow(key=self.key, began=now, count=0, recent=recent)
         row.ends = _end(now + max(self.limit.window, self.limit.keeps))
         self._row = row
 
@@ -117,8 +117,8 @@ class Network:
     def __init__(self, limit: Limit, network: str, secret: str) -> None:
         wider = client_networks.around(network)
         self.buckets = (
-            Bucket(limit, network, secret),
-            *(Bucket(limit.wider(factor), name, secret) for name, factor in wider),
+            RateLimitBucket(limit, network, secret),
+            *(RateLimitBucket(limit.wider(factor), name, secret) for name, factor in wider),
         )
 
     @property
@@ -126,7 +126,7 @@ class Network:
         """Return the keys of its rows."""
         return [bucket.key for bucket in self.buckets]
 
-    def fill(self, rows: Sequence[event_rows.RateBucket | None], *, now: datetime) -> None:
+    def fill(self, rows: Sequence[event_rows.RateBucketRow | None], *, now: datetime) -> None:
         """Take the rows that were read at `keys`."""
         for bucket, row in zip(self.buckets, rows, strict=True):
             bucket.fill(row, now=now)
@@ -145,7 +145,7 @@ class Network:
         return ownership.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
 
 
-def read(*subjects: Bucket | Network, now: datetime) -> None:
+def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
     """Read the rows of several at once, inside the transaction that takes from them."""
     buckets = [
         bucket
@@ -157,14 +157,14 @@ def read(*subjects: Bucket | Network, now: datetime) -> None:
         bucket.fill(row, now=now)
 
 
-class Journal(Bucket):
+class RateLimitJournal(RateLimitBucket):
     """A bucket that remembers for a while what was counted in it."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         super().__init__(limit, subject, secret)
-        self._marks: list[Mark] = []
+        self._marks: list[CountedItem] = []
 
-    def fill(self, row: event_rows.RateBucket | None, *, now: datetime) -> None:
+    def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
         """Take the row that was read at `key`, and drop marks that are older than `keeps`."""
         super().fill(row, now=now)
         assert self._row is not None  # noqa: S101 - filled above
@@ -194,15 +194,15 @@ class Journal(Bucket):
         """Return how many counted marks have this text."""
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
-    def note(self, mark: Mark) -> ownership.Writes:
+    def note(self, mark: CountedItem) -> ownership.Writes:
         """Count one more, and remember it."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
         return self.take()
 
 
-def _marks(recent: bytes | None) -> Iterator[Mark]:
-    return map(Mark._make, _MARK.iter_unpack(recent or _UNMARKED))
+def _marks(recent: bytes | None) -> Iterator[CountedItem]:
+    return map(CountedItem._make, _MARK.iter_unpack(recent or _UNMARKED))
 
 
 def _end(moment: datetime) -> datetime:
@@ -229,7 +229,7 @@ def _delete(names: list[str], now: datetime) -> int:
 
 def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
     """Count one more of a subject unless its limit is reached; return whether it was counted."""
-    bucket = Bucket(limit, subject, secret)
+    bucket = RateLimitBucket(limit, subject, secret)
 
     def body() -> bool:
         bucket.fill(reads.get(bucket.key), now=now)

@@ -78,7 +78,7 @@ def add(
     def body() -> records.Site:
         if reads.get(comment_rows.site_key(site_id)) is not None:
             raise errors.Conflict("site-exists", value=site_id)
-        row = comment_rows.Site(
+        row = comment_rows.SiteRow(
             key=comment_rows.site_key(site_id),
             origins=checked,
             digits=scheme.digits,
@@ -173,17 +173,17 @@ def is_known(site_id: str) -> bool:
     return COPIES.get().get(site_id) is not None
 
 
-def _turned(row: comment_rows.Site, change: Turned) -> str:
+def _turned(row: comment_rows.SiteRow, change: Turned) -> str:
     changed = change(conversion.site_record(row).turnstile)
     return "" if changed is None else msgspec.json.encode(changed).decode()
 
 
-def _guard(row: comment_rows.Site, given: dict[str, int | None]) -> str:
+def _guard(row: comment_rows.SiteRow, given: dict[str, int | None]) -> str:
     changed = post_limits.changed(conversion.site_record(row).guard, given)
     return msgspec.json.encode(changed).decode()
 
 
-def _budget(row: comment_rows.Site, given: dict[str, int | str]) -> str:
+def _budget(row: comment_rows.SiteRow, given: dict[str, int | str]) -> str:
     budget = conversion.site_record(row).budget
     for name, value in given.items():
         budget = budgets.changed(budget, name, value)

@@ -44,7 +44,7 @@ _log = logging.getLogger("flatthread")
 _PATIENCE = 2.0  # seconds for work that a later call can do as well
 
 
-class Numbers(msgspec.Struct, frozen=True):
+class UsageAmounts(msgspec.Struct, frozen=True):
     """The amounts used."""
 
     reads: int = 0
@@ -53,9 +53,9 @@ class Numbers(msgspec.Struct, frozen=True):
     posts: int = 0
     previews: int = 0
 
-    def plus(self, other: "Numbers") -> "Numbers":
+    def plus(self, other: "UsageAmounts") -> "UsageAmounts":
         """Return the sum of both."""
-        return Numbers(
+        return UsageAmounts(
             self.reads + other.reads,
             self.writes + other.writes,
             self.mails + other.mails,
@@ -64,7 +64,7 @@ class Numbers(msgspec.Struct, frozen=True):
         )
 
 
-NOTHING = Numbers()
+NOTHING = UsageAmounts()
 
 
 class Doubt(msgspec.Struct, frozen=True):
@@ -75,18 +75,18 @@ class Doubt(msgspec.Struct, frozen=True):
     created: datetime
 
 
-class Book:
+class ProcessUsage:
     """What this process has counted, by website and day, and what it knows of the rows."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._waiting: dict[tuple[str, str], Numbers] = {}
-        self._known: dict[str, tuple[str, float, Numbers]] = {}
+        self._waiting: dict[tuple[str, str], UsageAmounts] = {}
+        self._known: dict[str, tuple[str, float, UsageAmounts]] = {}
         self._doubts: dict[Doubt, float] = {}
         self._flushed = clock()
 
-    def note(self, site: str, day: str, more: Numbers) -> None:
+    def note(self, site: str, day: str, more: UsageAmounts) -> None:
         """Add to a website's sums of a day."""
         with self._lock:
             key = (site, day)
@@ -124,18 +124,18 @@ class Book:
             self._flushed = self._clock() if is_due else self._flushed
         return is_due
 
-    def take(self) -> dict[tuple[str, str], Numbers]:
+    def take(self) -> dict[tuple[str, str], UsageAmounts]:
         """Take everything that has to be stored."""
         with self._lock:
             taken, self._waiting = self._waiting, {}
         return taken
 
-    def learn(self, site: str, day: str, stored: Numbers) -> None:
+    def learn(self, site: str, day: str, stored: UsageAmounts) -> None:
         """Note the content of a row."""
         with self._lock:
             self._known[site] = (day, self._clock(), stored)
 
-    def total(self, site: str, day: str) -> Numbers | None:
+    def total(self, site: str, day: str) -> UsageAmounts | None:
         """Return a website's usage, as far as it is known here; None if that is too old."""
         with self._lock:
             known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
@@ -144,14 +144,14 @@ class Book:
             return stored.plus(self._waiting.get((site, day), NOTHING))
 
 
-BOOK = per_process.PerProcess(Book)
+BOOK = per_process.PerProcess(ProcessUsage)
 
 
-def _book() -> Book:
+def _book() -> ProcessUsage:
     return BOOK.get()
 
 
-def note(site: str, more: Numbers, *, now: datetime) -> None:
+def note(site: str, more: UsageAmounts, *, now: datetime) -> None:
     """Count a website's usage."""
     _book().note(site, _day(now), more)
 
@@ -160,7 +160,7 @@ def posted(site: str, comment: str, *, now: datetime) -> None:
     """Count a post that the current request has stored."""
     # No earlier request stored it: an id is inserted only once.
     _book().end_doubts(of=comment)
-    note(site, Numbers(posts=1), now=now)
+    note(site, UsageAmounts(posts=1), now=now)
 
 
 def doubt(site: str, comment: str, *, now: datetime) -> None:
@@ -172,7 +172,7 @@ def take(site: str, *, now: datetime) -> None:
     """Count this thread's use of the store since the last call, for a website."""
     reads, writes = connection.spent()
     if reads or writes:
-        note(site, Numbers(reads=reads, writes=writes), now=now)
+        note(site, UsageAmounts(reads=reads, writes=writes), now=now)
 
 
 def flush() -> int:
@@ -196,7 +196,7 @@ def flush() -> int:
     return number
 
 
-def _settle_doubts(book: Book) -> None:
+def _settle_doubts(book: ProcessUsage) -> None:
     """Count the posts that turn out to be stored."""
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
@@ -204,7 +204,7 @@ def _settle_doubts(book: Book) -> None:
         # With another time it is another request's comment, which that request has counted.
         is_stored = row is not None and row.created == each.created
         if is_stored and book.settle(each):
-            book.note(each.site, _day(each.created), Numbers(posts=1))
+            book.note(each.site, _day(each.created), UsageAmounts(posts=1))
     book.end_doubts()
 
 
@@ -224,12 +224,12 @@ def flush_old() -> None:
             flush()
 
 
-def _add(site: str, day: str, more: Numbers) -> Numbers:
+def _add(site: str, day: str, more: UsageAmounts) -> UsageAmounts:
     mark = secrets.token_hex(8)
 
-    def body() -> Numbers:
+    def body() -> UsageAmounts:
         key = counter_rows.usage_key(site, day)
-        row = reads.get(key) or counter_rows.Usage(key=key)
+        row = reads.get(key) or counter_rows.UsageRow(key=key)
         if row.mark == mark:
             return _numbers(row)
         total = _numbers(row).plus(more)
@@ -242,7 +242,7 @@ def _add(site: str, day: str, more: Numbers) -> Numbers:
     return transactions.transaction(body, line=f"usage/{site}")
 
 
-def total(site: str, *, now: datetime) -> Numbers:
+def total(site: str, *, now: datetime) -> UsageAmounts:
     """Return a website's usage today; other processes' part is at most a minute old."""
     book, day = _book(), _day(now)
     found = book.total(site, day)
@@ -252,14 +252,14 @@ def total(site: str, *, now: datetime) -> Numbers:
     return found
 
 
-def stored(site: str, day: str) -> Numbers:
+def stored(site: str, day: str) -> UsageAmounts:
     """Return the content of a day's row."""
     row = reads.get(counter_rows.usage_key(site, day))
     return NOTHING if row is None else _numbers(row)
 
 
-def _numbers(row: counter_rows.Usage) -> Numbers:
-    return Numbers(row.reads, row.writes, row.mails, row.posts, row.previews or 0)
+def _numbers(row: counter_rows.UsageRow) -> UsageAmounts:
+    return UsageAmounts(row.reads, row.writes, row.mails, row.posts, row.previews or 0)
 
 
 def _day(now: datetime) -> str:

@@ -151,12 +151,12 @@ class Store:
         self._lines = _Lines()
         self.kept: dict[object, Any] = {}  # see `per_process`
         self.keeping = threading.RLock()
-        self._client = ndb_client.Client(
+        self._client = ndb_client.NdbClient(
             channel,
             project=project,
             database=database,
             namespace=namespace,
-            rules=ndb_client.Rules(lambda: timeout(self), _refuse_inside, _refuse_unowned),
+            rules=ndb_client.CallRules(lambda: timeout(self), _refuse_inside, _refuse_unowned),
         )
         self._partition = self.partition()
         self.begin = _call(channel, "BeginTransaction")

@@ -4,8 +4,8 @@ Entry points: `placement` (a new comment), `changes` (edit, retract, votes), `st
 (moderators' decisions), `bulk_append` (imports), `job_writes` (flags, repaired places, categories),
 `ordered_query` (the thread as one query), `votes`. `counters` keeps the numbers, `threads` the
 title, address and categories of a thread. Each operation runs inside a transaction, decides, and
-returns a `values.Change`; the caller applies its writes in that transaction. Each is safe to run
-again after its own commit.
+returns a `values.ChangeResult`; the caller applies its writes in that transaction. Each is safe to
+run again after its own commit.
 
 Invariants (`repair` checks them):
 

@@ -7,7 +7,7 @@ from google.cloud import ndb
 
 from comments import errors
 from comments.domain import records, sorthash
-from comments.domain.counting import Change as Counted
+from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads
@@ -21,7 +21,7 @@ from comments.tree.comment_writes import (
 from comments.tree.counters import in_transaction
 from comments.tree.placement import new_row, new_thread, place
 from comments.tree.threads import naming
-from comments.tree.values import Draft, Imported, Text
+from comments.tree.values import Draft, Imported, RenderedText
 
 
 def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to make
@@ -61,7 +61,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     writes = (
         ownership.Writes(OWNER, put=put),
         batch.entry.writes(changes),
-        *(outbox.tell(outbox.Kind.IMPORTED, *event, now=now) for event in events.items()),
+        *(outbox.tell(outbox.EventKind.IMPORTED, *event, now=now) for event in events.items()),
     )
     return Imported(writes, len(batch.added), tuple(events))
 
@@ -74,21 +74,21 @@ class _Batch:
         scheme: sorthash.Scheme,
         name: records.ThreadName,
         nodes: Sequence[records.ImportedComment],
-        fresh: comment_rows.Thread,
+        fresh: comment_rows.ThreadRow,
     ) -> None:
         self.scheme = scheme
         self.name = name
         ids = dict.fromkeys(node.id for node in nodes)
         ids.update(dict.fromkeys(node.reply_to for node in nodes if node.reply_to))
-        self.entry = in_transaction.Entry(name, (node.author.id for node in nodes))
+        self.entry = in_transaction.TransactionCounters(name, (node.author.id for node in nodes))
         thread, *rows = reads.get_multi(
             [comment_rows.thread_key(name), *map(comment_rows.comment_key, ids), *self.entry.keys]
         )
         self.entry.fill(thread, rows[len(ids) :])
         del rows[len(ids) :]
-        self.thread: comment_rows.Thread = thread or fresh
+        self.thread: comment_rows.ThreadRow = thread or fresh
         self.thread_changed = thread is None
-        self.rows: dict[str, comment_rows.Comment] = {row.key.id(): row for row in rows if row}
+        self.rows: dict[str, comment_rows.CommentRow] = {row.key.id(): row for row in rows if row}
         self.changed: dict[str, None] = {}
         self.added: set[str] = set()
         # The states of existing comments before this batch.
@@ -106,7 +106,7 @@ class _Batch:
                 name=self.name,
                 reply_to=node.reply_to,
                 author=node.author,
-                text=Text(node.body, node.html, node.renderer),
+                text=RenderedText(node.body, node.html, node.renderer),
                 fingerprint=b"",
                 created=node.created,
                 brought=brought,
@@ -127,21 +127,21 @@ class _Batch:
         if row.listed:
             self._list_above(parent)
 
-    def _row(self, comment_id: str) -> comment_rows.Comment:
+    def _row(self, comment_id: str) -> comment_rows.CommentRow:
         row = self.rows.get(comment_id) or reads.get(comment_rows.comment_key(comment_id))
         if row is None or row.thread != comment_rows.thread_key_name(self.name):
             raise errors.NotFound("parent", comment_id)
         if comment_id not in self.rows:
             self._before[comment_id] = conversion.comment_state(row)
         self.rows[comment_id] = row
-        found: comment_rows.Comment = row
+        found: comment_rows.CommentRow = row
         return found
 
-    def _above(self, row: comment_rows.Comment) -> comment_rows.Comment | None:
+    def _above(self, row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
         parent_id = conversion.parent_id(row)
         return None if parent_id is None else self._row(parent_id)
 
-    def _list_above(self, parent: comment_rows.Comment | None) -> None:
+    def _list_above(self, parent: comment_rows.CommentRow | None) -> None:
         while parent is not None and not parent.listed:
             parent.listed = parent.unfolded = True
             parent.changed, parent.fold_by = changed_at(parent), at_once(parent)

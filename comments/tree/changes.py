@@ -9,18 +9,18 @@ from comments.domain.records import Status
 from comments.events import outbox
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import IN_TIME, changed_rows, existing, touch
-from comments.tree.values import Change, Text
+from comments.tree.values import ChangeResult, RenderedText
 from comments.tree.visibility import has_listed_below, settled_tombstones, with_status
 
 
 def edit(
     comment_id: str,
-    text: Text,
+    text: RenderedText,
     *,
     now: datetime,
     check: Callable[[records.Comment], records.Ruling | None],
     detail: str = "",
-) -> Change:
+) -> ChangeResult:
     """Replace a comment's text, unless `check` raises.
 
     `check` gets the stored comment. It returns the ruling on the new text, or None to keep the
@@ -35,7 +35,7 @@ def edit(
     if row.status == Status.RETRACTED:
         raise errors.NotFound("comment", comment_id)
     if row.body == text.body and row.renderer == text.renderer:
-        return Change(conversion.comment_record(row))
+        return ChangeResult(conversion.comment_record(row))
     if row.status in {Status.REJECTED, Status.HIDDEN}:
         raise errors.Conflict("comment-removed")
     before = conversion.comment_state(row)
@@ -46,12 +46,14 @@ def edit(
             # Otherwise a classifier that approves the old text would release the new one.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
-        return changed_rows(outbox.Kind.EDITED, [(before, row)], now=now, detail=detail)
+        return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
     others = with_status(row, ruling, now=now)
-    return changed_rows(outbox.Kind.EDITED, [(before, row), *others], now=now, detail=detail)
+    return changed_rows(outbox.EventKind.EDITED, [(before, row), *others], now=now, detail=detail)
 
 
-def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]) -> Change:
+def retract(
+    comment_id: str, *, now: datetime, check: Callable[[records.Comment], None]
+) -> ChangeResult:
     """Erase a comment's content and author. Its place, number and replies stay.
 
     While a listed comment is below it, it stays listed as a tombstone. When the last listed comment
@@ -63,17 +65,17 @@ def retract(comment_id: str, *, now: datetime, check: Callable[[records.Comment]
     row = existing(comment_id)
     check(conversion.comment_record(row))
     if row.status == Status.RETRACTED:
-        return Change(conversion.comment_record(row))
+        return ChangeResult(conversion.comment_record(row))
     before = conversion.comment_state(row)
     _erase(row)
     row.edited, was_listed = now, row.listed
     row.listed = row.child_count > 0 and has_listed_below(row, without="")
     touch(row, was_listed=was_listed)
     settled = () if row.listed else settled_tombstones(row)
-    return changed_rows(outbox.Kind.RETRACTED, [(before, row), *settled], now=now)
+    return changed_rows(outbox.EventKind.RETRACTED, [(before, row), *settled], now=now)
 
 
-def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Change:
+def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> ChangeResult:
     """Store how many votes were cast for and against a comment, in addition to imported ones.
 
     Readers see the change like any other. It takes nothing away, so no bucket has to be rewritten.
@@ -86,7 +88,7 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     votes = _with_imported(row, cast)
     known = (row.up, row.down, row.score, row.cast_up or 0, row.cast_down or 0)
     if row.status == Status.RETRACTED or known == votes:
-        return Change(conversion.comment_record(row))
+        return ChangeResult(conversion.comment_record(row))
     before = conversion.comment_state(row)
     row.up, row.down, row.score, row.cast_up, row.cast_down = votes
     text_revision = row.text_revision or row.revision
@@ -94,18 +96,18 @@ def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> Cha
     row.text_revision = text_revision
     if not row.unfolded and (row.listed or row.shelved):
         row.unfolded, row.fold_by = True, now + IN_TIME
-    return changed_rows(outbox.Kind.VOTED, [(before, row)], now=now)
+    return changed_rows(outbox.EventKind.VOTED, [(before, row)], now=now)
 
 
 def _with_imported(
-    row: comment_rows.Comment, cast: tuple[int, int]
+    row: comment_rows.CommentRow, cast: tuple[int, int]
 ) -> tuple[int, int, int, int, int]:
     up = row.up - (row.cast_up or 0) + cast[0]
     down = row.down - (row.cast_down or 0) + cast[1]
     return up, down, up - down, *cast
 
 
-def _erase(row: comment_rows.Comment) -> None:
+def _erase(row: comment_rows.CommentRow) -> None:
     row.status = Status.RETRACTED.value
     row.body = row.html = row.renderer = ""
     row.author_name = row.author_website = row.author_email = row.author_id = ""

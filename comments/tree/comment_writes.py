@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from comments import errors
 from comments.domain import counting, records
-from comments.domain.counting import Change as Counted
+from comments.domain.counting import CountedChange as Counted
 from comments.events import backlog, outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.counters import in_transaction
 from comments.tree.threads import naming
-from comments.tree.values import Change
+from comments.tree.values import ChangeResult
 
 OWNER = "tree"
 # Deadlines for compaction. A change that takes something away is due at once: its deadline is in
@@ -20,7 +20,7 @@ AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
 
-def existing(comment_id: str) -> comment_rows.Comment:
+def existing(comment_id: str) -> comment_rows.CommentRow:
     """Read the row of a comment.
 
     Raises:
@@ -29,11 +29,11 @@ def existing(comment_id: str) -> comment_rows.Comment:
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
         raise errors.NotFound("comment", comment_id)
-    found: comment_rows.Comment = row
+    found: comment_rows.CommentRow = row
     return found
 
 
-def parent_row(row: comment_rows.Comment) -> comment_rows.Comment | None:
+def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
     """Read the row of a comment's parent; None for a root.
 
     Raises:
@@ -45,11 +45,11 @@ def parent_row(row: comment_rows.Comment) -> comment_rows.Comment | None:
     parent = reads.get(comment_rows.comment_key(parent_id))
     if parent is None:
         raise errors.Conflict("thread-damaged")
-    found: comment_rows.Comment = parent
+    found: comment_rows.CommentRow = parent
     return found
 
 
-def touch(row: comment_rows.Comment, *, was_listed: bool) -> None:
+def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
     """Record a change that readers can see. `was_listed`: whether they saw the row before it."""
     row.revision += 1
     row.text_revision = None  # the text is of this revision
@@ -63,24 +63,24 @@ def touch(row: comment_rows.Comment, *, was_listed: bool) -> None:
         row.changed = changed_at(row)
 
 
-def at_once(row: comment_rows.Comment) -> datetime | None:
+def at_once(row: comment_rows.CommentRow) -> datetime | None:
     """Return the compaction deadline "at once"; None for a row that is not flagged."""
     return AT_ONCE if row.unfolded else None
 
 
-def changed_at(row: comment_rows.Comment) -> datetime | None:
+def changed_at(row: comment_rows.CommentRow) -> datetime | None:
     """Return when readers last saw the row change. Never goes back, even if clocks differ."""
     written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
     return records.newest(written)
 
 
 def changed_rows(
-    kind: outbox.Kind,
-    changed: Sequence[tuple[counting.State, comment_rows.Comment]],
+    kind: outbox.EventKind,
+    changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
     *,
     now: datetime,
     detail: str = "",
-) -> Change:
+) -> ChangeResult:
     """Build the change of the first row and of those that changed with it, each with its old state.
 
     `detail` is stored with the event of the change.
@@ -96,4 +96,4 @@ def changed_rows(
         in_transaction.entered(name, counted),
         outbox.tell(kind, event, counted, now=now, detail=detail),
     )
-    return Change(conversion.comment_record(row), writes, event)
+    return ChangeResult(conversion.comment_record(row), writes, event)

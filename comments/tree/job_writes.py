@@ -6,13 +6,13 @@ from datetime import datetime
 from google.cloud import ndb
 
 from comments.domain import records
-from comments.domain.counting import Change as Counted
+from comments.domain.counting import CountedChange as Counted
 from comments.events import outbox
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import OWNER, at_once, changed_at, touch
 from comments.tree.counters import in_transaction
-from comments.tree.values import Place, Recategorized
+from comments.tree.values import Recategorized, TreePlace
 
 
 def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
@@ -58,7 +58,7 @@ def without_addresses(ids: Sequence[str]) -> ownership.Writes:
     return ownership.Writes(OWNER, put=tuple(known))
 
 
-def mend(name: records.ThreadName, places: "Sequence[Place]") -> tuple[ownership.Writes, ...]:
+def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[ownership.Writes, ...]:
     """Write rebuilt places and counters, for `repair`. Skip rows that have changed meanwhile."""
     rows = reads.get_multi([comment_rows.comment_key(place.id) for place in places])
     mended: list[ndb.Model] = []
@@ -101,7 +101,7 @@ def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime)
             *(comment_rows.comment_key(comment_id) for comment_id in ids),
         ]
     )
-    changed: list[comment_rows.Comment] = []
+    changed: list[comment_rows.CommentRow] = []
     counted: list[Counted] = []
     for row in rows:
         is_here = row is not None and row.thread == thread.key.id()
@@ -119,6 +119,6 @@ def recategorize(name: records.ThreadName, ids: Sequence[str], *, now: datetime)
     }
     writes = (
         ownership.Writes(OWNER, put=tuple(changed)),
-        *(outbox.tell(outbox.Kind.FILED, *event, now=now) for event in events.items()),
+        *(outbox.tell(outbox.EventKind.FILED, *event, now=now) for event in events.items()),
     )
     return Recategorized(writes, len(changed), tuple(events))

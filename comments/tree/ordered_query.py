@@ -27,7 +27,7 @@ MAX_LIMIT = 200
 ROOTS = "root"
 
 
-class Order(enum.StrEnum):
+class QueryOrder(enum.StrEnum):
     """The order of a listing: the discussion, or flat by time."""
 
     THREAD = "thread"
@@ -36,9 +36,9 @@ class Order(enum.StrEnum):
 
 
 _BY = {
-    Order.THREAD: ("sort_hash",),
-    Order.OLDEST: ("created", "sort_hash"),
-    Order.NEWEST: ("-created", "-sort_hash"),
+    QueryOrder.THREAD: ("sort_hash",),
+    QueryOrder.OLDEST: ("created", "sort_hash"),
+    QueryOrder.NEWEST: ("-created", "-sort_hash"),
 }
 
 
@@ -47,7 +47,7 @@ class _Listing:
     """Which rows, in which order. `low` and `high` bound the hash; `level` None means all."""
 
     name: records.ThreadName
-    order: Order = Order.THREAD
+    order: QueryOrder = QueryOrder.THREAD
     parent: str = ""
     low: str = ""
     high: str = sorthash.ABOVE
@@ -60,7 +60,7 @@ class _Listing:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Run:
+class UncountedPage:
     """The rows of a page, and the rows after them. Numbers are not counted yet."""
 
     listing: _Listing
@@ -82,7 +82,7 @@ class Run:
 def page(
     name: records.ThreadName,
     *,
-    order: Order,
+    order: QueryOrder,
     parent: str | None,
     limit: int,
     cursor: str | None,
@@ -100,12 +100,12 @@ def page(
 def run(
     name: records.ThreadName,
     *,
-    order: Order,
+    order: QueryOrder,
     parent: str | None,
     limit: int,
     cursor: str | None,
     secret: str,
-) -> Run:
+) -> UncountedPage:
     """Read a page's rows. `parent` selects the roots (`ROOTS`) or one comment's children.
 
     Raises:
@@ -114,7 +114,7 @@ def run(
         errors.BadCursor: the cursor is of another listing, or not signed by this service.
         errors.NotFound: the parent is not a listed comment.
     """
-    if parent is not None and order is not Order.THREAD:
+    if parent is not None and order is not QueryOrder.THREAD:
         raise errors.BadInput("parent", "needs-thread-order")
     listing = _Listing(name, order)
     if parent == ROOTS:
@@ -229,7 +229,7 @@ def _run(
     cursor: str | None,
     secret: str,
     after: tuple[object, ...] | None = None,
-) -> Run:
+) -> UncountedPage:
     check_limit(limit)
     position = after if cursor is None else _opened(cursor, listing, secret)
     rows = _rows(listing, limit + 1, after=position)
@@ -242,10 +242,12 @@ def check_limit(limit: int) -> None:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MAX_LIMIT)
 
 
-def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> Run:
+def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> UncountedPage:
     """Take the first `limit` rows, with a cursor if there are more."""
     shown, beyond = rows[:limit], rows[limit:]
-    return Run(listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None)
+    return UncountedPage(
+        listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None
+    )
 
 
 def _rows(
@@ -256,12 +258,12 @@ def _rows(
     The flat orders need two ranges, because Datastore cannot compare pairs: first the rest of the
     same moment, then everything after it.
     """
-    if listing.order is Order.THREAD:
+    if listing.order is QueryOrder.THREAD:
         low = listing.low if after is None else str(after[0])
         start = (("sort_hash", ">=" if after is None else ">", low),)
         rows = _fetch(listing, (*start, ("sort_hash", "<", listing.high)), limit)
         return list(records.visible(rows))
-    beyond = ">" if listing.order is Order.OLDEST else "<"
+    beyond = ">" if listing.order is QueryOrder.OLDEST else "<"
     if after is None:
         return list(records.visible(_fetch(listing, (), limit)))
     moment, sort_hash = after
@@ -311,7 +313,7 @@ def _replies(
     A page in reading order contains whole subtrees, except for those that its end cuts: the last
     comment's and its ancestors'. Only those are counted in the store.
     """
-    if listing.order is Order.THREAD and listing.level is None:
+    if listing.order is QueryOrder.THREAD and listing.level is None:
         cut = beyond[0].sort_hash if beyond else ""
         within = _within(shown)
         return tuple(
@@ -375,13 +377,13 @@ def _scheme_of(name: records.ThreadName) -> sorthash.Scheme:
 
 def _sealed(row: records.Comment, listing: _Listing, secret: str) -> str:
     position = [row.sort_hash]
-    if listing.order is not Order.THREAD:
+    if listing.order is not QueryOrder.THREAD:
         position = [row.created.isoformat(), row.sort_hash]
     return cursors.seal(position, listing.label, secret)
 
 
 def _opened(cursor: str, listing: _Listing, secret: str) -> tuple[object, ...]:
     position = cursors.unseal(cursor, listing.label, secret)
-    if listing.order is Order.THREAD:
+    if listing.order is QueryOrder.THREAD:
         return (position[0],)
     return datetime.fromisoformat(position[0]).astimezone(UTC), position[1]

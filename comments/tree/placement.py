@@ -5,7 +5,7 @@ from datetime import datetime
 
 from comments import errors
 from comments.domain import records, sorthash
-from comments.domain.counting import Change as Counted
+from comments.domain.counting import CountedChange as Counted
 from comments.domain.records import Status
 from comments.events import outbox
 from comments.store import ownership, reads, transactions
@@ -13,12 +13,14 @@ from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import AT_ONCE, IN_TIME, OWNER, parent_row
 from comments.tree.counters import in_transaction, sharding
 from comments.tree.threads import naming
-from comments.tree.values import Change, Draft
+from comments.tree.values import ChangeResult, Draft
 
 _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 
 
-def append(scheme: sorthash.Scheme, draft: Draft, turn: sharding.Turn = sharding.FIRST) -> Change:
+def append(
+    scheme: sorthash.Scheme, draft: Draft, turn: sharding.TransactionShard = sharding.FIRST
+) -> ChangeResult:
     """Place a new comment, or recognize that it was placed already.
 
     `turn` chooses the shard of the thread's counters in which the comment is counted.
@@ -40,7 +42,7 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: sharding.Turn = sharding
     keys = [comment_rows.thread_key(draft.name)]
     if draft.reply_to is not None:
         keys.append(comment_rows.comment_key(draft.reply_to))
-    entry = in_transaction.Entry(draft.name, [draft.author.id], turn)
+    entry = in_transaction.TransactionCounters(draft.name, [draft.author.id], turn)
     thread, *others = reads.get_multi([*keys, *entry.keys])
     answered, counted = others[: len(keys) - 1], others[len(keys) - 1 :]
     entry.fill(thread, counted)
@@ -58,10 +60,10 @@ def append(scheme: sorthash.Scheme, draft: Draft, turn: sharding.Turn = sharding
 def _placed(
     scheme: sorthash.Scheme,
     draft: Draft,
-    thread: comment_rows.Thread,
-    answered: Sequence[comment_rows.Comment | None],
-    entry: in_transaction.Entry,
-) -> Change:
+    thread: comment_rows.ThreadRow,
+    answered: Sequence[comment_rows.CommentRow | None],
+    entry: in_transaction.TransactionCounters,
+) -> ChangeResult:
     target = _admitted(draft, thread, answered)
     is_known = draft.author.id in entry.known
     ruling = _below(target, draft.decide(conversion.thread_record(thread), is_known))
@@ -76,14 +78,16 @@ def _placed(
     above = named or (thread,) if parent is None else (parent, *named)
     counted = entry.writes(changes)
     event = outbox.event_id(draft.id, row.revision)
-    told = outbox.tell(outbox.Kind.POSTED, event, changes, now=draft.created, detail=draft.detail)
+    told = outbox.tell(
+        outbox.EventKind.POSTED, event, changes, now=draft.created, detail=draft.detail
+    )
     placed = ownership.Writes(OWNER, insert=(row,), put=above)
-    return Change(record, (placed, counted, told), event, is_new=True)
+    return ChangeResult(record, (placed, counted, told), event, is_new=True)
 
 
-def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.Thread:
+def new_thread(name: records.ThreadName, now: datetime) -> comment_rows.ThreadRow:
     """Make a thread without comments."""
-    return comment_rows.Thread(
+    return comment_rows.ThreadRow(
         key=comment_rows.thread_key(name),
         site=name.site,
         thread=name.id,
@@ -98,10 +102,10 @@ def new_row(
     reply_to: str | None,
     ruling: records.Ruling,
     source: str | None = None,
-) -> comment_rows.Comment:
+) -> comment_rows.CommentRow:
     """Make the row of a comment that has no place yet."""
     status = ruling.status
-    row = comment_rows.Comment(
+    row = comment_rows.CommentRow(
         key=comment_rows.comment_key(draft.id),
         site=draft.name.site,
         thread=comment_rows.thread_key_name(draft.name),
@@ -139,9 +143,9 @@ def new_row(
 
 def place(
     scheme: sorthash.Scheme,
-    row: comment_rows.Comment,
-    parent: comment_rows.Comment | None,
-    thread: comment_rows.Thread,
+    row: comment_rows.CommentRow,
+    parent: comment_rows.CommentRow | None,
+    thread: comment_rows.ThreadRow,
 ) -> None:
     """Number the row by `parent`'s counter, or the thread's, and set its place in the tree."""
     if parent is None:
@@ -163,21 +167,21 @@ def place(
 
 
 def _admitted(
-    draft: Draft, thread: comment_rows.Thread, answered: Sequence[comment_rows.Comment | None]
-) -> comment_rows.Comment | None:
+    draft: Draft, thread: comment_rows.ThreadRow, answered: Sequence[comment_rows.CommentRow | None]
+) -> comment_rows.CommentRow | None:
     """Return the comment that a draft answers, if any; raise if the thread refuses the draft."""
     if thread.state != records.ThreadState.OPEN:
         raise errors.Conflict("thread-closed")
     return _answerable(answered[0], draft) if answered else None
 
 
-def _earlier(draft: Draft) -> Change | None:
+def _earlier(draft: Draft) -> ChangeResult | None:
     """Return the change of an earlier request with the draft's id, if there was one."""
     row = reads.get(comment_rows.comment_key(draft.id))
     return None if row is None else _repeat(row, draft)
 
 
-def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
+def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
     """Return the change of an earlier request, or of this one if its commit's answer was lost."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
@@ -187,12 +191,12 @@ def _repeat(row: comment_rows.Comment, draft: Draft) -> Change:
         raise errors.KeyReused
     if transactions.may_have_run() and row.created == draft.created:
         event = outbox.event_id(draft.id, row.revision)
-        return Change(conversion.comment_record(row), event=event, is_new=True)
+        return ChangeResult(conversion.comment_record(row), event=event, is_new=True)
     is_from_origin = bool(draft.origin) and row.origin == draft.origin
-    return Change(conversion.comment_record(row), is_from_origin=is_from_origin)
+    return ChangeResult(conversion.comment_record(row), is_from_origin=is_from_origin)
 
 
-def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.Comment:
+def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_rows.CommentRow:
     """Return the comment that a draft answers; raise if it takes no replies."""
     wanted = draft.reply_to or ""
     if row is None or row.thread != comment_rows.thread_key_name(draft.name):
@@ -208,7 +212,7 @@ def _answerable(row: comment_rows.Comment | None, draft: Draft) -> comment_rows.
     return row
 
 
-def _below(target: comment_rows.Comment | None, ruling: records.Ruling) -> records.Ruling:
+def _below(target: comment_rows.CommentRow | None, ruling: records.Ruling) -> records.Ruling:
     """Shadow a reply to a shadowed comment too, without showing its author a difference."""
     if target is None or target.status != Status.SHADOWED:
         return ruling
@@ -221,8 +225,8 @@ def _below(target: comment_rows.Comment | None, ruling: records.Ruling) -> recor
 
 
 def _tree_parent(
-    scheme: sorthash.Scheme, answered: comment_rows.Comment | None
-) -> comment_rows.Comment | None:
+    scheme: sorthash.Scheme, answered: comment_rows.CommentRow | None
+) -> comment_rows.CommentRow | None:
     """Return a reply's parent: the answered comment, or its parent at the deepest level."""
     if answered is None or answered.level < scheme.levels - 1:
         return answered

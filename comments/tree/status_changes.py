@@ -16,7 +16,7 @@ from comments.events import audit_log, outbox
 from comments.store import transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import changed_rows, existing, touch
-from comments.tree.values import Change
+from comments.tree.values import ChangeResult
 from comments.tree.visibility import Changed, with_status
 
 _PINNED = "pinned"
@@ -36,7 +36,7 @@ class Decision:
     revision: int | None = None
 
 
-def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change:
+def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> ChangeResult:
     """Give a comment the status of a ruling. A comment that has it already is not changed.
 
     Raises:
@@ -46,9 +46,9 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
         errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
-    def verb(row: comment_rows.Comment) -> Change:
+    def verb(row: comment_rows.CommentRow) -> ChangeResult:
         if row.status == ruling.status:
-            return Change(conversion.comment_record(row))
+            return ChangeResult(conversion.comment_record(row))
         _check_revision(row, decision)
         if ruling.status is Status.HIDDEN:
             _check_shown(row)
@@ -59,7 +59,7 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
     return _once(comment_id, decision, verb)
 
 
-def restore(comment_id: str, decision: Decision) -> Change:
+def restore(comment_id: str, decision: Decision) -> ChangeResult:
     """Give a comment back the status it had before the last decision.
 
     Raises:
@@ -68,7 +68,7 @@ def restore(comment_id: str, decision: Decision) -> Change:
         errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
-    def verb(row: comment_rows.Comment) -> Change:
+    def verb(row: comment_rows.CommentRow) -> ChangeResult:
         _check_revision(row, decision)
         if not row.stood:
             raise errors.Conflict("nothing-to-restore")
@@ -80,7 +80,7 @@ def restore(comment_id: str, decision: Decision) -> Change:
     return _once(comment_id, decision, verb)
 
 
-def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> Change:
+def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult:
     """Pin a comment for readers, or unpin it.
 
     Raises:
@@ -89,9 +89,9 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> Change:
         errors.RevisionMismatch: its text has changed since the moderator saw it.
     """
 
-    def verb(row: comment_rows.Comment) -> Change:
+    def verb(row: comment_rows.CommentRow) -> ChangeResult:
         if bool(row.pinned) == is_pinned:
-            return Change(conversion.comment_record(row))
+            return ChangeResult(conversion.comment_record(row))
         _check_revision(row, decision)
         if is_pinned:
             _check_shown(row)
@@ -107,15 +107,15 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> Change:
 
 
 def _once(
-    comment_id: str, decision: Decision, verb: Callable[[comment_rows.Comment], Change]
-) -> Change:
+    comment_id: str, decision: Decision, verb: Callable[[comment_rows.CommentRow], ChangeResult]
+) -> ChangeResult:
     """Run a verb, unless an earlier run whose answer was lost has applied it.
 
     An applied run may have changed what this run checks, so a refusal looks for the entry too.
     """
     row = existing(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):
-        return Change(conversion.comment_record(row))
+        return ChangeResult(conversion.comment_record(row))
     try:
         decision.check(conversion.case_record(row))
         if row.status == Status.RETRACTED:
@@ -123,26 +123,26 @@ def _once(
         return verb(row)
     except errors.FlatthreadError:
         if audit_log.is_done(decision.act):
-            return Change(conversion.comment_record(row))
+            return ChangeResult(conversion.comment_record(row))
         raise
 
 
-def _check_revision(row: comment_rows.Comment, decision: Decision) -> None:
+def _check_revision(row: comment_rows.CommentRow, decision: Decision) -> None:
     revision, seen = decision.revision, conversion.comment_record(row)
     if revision is not None and not seen.has_text_of(revision):
         raise errors.RevisionMismatch(revision, seen.revision)
 
 
-def _check_shown(row: comment_rows.Comment) -> None:
+def _check_shown(row: comment_rows.CommentRow) -> None:
     if row.status != Status.APPROVED:
         raise errors.Conflict("comment-not-shown")
 
 
-def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> Change:
+def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> ChangeResult:
     """Build the change of the first row and of those that changed with it, with its audit entry."""
     row, now = changed[0][1], decision.now
-    change = changed_rows(outbox.Kind.JUDGED, changed, now=now)
+    change = changed_rows(outbox.EventKind.JUDGED, changed, now=now)
     note = audit_log.noted(
         decision.act, row.site, row.key.id(), before=said[0], after=said[1], now=now
     )
-    return Change(change.comment, (*change.writes, note), change.event)
+    return ChangeResult(change.comment, (*change.writes, note), change.event)

@@ -13,7 +13,7 @@ Decide = Callable[[records.Thread, bool], Ruling]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Text:
+class RenderedText:
     """A body, its HTML, and the renderer that made the HTML."""
 
     body: str
@@ -42,7 +42,7 @@ class Draft:
     name: records.ThreadName
     reply_to: str | None
     author: records.Author
-    text: Text
+    text: RenderedText
     fingerprint: bytes
     created: datetime
     brought: str
@@ -55,7 +55,7 @@ class Draft:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class ChangeResult:
     """The result of an operation: the comment as it will be stored, and the writes.
 
     `writes` includes other owners' writes of the same commit: apply all of them. A repeat has none.
@@ -88,7 +88,7 @@ class Recategorized:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TreePlace:
     """A comment's place by its links. `was_below` and `was` are its stored parent and number."""
 
     id: str

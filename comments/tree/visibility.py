@@ -14,11 +14,11 @@ from comments.store import reads
 from comments.store.models import comment_rows, conversion
 from comments.tree.comment_writes import changed_at, parent_row, touch
 
-Changed = tuple[counting.State, comment_rows.Comment]
+Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 
 
 def with_status(
-    row: comment_rows.Comment, ruling: records.Ruling, *, now: datetime
+    row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
     """Give a row another status; return the rows above that change with it and their old states."""
     was_listed = row.listed
@@ -36,7 +36,7 @@ def with_status(
     return ()
 
 
-def _listed_above(row: comment_rows.Comment) -> Iterator[Changed]:
+def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
     """List the unlisted rows above a row that appeared."""
     parent = parent_row(row)
     while parent is not None and not parent.listed:
@@ -49,7 +49,7 @@ def _listed_above(row: comment_rows.Comment) -> Iterator[Changed]:
 
 
 def settled_tombstones(
-    row: comment_rows.Comment,
+    row: comment_rows.CommentRow,
 ) -> Iterator[Changed]:
     """Unlist the tombstones above `row` that have nothing listed left below them.
 
@@ -68,7 +68,7 @@ def settled_tombstones(
         parent = parent_row(parent)
 
 
-def has_listed_below(row: comment_rows.Comment, *, without: str) -> bool:
+def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
     """Whether a listed comment is below `row`, ignoring the subtree at hash `without`.
 
     The query is part of the transaction, so two transactions that retract the last two replies at
@@ -82,7 +82,7 @@ def has_listed_below(row: comment_rows.Comment, *, without: str) -> bool:
     return any(_any_listed(row, *bounds) for bounds in ranges)
 
 
-def _any_listed(row: comment_rows.Comment, low: str, high: str) -> bool:
+def _any_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
     # The row itself is still stored as listed: start just above its own hash.
     operator = ">" if low == row.sort_hash else ">="
     query = reads.Query(

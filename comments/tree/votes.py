@@ -51,7 +51,7 @@ _OWNER = "votes"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class VoterSeat:
     """A network that a vote comes from, and the voter's seat in it.
 
     `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
@@ -76,7 +76,7 @@ class Ballot:
     site: str
     voter: str
     value: int
-    places: tuple[Place, ...]
+    places: tuple[VoterSeat, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -137,15 +137,15 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 
 
 def _counting(
-    ballot: Ballot, found: list[vote_rows.VoterNetwork | None]
-) -> Iterator[tuple[Place, vote_rows.VoterNetwork | None]]:
+    ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
+) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
     """Yield the ballot's places with their rows, without places of the past that have no row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network
 
 
-def _check(row: comment_rows.Comment | None, ballot: Ballot) -> None:
+def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
     is_known = row is not None and row.site == ballot.site
     if row is None or not is_known or (row.status == Status.RETRACTED and not row.listed):
         raise errors.NotFound("comment", ballot.comment)
@@ -159,8 +159,8 @@ def _check(row: comment_rows.Comment | None, ballot: Ballot) -> None:
         raise errors.NotFound("comment", ballot.comment)
 
 
-def _vote(ballot: Ballot, thread: str) -> vote_rows.Vote:
-    return vote_rows.Vote(
+def _vote(ballot: Ballot, thread: str) -> vote_rows.VoteRow:
+    return vote_rows.VoteRow(
         key=vote_rows.vote_key(ballot.comment, ballot.voter),
         value=ballot.value,
         side=_side(ballot.comment, ballot.value),
@@ -170,8 +170,13 @@ def _vote(ballot: Ballot, thread: str) -> vote_rows.Vote:
 
 
 def _seats(
-    row: vote_rows.VoterNetwork | None, ballot: Ballot, place: Place, *, limit: int, now: datetime
-) -> vote_rows.VoterNetwork:
+    row: vote_rows.VoterNetworkRow | None,
+    ballot: Ballot,
+    place: VoterSeat,
+    *,
+    limit: int,
+    now: datetime,
+) -> vote_rows.VoterNetworkRow:
     """Return a network's row with the ballot's voter added or removed."""
     is_new = row is None or row.due <= now
     voters = [] if row is None or is_new else [each for each in row.voters if each != place.seat]
@@ -183,7 +188,7 @@ def _seats(
             )
         voters.append(place.seat)
     key = vote_rows.voter_network_key(ballot.comment, place.network)
-    return vote_rows.VoterNetwork(key=key, voters=voters, due=due)
+    return vote_rows.VoterNetworkRow(key=key, voters=voters, due=due)
 
 
 def has(comment_id: str, voter: str) -> bool:
@@ -336,8 +341,8 @@ def waiting(name: records.ThreadName) -> set[str]:
     return {message.key.path[-1].name for message in reads.fetch(query)}
 
 
-def _due(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDue:
-    return vote_rows.VotesDue(key=vote_rows.votes_due_key(comment_id), thread=thread, due=moment)
+def _due(comment_id: str, thread: str, moment: datetime) -> vote_rows.VotesDueRow:
+    return vote_rows.VotesDueRow(key=vote_rows.votes_due_key(comment_id), thread=thread, due=moment)
 
 
 def _side(comment_id: str, value: int) -> str:

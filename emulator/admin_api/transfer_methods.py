@@ -95,9 +95,9 @@ class TransferMethods:
 
     def _write_export(
         self,
-        snapshot: row_reader.Reader,
+        snapshot: row_reader.RowReader,
         chosen: _Filter,
-        writing: contextlib.AbstractContextManager[export_files.Draft],
+        writing: contextlib.AbstractContextManager[export_files.ExportDraft],
         job: operations.Job,
     ) -> None:
         job.estimate(entities=_count(snapshot, chosen))
@@ -180,7 +180,7 @@ def _describe(metadata: Message, kind: str, labels: dict[str, str]) -> None:
         metadata.common.labels[name] = text
 
 
-def _count(snapshot: row_reader.Reader, chosen: _Filter) -> int:
+def _count(snapshot: row_reader.RowReader, chosen: _Filter) -> int:
     """Count the entities that a filter selects, without reading them."""
     total = 0
     for partition in filter(chosen.holds, snapshot.partitions()):

@@ -46,7 +46,7 @@ class AggregationAnswer(NamedTuple):
 
     numbers: dict[str, int | float | None]
     version: int
-    plan: query_plan.Plan
+    plan: query_plan.QueryPlan
     entries: int
 
     def content(self) -> bytes:
@@ -149,7 +149,7 @@ def _parse_one(given: protobufs.Aggregation, alias: str) -> Aggregation:
 
 
 def run(
-    snapshot: row_reader.Reader,
+    snapshot: row_reader.RowReader,
     query: protobufs.AggregationQuery,
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
@@ -168,8 +168,8 @@ def run(
 
 
 def explain(
-    snapshot: row_reader.Reader, query: protobufs.AggregationQuery, partition: keys.Partition
-) -> query_plan.Plan:
+    snapshot: row_reader.RowReader, query: protobufs.AggregationQuery, partition: keys.Partition
+) -> query_plan.QueryPlan:
     """Return the plan of an aggregation query without running it."""
     names = _names(parse(query))
     nested = query.nested_query
@@ -183,11 +183,11 @@ def _names(asked: tuple[Aggregation, ...]) -> tuple[str, ...]:
 
 
 def _plan(
-    snapshot: row_reader.Reader,
+    snapshot: row_reader.RowReader,
     nested: protobufs.Query,
     parsed: parser.Query,
     names: tuple[str, ...],
-) -> query_plan.Plan:
+) -> query_plan.QueryPlan:
     """Plan a scan whose positions hold the values of all names."""
     _check_names(parsed, names)
     ordered = {each.name for each in parsed.orders} | set(parsed.projection)
@@ -230,7 +230,7 @@ def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | 
 class _Columns:
     """Reads the numbers of some properties from positions."""
 
-    def __init__(self, plan: query_plan.Plan, names: tuple[str, ...]) -> None:
+    def __init__(self, plan: query_plan.QueryPlan, names: tuple[str, ...]) -> None:
         self._directions = plan.directions
         self.places = {name: place for place, (name, _) in enumerate(plan.columns) if name in names}
 

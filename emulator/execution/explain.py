@@ -69,7 +69,7 @@ class Unfinished:
                 del self._found[next(iter(self._found))]
 
 
-def metrics(plan: query_plan.Plan, work: Work | None = None) -> bytes:
+def metrics(plan: query_plan.QueryPlan, work: Work | None = None) -> bytes:
     """Return serialized ExplainMetrics of the plan, and of the work if the query ran."""
     found = protobufs.ExplainMetrics()
     for each in dict.fromkeys(_described(scan.index) for scan in _scans(plan)):
@@ -83,7 +83,7 @@ def metrics(plan: query_plan.Plan, work: Work | None = None) -> bytes:
     return found.SerializeToString()
 
 
-def _scans(plan: query_plan.Plan) -> list[query_plan.Scan]:
+def _scans(plan: query_plan.QueryPlan) -> list[query_plan.Scan]:
     return [scan for branch in plan.branches for scan in branch.scans]
 
 

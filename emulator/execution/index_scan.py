@@ -70,8 +70,8 @@ class IndexScan:
 
     def __init__(
         self,
-        snapshot: row_reader.Reader,
-        plan: query_plan.Plan,
+        snapshot: row_reader.RowReader,
+        plan: query_plan.QueryPlan,
         paging: Paging,
         *,
         is_full: bool,
@@ -295,7 +295,7 @@ class IndexScan:
 
 
 def _suffixes(
-    branch: query_plan.Branch, path: bytes, indexed: dict[str, list[bytes]]
+    branch: query_plan.MergeJoin, path: bytes, indexed: dict[str, list[bytes]]
 ) -> set[bytes]:
     """Return the suffixes at which a branch matches an entity."""
     common: set[bytes] | None = None

@@ -15,7 +15,7 @@ MAX_BYTES = 3_000_000  # of one response
 
 
 def lookup(
-    snapshot: row_reader.Reader | row_reader.PointRead,
+    snapshot: row_reader.RowReader | row_reader.PointRead,
     asked: list[bytes],
     encoded: list[bytes],
     reads: read_sets.ReadSet | None,

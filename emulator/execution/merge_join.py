@@ -21,7 +21,9 @@ Rows = Callable[[query_plan.Scan, bytes, bytes], Iterator[row_reader.Row]]
 class Join:
     """The suffixes of a branch in [low, high), in order, each with its entity's id and flag."""
 
-    def __init__(self, rows_of: Rows, branch: query_plan.Branch, low: bytes, high: bytes) -> None:
+    def __init__(
+        self, rows_of: Rows, branch: query_plan.MergeJoin, low: bytes, high: bytes
+    ) -> None:
         self._branch = branch
         self._low = low
         self._seekers = [_Seeker(rows_of, scan, high) for scan in branch.scans]

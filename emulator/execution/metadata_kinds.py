@@ -45,8 +45,8 @@ def is_kind(kind: str | None) -> bool:
 
 
 def source_of(
-    snapshot: row_reader.Reader, query: parser.Query, reads: read_sets.ReadSet | None
-) -> tuple[row_reader.Reader, parser.Query, read_sets.ReadSet | None]:
+    snapshot: row_reader.RowReader, query: parser.Query, reads: read_sets.ReadSet | None
+) -> tuple[row_reader.RowReader, parser.Query, read_sets.ReadSet | None]:
     """Return the snapshot, query and read set to run a query with; changed for metadata kinds.
 
     Raises:
@@ -74,10 +74,10 @@ def _check(kind: str, query: parser.Query) -> None:
         raise errors.InvalidArgument(f"A query of {kind} may not have an ancestor.")
 
 
-class MetadataView(row_reader.Reader):
+class MetadataView(row_reader.RowReader):
     """A snapshot in which one metadata kind has rows."""
 
-    def __init__(self, source: row_reader.Reader, kind: str) -> None:
+    def __init__(self, source: row_reader.RowReader, kind: str) -> None:
         self._source = source
         self._kind = kind
         self.state = source.state

@@ -26,14 +26,14 @@ class Prepared(NamedTuple):
     """A checked and planned query, valid for one generation of indexes."""
 
     query: parser.Query
-    plan: query_plan.Plan
+    plan: query_plan.QueryPlan
     header: bytes
     paging: index_scan.Paging
 
 
 def plan_only(
-    snapshot: row_reader.Reader, message: protobufs.Query, partition: keys.Partition
-) -> query_plan.Plan:
+    snapshot: row_reader.RowReader, message: protobufs.Query, partition: keys.Partition
+) -> query_plan.QueryPlan:
     """Return the plan of a query without running it."""
     query = parser.parse(message, partition)
     snapshot, query, _ = metadata_kinds.source_of(snapshot, query, None)
@@ -42,11 +42,11 @@ def plan_only(
 
 
 def prepare(
-    snapshot: row_reader.Reader,
+    snapshot: row_reader.RowReader,
     message: protobufs.Query,
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
-) -> tuple[row_reader.Reader, read_sets.ReadSet | None, Prepared]:
+) -> tuple[row_reader.RowReader, read_sets.ReadSet | None, Prepared]:
     """Check and plan a query, or return the cached result of an equal one."""
     known = snapshot.definitions.plans
     asked = partition, message.SerializeToString(deterministic=True)
@@ -71,7 +71,7 @@ def _keep(known: dict[_Asked, Any], asked: _Asked, found: object) -> None:
         known[asked] = found
 
 
-def _plan(snapshot: row_reader.Reader, query: parser.Query) -> query_plan.Plan:
+def _plan(snapshot: row_reader.RowReader, query: parser.Query) -> query_plan.QueryPlan:
     return planner.plan(query, snapshot.definitions.by_kind.get(query.kind or "", ()))
 
 

@@ -31,7 +31,7 @@ class QueryAnswer(NamedTuple):
     """A serialized QueryResultBatch, and what it cost."""
 
     content: bytes
-    plan: query_plan.Plan
+    plan: query_plan.QueryPlan
     positions: list[bytes]
     skipped: int
     entries: int
@@ -91,7 +91,7 @@ class _Batch:
 
 
 def run_query(
-    snapshot: row_reader.Reader,
+    snapshot: row_reader.RowReader,
     request: protobufs.RunQueryRequest,
     partition: keys.Partition,
     reads: read_sets.ReadSet | None,
@@ -161,7 +161,7 @@ class _Renderer:
     def __init__(
         self,
         walk: index_scan.IndexScan,
-        plan: query_plan.Plan,
+        plan: query_plan.QueryPlan,
         header: bytes,
         kind: int,
         reads: read_sets.ReadSet | None,

@@ -17,7 +17,7 @@ from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
 # What a read holds: a snapshot, a read set to record in, and the id of a transaction it has begun.
-Held = tuple[row_reader.Reader, read_sets.ReadSet | None, bytes]
+Held = tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]
 Reading = Callable[
     ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
 ]
@@ -84,7 +84,7 @@ class QueryRunner:
         work = explain.Work(1, 0, answer.entries, seconds, bill)
         return _response(answer.content(), began, explain.metrics(answer.plan, work))
 
-    def _planned(self, plan: query_plan.Plan, began: bytes) -> bytes:
+    def _planned(self, plan: query_plan.QueryPlan, began: bytes) -> bytes:
         self._meter.count(reads=cost_meter.PLAN_READS)
         return _response(b"", began, explain.metrics(plan))
 

@@ -78,7 +78,7 @@ def _batches(checked: Iterator[Checked]) -> Iterator[list[Checked]]:
         yield batch
 
 
-def put(writer: row_writer.Writer, batch: list[Checked]) -> None:
+def put(writer: row_writer.RowWriter, batch: list[Checked]) -> None:
     """Put checked entities as part of an open commit."""
     named: dict[bytes, row_writer.New] = {}
     for partition, entity in batch:

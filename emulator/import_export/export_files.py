@@ -74,7 +74,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ExportDraft:
     """An export that is being written."""
 
     path: Path
@@ -116,7 +116,7 @@ def _writing(path: Path) -> Iterator[BinaryIO]:
         os.fsync(descriptor)
 
 
-def begin(root: Path, name: str) -> tuple[Draft, int]:
+def begin(root: Path, name: str) -> tuple[ExportDraft, int]:
     """Create a hidden folder that stays locked for as long as its writer lives."""
     path = root / f".{name}.partial"
     turn = os.open(root, os.O_RDONLY)
@@ -128,7 +128,7 @@ def begin(root: Path, name: str) -> tuple[Draft, int]:
         fcntl.flock(lock, fcntl.LOCK_EX)
     finally:
         os.close(turn)
-    return Draft(path, name), lock
+    return ExportDraft(path, name), lock
 
 
 def _remove_abandoned(root: Path) -> None:

@@ -95,7 +95,7 @@ class Folder:
         )
 
     @contextlib.contextmanager
-    def writing(self, parent: Path, name: str) -> Iterator[export_files.Draft]:
+    def writing(self, parent: Path, name: str) -> Iterator[export_files.ExportDraft]:
         """Write an export; it gets its place in `parent` if the block succeeds.
 
         Raises:

@@ -90,7 +90,7 @@ def export(store: file_store.FileStore, selection: Selection) -> Iterator[bytes]
         yield from pieces(snapshot, selection)
 
 
-def pieces(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
+def pieces(snapshot: row_reader.RowReader, selection: Selected) -> Iterator[bytes]:
     """Yield the lines of all selected entities of a snapshot, in pieces, in key order."""
     piece: list[bytes] = []
     size = 0
@@ -105,7 +105,7 @@ def pieces(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
         yield b"".join(piece)
 
 
-def _lines(snapshot: row_reader.Reader, selection: Selected) -> Iterator[bytes]:
+def _lines(snapshot: row_reader.RowReader, selection: Selected) -> Iterator[bytes]:
     for partition in snapshot.partitions():
         if not selection.holds(partition):
             continue
@@ -161,7 +161,7 @@ def load(
 
 
 def _write(
-    writer: row_writer.Writer,
+    writer: row_writer.RowWriter,
     numbered: Iterator[tuple[int, bytes]],
     source: str,
     most: int | None,

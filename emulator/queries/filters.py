@@ -92,7 +92,7 @@ class Condition(NamedTuple):
 Conjunction = frozenset[Condition]
 
 
-class Branch(NamedTuple):
+class Disjunct(NamedTuple):
     """One conjunction of the filter's disjunctive normal form.
 
     `equalities` may name a property twice, because an array can hold both values. `ranges` has the
@@ -116,7 +116,7 @@ class Branch(NamedTuple):
 class Filter(NamedTuple):
     """A whole filter: its branches, their common ancestor, and the names it compares."""
 
-    branches: tuple[Branch, ...] = (Branch(),)
+    branches: tuple[Disjunct, ...] = (Disjunct(),)
     ancestor: bytes | None = None
     names: frozenset[str] = frozenset()
 
@@ -266,7 +266,7 @@ def _is_whole(element: protobufs.PathElement) -> bool:
     return bool(element.kind) and bool(element.id or element.name)
 
 
-def _branch(conjunction: Conjunction) -> Branch:
+def _branch(conjunction: Conjunction) -> Disjunct:
     equalities: set[tuple[str, bytes]] = set()
     compared: set[str] = set()
     is_key_equal = False
@@ -281,7 +281,7 @@ def _branch(conjunction: Conjunction) -> Branch:
             is_key_equal = is_key_equal or is_equal
             ranges[each.name] = _narrowed(ranges.get(each.name, EVERYTHING), each)
     if not ranges:
-        return Branch(tuple(sorted(equalities)), compared=frozenset(compared))
+        return Disjunct(tuple(sorted(equalities)), compared=frozenset(compared))
     key_ranges = ranges.pop(KEY, EVERYTHING)
     equalities |= {(name, point) for name, found in ranges.items() for point in _points(found)}
     ranges = {
@@ -293,7 +293,7 @@ def _branch(conjunction: Conjunction) -> Branch:
     inequalities = set(ranges)
     if key_ranges != EVERYTHING and not _points(key_ranges) and not is_key_equal:
         inequalities.add(KEY)
-    return Branch(
+    return Disjunct(
         equalities=tuple(sorted(equalities)),
         ranges=tuple(ranges.items()),
         key_ranges=key_ranges,

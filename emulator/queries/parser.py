@@ -43,7 +43,7 @@ class Query(NamedTuple):
     partition: keys.Partition
     kind: str | None
     ancestor: bytes | None
-    branches: tuple[filters.Branch, ...]
+    branches: tuple[filters.Disjunct, ...]
     orders: tuple[Order, ...]
     projection: tuple[str, ...]
     is_keys_only: bool
@@ -90,7 +90,7 @@ def _kind_of(query: protobufs.Query) -> str | None:
     return kind
 
 
-def _fixed(branches: tuple[filters.Branch, ...]) -> set[str]:
+def _fixed(branches: tuple[filters.Disjunct, ...]) -> set[str]:
     """Return the properties for which equalities require the same values of all results."""
     if len(branches) == 1:
         return {name for name, _ in branches[0].equalities}
@@ -106,7 +106,7 @@ def _of(name: str, equalities: set[tuple[str, bytes]]) -> set[bytes]:
     return {value for other, value in equalities if other == name}
 
 
-def _inequalities(branches: tuple[filters.Branch, ...]) -> set[str]:
+def _inequalities(branches: tuple[filters.Disjunct, ...]) -> set[str]:
     names = set().union(*(branch.inequalities for branch in branches))
     if len(names) > MAX_INEQUALITIES:
         raise errors.InvalidArgument(
@@ -174,7 +174,7 @@ def _check_inequalities_first(given: tuple[Order, ...], inequalities: set[str]) 
         wanted.remove(each.name)
 
 
-def _projection(query: protobufs.Query, branches: tuple[filters.Branch, ...]) -> tuple[str, ...]:
+def _projection(query: protobufs.Query, branches: tuple[filters.Disjunct, ...]) -> tuple[str, ...]:
     if not query.projection:
         return ()
     names = tuple(each.property.name for each in query.projection)

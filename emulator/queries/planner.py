@@ -27,7 +27,7 @@ KEY = parser.KEY
 Columns = tuple[tuple[str, bool], ...]
 
 
-def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan.Plan:
+def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan.QueryPlan:
     """Choose the scans that serve a query.
 
     Raises:
@@ -41,7 +41,7 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     wanted: list[indexes.Index] = []
     for columns in _column_choices(query, ordered, candidates):
         directions = tuple(is_descending for _, is_descending in columns)
-        shape = query_plan.Plan(query, (), columns, is_key_descending, directions)
+        shape = query_plan.QueryPlan(query, (), columns, is_key_descending, directions)
         needs = [_Need(branch, _varying(shape, branch)) for branch in query.branches]
         found = [(need, _serve(shape, need, candidates)) for need in needs]
         if all(scans for _, scans in found):
@@ -51,13 +51,13 @@ def plan(query: parser.Query, composites: Sequence[indexes.Index]) -> query_plan
     raise errors.MissingIndex("".join(map(index_yaml.entry, dict.fromkeys(wanted))))
 
 
-def _plan_kindless(query: parser.Query) -> query_plan.Plan:
+def _plan_kindless(query: parser.Query) -> query_plan.QueryPlan:
     scans = (query_plan.Scan(None, query.partition.encoded),)
     branches = [
-        query_plan.Branch(scans, _key_spans(query, each, is_descending=False))
+        query_plan.MergeJoin(scans, _key_spans(query, each, is_descending=False))
         for each in query.branches
     ]
-    return query_plan.Plan(query, tuple(branches), (), is_key_descending=False, directions=())
+    return query_plan.QueryPlan(query, tuple(branches), (), is_key_descending=False, directions=())
 
 
 def _column_choices(
@@ -79,7 +79,7 @@ def _column_choices(
             yield (*ordered, *tail)
 
 
-def _varying(shape: query_plan.Plan, branch: filters.Branch) -> dict[int, tuple[str, bool]]:
+def _varying(shape: query_plan.QueryPlan, branch: filters.Disjunct) -> dict[int, tuple[str, bool]]:
     """Return the columns that a branch does not fix, by their place."""
     if not shape.columns:
         return {}
@@ -90,7 +90,7 @@ def _varying(shape: query_plan.Plan, branch: filters.Branch) -> dict[int, tuple[
 class _Need(NamedTuple):
     """A branch of the query, and the columns that it does not fix, by their place."""
 
-    branch: filters.Branch
+    branch: filters.Disjunct
     varying: dict[int, tuple[str, bool]]
 
 
@@ -99,7 +99,7 @@ _Candidate = tuple[indexes.Index, Columns]
 
 
 def _serve(
-    shape: query_plan.Plan, need: _Need, composites: list[indexes.Index]
+    shape: query_plan.QueryPlan, need: _Need, composites: list[indexes.Index]
 ) -> tuple[query_plan.Scan, ...]:
     """Choose the scans of a branch; none if no index serves it."""
     query = shape.query
@@ -174,8 +174,8 @@ def _scan(index: indexes.Index, fixed: list[bytes], ancestor: bytes | None) -> q
 
 
 def _branches(
-    shape: query_plan.Plan, need: _Need, scans: tuple[query_plan.Scan, ...]
-) -> Iterator[query_plan.Branch]:
+    shape: query_plan.QueryPlan, need: _Need, scans: tuple[query_plan.Scan, ...]
+) -> Iterator[query_plan.MergeJoin]:
     """Yield the plan's branches for one branch of the query."""
     branch, varying = need
     directions = tuple(is_descending for _, is_descending in varying.values())
@@ -184,7 +184,7 @@ def _branches(
     if single is not None and keys.kind_of(single) != shape.query.kind:
         spans = [()]
     for constants in itertools.product(*_constants(shape, branch, varying)):
-        yield query_plan.Branch(
+        yield query_plan.MergeJoin(
             scans=scans,
             segments=() if branch.is_void else spans[0],
             constants=constants,
@@ -194,14 +194,14 @@ def _branches(
         )
 
 
-def _single(branch: filters.Branch) -> bytes | None:
+def _single(branch: filters.Disjunct) -> bytes | None:
     """Return the only key that can meet a branch, None if there is not exactly one."""
     ranges = branch.key_ranges
     return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
 
 
 def _constants(
-    shape: query_plan.Plan, branch: filters.Branch, varying: dict[int, tuple[str, bool]]
+    shape: query_plan.QueryPlan, branch: filters.Disjunct, varying: dict[int, tuple[str, bool]]
 ) -> list[list[tuple[int, bytes]]]:
     """Return the possible values for each fixed place of a position.
 
@@ -224,7 +224,7 @@ def _constants(
 
 
 def _spans(
-    shape: query_plan.Plan, branch: filters.Branch, varying: list[tuple[str, bool]]
+    shape: query_plan.QueryPlan, branch: filters.Disjunct, varying: list[tuple[str, bool]]
 ) -> list[query_plan.Spans]:
     """Return the spans of each value of a suffix, and of its key."""
     ranges = dict(branch.ranges)
@@ -236,7 +236,7 @@ def _spans(
 
 
 def _key_spans(
-    query: parser.Query, branch: filters.Branch, *, is_descending: bool
+    query: parser.Query, branch: filters.Disjunct, *, is_descending: bool
 ) -> query_plan.Spans:
     found = query_plan.spans(branch.key_ranges, is_descending=is_descending)
     if query.ancestor is None or is_descending:
@@ -244,7 +244,7 @@ def _key_spans(
     return query_plan.within(keys.descendants(query.ancestor), found)
 
 
-def _wanted(shape: query_plan.Plan, need: _Need) -> indexes.Index:
+def _wanted(shape: query_plan.QueryPlan, need: _Need) -> indexes.Index:
     """Return the one index that would serve a branch."""
     prefix = sorted({(name, False) for name, _ in need.branch.equalities})
     return indexes.Index(

@@ -9,7 +9,7 @@ orders). Positions are totally ordered, and cursors hold nothing else.
 
 Inequalities reduce the possible values of a property to a few *spans* of bytes. The spans of a
 suffix's first value divide the scan into segments. The spans of later values are met by skipping:
-`Branch.sought` returns the next possible suffix that meets them all, and the scan seeks it.
+`MergeJoin.sought` returns the next possible suffix that meets them all, and the scan seeks it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Scan:
     prefix: bytes
 
 
-class Branch(NamedTuple):
+class MergeJoin(NamedTuple):
     """A merge join of scans over the suffixes that lie in one of the segments.
 
     `constants` are the values (encoded as in an ascending or descending entry) that the position
@@ -76,7 +76,7 @@ class Branch(NamedTuple):
         )
 
 
-class Plan(NamedTuple):
+class QueryPlan(NamedTuple):
     """How to scan the results of a query in order.
 
     `columns` are the names and directions of the position's values; the key follows them.
@@ -84,12 +84,12 @@ class Plan(NamedTuple):
     """
 
     query: parser.Query
-    branches: tuple[Branch, ...]
+    branches: tuple[MergeJoin, ...]
     columns: tuple[tuple[str, bool], ...]
     is_key_descending: bool
     directions: tuple[bool, ...]
 
-    def position(self, branch: Branch, suffix: bytes) -> bytes:
+    def position(self, branch: MergeJoin, suffix: bytes) -> bytes:
         """Insert a branch's constants into a suffix."""
         if not branch.constants:
             return suffix
@@ -98,7 +98,7 @@ class Plan(NamedTuple):
         places = range(len(self.columns) + 1)
         return b"".join(fixed[place] if place in fixed else next(parts) for place in places)
 
-    def suffix_from(self, branch: Branch, position: bytes, *, past: bool) -> bytes:
+    def suffix_from(self, branch: MergeJoin, position: bytes, *, past: bool) -> bytes:
         """Return the first suffix of a branch at a position, or past it.
 
         A position may be truncated after any of its values if ABOVE follows there.
@@ -158,7 +158,7 @@ class Plan(NamedTuple):
         return tuple(found[name] for name in self.query.projection)
 
     def segments(
-        self, branch: Branch, start: query_cursors.Position, end: query_cursors.Position | None
+        self, branch: MergeJoin, start: query_cursors.Position, end: query_cursors.Position | None
     ) -> Spans:
         """Return the suffixes of a branch between two cursors, as non-empty spans."""
         first = self.suffix_from(branch, start.after, past=not start.is_before)

@@ -55,7 +55,7 @@ class IndexEntries:
     shown: tuple[tuple[protobufs.Value, ...], ...]
 
 
-def kinds(reader: row_reader.Reader) -> list[Kind]:
+def kinds(reader: row_reader.RowReader) -> list[Kind]:
     """Return all kinds that have entities, by partition and name."""
     found = []
     for partition in reader.partitions():
@@ -69,7 +69,7 @@ def kinds(reader: row_reader.Reader) -> list[Kind]:
 
 
 def page(
-    reader: row_reader.Reader, partition: keys.Partition, kind: str, after: bytes
+    reader: row_reader.RowReader, partition: keys.Partition, kind: str, after: bytes
 ) -> tuple[list[StoredEntity], bytes]:
     """Return a kind's next entities after an encoded path, and where the next page begins.
 
@@ -85,7 +85,7 @@ def page(
     return found[:PAGE], b"" if is_last else found[PAGE - 1].key[len(partition.encoded) :]
 
 
-def entity(reader: row_reader.Reader, key: bytes) -> StoredEntity | None:
+def entity(reader: row_reader.RowReader, key: bytes) -> StoredEntity | None:
     stored = reader.entity(key)
     return None if stored is None else _found(key, stored)
 
@@ -94,7 +94,7 @@ def _found(key: bytes, stored: row_reader.Stored) -> StoredEntity:
     return StoredEntity(key, row_reader.parse(stored.proto), stored.created, stored.version)
 
 
-def entries(reader: row_reader.Reader, found: StoredEntity) -> list[IndexEntries]:
+def entries(reader: row_reader.RowReader, found: StoredEntity) -> list[IndexEntries]:
     """Return an entity's entries in each index."""
     partition, path = keys.decode(found.key)
     composites = reader.definitions.by_kind.get(found.entity.key.path[-1].kind, ())
@@ -109,7 +109,7 @@ def entries(reader: row_reader.Reader, found: StoredEntity) -> list[IndexEntries
     return listed
 
 
-def sizes(reader: row_reader.Reader) -> list[IndexSize]:
+def sizes(reader: row_reader.RowReader) -> list[IndexSize]:
     return [
         IndexSize(keys.decode(partition)[0], indexes.decode(code), number, size)
         for partition, code, number, size in reader.index_sizes()

@@ -56,7 +56,7 @@ _MOMENTS = 4  # past moments whose computed index entries are cached
 _WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches pages of every index
 
 
-class Snapshot(row_reader.Reader):
+class Snapshot(row_reader.RowReader):
     """A fixed state of the file, on a connection of its own. Must be closed."""
 
     def __init__(
@@ -112,7 +112,7 @@ class _Connections:
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.idle: list[sqlite3.Connection] = []
-        self.turn = group_commit.Turn(connect)
+        self.turn = group_commit.WriteTurn(connect)
         # A list instead of a semaphore, which takes longer than a small read: append and pop are
         # atomic too.
         self.snapshots_left = [None] * MAX_SNAPSHOTS
@@ -301,7 +301,7 @@ class FileStore:
         return _Borrowed(self, self.begin_past(moment))
 
     @contextlib.contextmanager
-    def write(self, *, may_share: bool = False) -> Iterator[row_writer.Writer]:
+    def write(self, *, may_share: bool = False) -> Iterator[row_writer.RowWriter]:
         """Run the block as one commit, which is on disk when it returns; an exception undoes all.
 
         Args:
@@ -312,7 +312,7 @@ class FileStore:
         turn = self._connections.turn
         with data_file.translated, turn.transaction(may_share=may_share) as part:
             now = max(self._now(), self._read_up_to + 1)
-            writer = row_writer.Writer(
+            writer = row_writer.RowWriter(
                 part.connection, self._definitions, now, history=self._history
             )
             yield writer
@@ -321,7 +321,7 @@ class FileStore:
             part.remember = functools.partial(self._remember, writer, now)
         fault_plans.point("commit.after")
 
-    def _remember(self, writer: row_writer.Writer, now: int) -> None:
+    def _remember(self, writer: row_writer.RowWriter, now: int) -> None:
         """Update what this process knows about the file after a commit reached the disk."""
         if self._log_due is None and not self._history:
             self._log_due = now + LOG_SECONDS * 1_000_000

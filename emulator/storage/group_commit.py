@@ -6,7 +6,7 @@ commit that finishes while other threads wait for the turn leaves its transactio
 each commit is a *part*, a savepoint of that transaction, and one COMMIT puts all parts on disk. A
 commit that finds no other thread waiting commits at once, without a savepoint.
 
-Invariants (callers rely on them; `Turn.transaction` returns only after the COMMIT):
+Invariants (callers rely on them; `WriteTurn.transaction` returns only after the COMMIT):
 
 1. A part has happened only when its block has ended without an error and the group's COMMIT is
    done. Until then no caller gets an answer, no lock is released (`lock_manager`), no commit is
@@ -70,7 +70,7 @@ class _Group:
         return len(self.parts) >= MOST or time.monotonic() >= self.until
 
 
-class Turn:
+class WriteTurn:
     """The writer's turn in one process: which thread may write.
 
     Args:

@@ -72,7 +72,7 @@ class PastEntries:
         self.keys: dict[int, bytes] = {}
 
 
-class PastReader(row_reader.Reader):
+class PastReader(row_reader.RowReader):
     """Reads the state of an earlier moment. Call `look_back` before the first read."""
 
     moment: int

@@ -114,7 +114,7 @@ class _Inspection:
     def __init__(self, connection: sqlite3.Connection, report: Report) -> None:
         self._connection = connection
         self._report = report
-        self._reader = row_reader.Reader(connection, row_reader.load_definitions)
+        self._reader = row_reader.RowReader(connection, row_reader.load_definitions)
         self._ids: dict[read_sets.IndexName, int] = {
             (partition, code): index_id
             for index_id, partition, code in connection.execute(

@@ -91,7 +91,7 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
     return PointRead(version, None if stored[0] is None else _sound(tuple(stored)))
 
 
-class Reader:
+class RowReader:
     """Reads from one connection inside one SQLite transaction."""
 
     # Whether an index id that it reads is committed: the id of a failed commit becomes free again.

@@ -35,10 +35,10 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
 
 
 _Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
-New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `Writer.add`; the bytes are the path
+New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `RowWriter.add`; the bytes are the path
 
 
-class Writer(row_reader.Reader):
+class RowWriter(row_reader.RowReader):
     """Changes the file inside the one write transaction, and sees its own changes."""
 
     _sees_commits_only = False

@@ -108,7 +108,7 @@ class Commits:
             return checked
 
         def apply(
-            writer: row_writer.Writer, checked: list[mutations.Mutation]
+            writer: row_writer.RowWriter, checked: list[mutations.Mutation]
         ) -> tuple[bytes, protobufs.CommitResponse, list[mutations.Mutation]]:
             response = protobufs.CommitResponse()
             for write in checked:

@@ -108,7 +108,7 @@ def check_each_once(writes: Sequence[Mutation]) -> None:
         seen.add(key)
 
 
-def apply(writer: row_writer.Writer, write: Mutation) -> protobufs.MutationResult:
+def apply(writer: row_writer.RowWriter, write: Mutation) -> protobufs.MutationResult:
     """Apply one mutation and return its result."""
     result = protobufs.MutationResult(version=writer.commit_version)
     if not write.is_complete:
@@ -172,7 +172,7 @@ def _resulting(
     return entities.normalized(entity, write.partition, write.default)
 
 
-def take_id(writer: row_writer.Writer, partition: keys.Partition, key: protobufs.Key) -> int:
+def take_id(writer: row_writer.RowWriter, partition: keys.Partition, key: protobufs.Key) -> int:
     """Return a new id for an incomplete key."""
     complete = protobufs.Key()
     complete.CopyFrom(key)

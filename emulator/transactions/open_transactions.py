@@ -216,7 +216,7 @@ class Transactions:
     @contextlib.contextmanager
     def reading(
         self, transaction: Transaction
-    ) -> Iterator[tuple[row_reader.Reader, read_sets.ReadSet | None]]:
+    ) -> Iterator[tuple[row_reader.RowReader, read_sets.ReadSet | None]]:
         """Hold a transaction's snapshot for one request, and the read set that records its reads.
 
         Raises:
@@ -259,7 +259,7 @@ class Transactions:
         self,
         transaction: Transaction | None,
         check: Callable[[], _Checked],
-        apply: Callable[[row_writer.Writer, _Checked], _Answer],
+        apply: Callable[[row_writer.RowWriter, _Checked], _Answer],
     ) -> _Answer:
         """Apply a checked change to the file, in a transaction only if its reads are unchanged.
 
@@ -281,7 +281,7 @@ class Transactions:
         held: lock_manager.LockManager,
         transaction: Transaction | None,
         check: Callable[[], _Checked],
-        apply: Callable[[row_writer.Writer, _Checked], _Answer],
+        apply: Callable[[row_writer.RowWriter, _Checked], _Answer],
     ) -> _Answer:
         party, end = self._writer(held, transaction)
         try:
@@ -372,7 +372,7 @@ class Transactions:
         return errors.InvalidArgument(f"The transaction was already {ended.outcome.value}.")
 
 
-def validate(transaction: Transaction, writer: row_writer.Writer) -> None:
+def validate(transaction: Transaction, writer: row_writer.RowWriter) -> None:
     """Check inside the write transaction that nothing a transaction has read has changed.
 
     Raises:
@@ -396,7 +396,7 @@ def _held(lock: threading.RLock) -> Iterator[None]:
         lock.release()
 
 
-def _is_unchanged(reads: read_sets.ReadSet, version: int, writer: row_reader.Reader) -> bool:
+def _is_unchanged(reads: read_sets.ReadSet, version: int, writer: row_reader.RowReader) -> bool:
     return writer.version == version or (
         all(writer.entity_version(key) == seen for key, seen in reads.entities.items())
         and all(writer.has_entry(name, entry, version) for name, entry in reads.entries)

@@ -79,7 +79,7 @@ def test_on_a_small_screen_the_bar_is_one_row_and_imports_fit(
     with open_store.context():
         account_holders.account("bob", OWNER)
         name = "wordpress-of-the-garden.xml"
-        with import_progress.Journal(
+        with import_progress.ImportJournal(
             "demo", "wordpress", name, 12_345, account_holders.here
         ) as journal:
             journal.end(12_345)

@@ -149,7 +149,7 @@ def test_a_site_with_a_spent_budget_reports_it_and_stays_readable(
     with open_store.context():
         for name, value in (("posts", 1), ("then", "read-only")):
             site_settings.change("demo", budget={name: value})
-        usage.note("demo", usage.Numbers(posts=1), now=datetime.now(UTC))
+        usage.note("demo", usage.UsageAmounts(posts=1), now=datetime.now(UTC))
     tab = open_tab(f"{server}/?thread=demo")
     expect(tab.page.locator(".ft-body")).to_have_text("was here before")
     tab.expect_status(429)

@@ -174,7 +174,7 @@ def _ending(_world: AllRoles) -> dict[str, str]:
 def _email_login(service: AllRoles) -> dict[str, str]:
     now, key = datetime.now(UTC), one_time_links.new_token()
     content = msgspec.json.encode({"site": "demo", "address": "x"}).decode()
-    ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
+    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content)
     transactions.transaction(
         lambda: transactions.apply(
             one_time_links.issuing(key, ticket, SECRET, now=now, term=email_login.TERM)
@@ -185,7 +185,7 @@ def _email_login(service: AllRoles) -> dict[str, str]:
 
 
 def _confirming(_world: AllRoles) -> dict[str, str]:
-    request = double_opt_in.Request(
+    request = double_opt_in.SubscriptionRequest(
         "ann@example.org", "demo", "", "g:author", replies=True, id=accounts.new_id()
     )
     text = msgspec.json.encode(request).decode()

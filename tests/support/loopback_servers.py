@@ -123,9 +123,11 @@ def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int
                 thread.join()
 
 
-def client(*ports: int, limits: safe_http.Limits | None = None, **more: object) -> safe_http.Client:
+def client(
+    *ports: int, limits: safe_http.RequestLimits | None = None, **more: object
+) -> safe_http.HttpClient:
     """Return a client that resolves every host name to loopback and may use these ports."""
     context = ssl.create_default_context()
     AUTHORITY.configure_trust(context)
     options = {"resolver": lambda _host: [LOOPBACK], "context": context} | more
-    return safe_http.Client(limits, loopback_ports=frozenset(ports), **options)  # type: ignore[arg-type]
+    return safe_http.HttpClient(limits, loopback_ports=frozenset(ports), **options)  # type: ignore[arg-type]

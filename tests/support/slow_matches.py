@@ -108,7 +108,7 @@ def functions() -> dict[str, tuple[Callable[[str], object], int]]:
         "a page": (thread_ids.canonical_page, LONG),
         "a thread": (thread_ids.canonical_id, LONG),
         "a category": (categories.canonical, LONG),
-        "rules": (lambda text: rules.judge(book, rules.Said(text, text, text, text)), body),
+        "rules": (lambda text: rules.judge(book, rules.RuleSubject(text, text, text, text)), body),
         "a text's likeness": (rules.likeness, body),
     }
 

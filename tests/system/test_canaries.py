@@ -63,7 +63,7 @@ class Planted(AllRoles):
             tuple(webhooks.Type), created=now,
         )  # fmt: skip
         webhook_endpoints._change("demo", lambda _: [hook])
-        away = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+        away = safe_http.HttpClient(resolver=lambda _host: ["93.184.215.14"])
         by = registration.By(records.Actor("cli", "cli"), now, config.Settings(secret=SECRET))
         asked = registration.set_webhook(
             "demo", "https://review.canary.example/in", registration.Terms(holds=False), by, away

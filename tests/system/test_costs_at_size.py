@@ -17,7 +17,7 @@ from benchmarks.threads import conversations, loading
 from comments import app as apps
 from comments.domain import records
 from comments.reading.materialized import directories, view_cache
-from comments.reading.thread_pages import Order
+from comments.reading.thread_pages import ListingOrder
 from comments.sites import site_settings
 from comments.store import connection
 from comments.tree import ordered_query
@@ -168,7 +168,7 @@ def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("order", list(Order))
+@pytest.mark.parametrize("order", list(ListingOrder))
 def test_no_order_writes(large: LargeThread, form: str, order: str) -> None:
     large.cold(large.url(form, f"&order={order}&limit=5"))  # `cost` fails if it does
 

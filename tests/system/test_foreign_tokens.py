@@ -54,7 +54,7 @@ class TwoSites:
             cast_vote.vote(row.id, self.ann.author, votes.UP, request)
         self.subscriber = double_opt_in.subscriber_of("ann@example.org", SECRET)
         for name in self.sites:
-            wanted = subscriptions.Wanted(name, "", self.ann.author, replies=True)
+            wanted = subscriptions.SubscriptionTarget(name, "", self.ann.author, replies=True)
             subscriptions.subscribe(self.subscriber, "sealed", wanted, now=now)
 
     def say(self, site: str, author: str, body: str) -> records.Comment:
@@ -205,7 +205,7 @@ def test_erasing_one_author_keeps_subscriptions_of_other_authors(two_sites: TwoS
     hers = double_opt_in.subscriber_of("victim@example.org", SECRET)
     now = datetime.now(UTC)
     for author in (two_sites.ann.author, "g:victim"):
-        wanted = subscriptions.Wanted("demo", "", author, replies=True)
+        wanted = subscriptions.SubscriptionTarget("demo", "", author, replies=True)
         subscriptions.subscribe(hers, "sealed", wanted, now=now)
     personal_data.erase(two_sites.ann.author, now=now, site="demo")
     assert [each.name for each in subscriptions.of_subscriber(hers)] == [

@@ -127,7 +127,7 @@ def test_a_name_and_a_title_are_isolated_on_every_page(
     row = decisions.case("demo", said[2].id).comment
     warrant = moderation_links.link(row, "boss@demo.example", secret=secret, now=now)
     name = comment_rows.thread_key_name(records.ThreadName("demo", "page"))
-    request = double_opt_in.Request("ann@example.org", "demo", name, "", replies=False)
+    request = double_opt_in.SubscriptionRequest("ann@example.org", "demo", name, "", replies=False)
     link = encryption.seal(msgspec.json.encode(request).decode(), "confirm", secret, now=now)
     links = (("/decisions", warrant, NAME), ("/subscriptions/confirm", link, TITLE))
     for path, token, word in links:
@@ -230,8 +230,10 @@ def test_no_comment_claims_a_role_that_the_server_did_not_set(
     assert posted.status_code == 201
     shown = json.loads(client.get(api_requests.THREAD).text)["comments"][0]
     assert shown["author"] == {"name": "Ann", "website": "", "kind": "staff"}
-    assert presentation.Author.__struct_fields__ == ("name", "website", "kind")
-    assert not {"role", "badge", "verified", "label"} & set(presentation.Comment.__struct_fields__)
+    assert presentation.PublicAuthor.__struct_fields__ == ("name", "website", "kind")
+    assert not {"role", "badge", "verified", "label"} & set(
+        presentation.PublicComment.__struct_fields__
+    )
 
 
 def test_claims_of_a_sites_token_give_no_role_and_no_address(

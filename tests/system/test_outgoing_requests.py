@@ -97,7 +97,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
             subscriptions.subscribe(
                 double_opt_in.subscriber_of("ann@example.org", settings.secret),
                 encryption.seal("ann@example.org", "address", settings.secret, now=now),
-                subscriptions.Wanted("demo", thread, "", replies=False),
+                subscriptions.SubscriptionTarget("demo", thread, "", replies=False),
                 now=now,
             )
         app = apps.create_app(settings, open_store)

@@ -175,7 +175,7 @@ def _requested_link(before: Service) -> tuple[str, str]:
     key = one_time_links.new_token()
     address = encryption.seal(ADDRESS, "sign-in link", before.secret, now=now())
     content = msgspec.json.encode({"site": "demo", "address": address}).decode()
-    ticket = one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content)
+    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content)
     issued = one_time_links.issuing(key, ticket, before.secret, now=now(), term=invitations.TERM)
     transactions.transaction(lambda: transactions.apply(issued))
     link = msgspec.json.encode([key, "demo", ADDRESS]).decode()
@@ -206,7 +206,9 @@ def _sign_in_code(before: Service) -> Shown:
 
 
 def _popup_code(before: Service) -> Shown:
-    person = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+    person = oidc_client.ProviderUser(
+        identities.of_provider("oidc/https://acme.example", "ann"), "Ann"
+    )
     challenge = provider_login.challenge_of()
     code = popup_exchange.issue(person, "demo", challenge, secret=before.secret, now=now())
     sent = {"verifier": provider_login.VERIFIER, "code": code, "name": "Ann"}
@@ -215,7 +217,7 @@ def _popup_code(before: Service) -> Shown:
 
 
 def _link(before: Service) -> str:
-    request = double_opt_in.Request(ADDRESS, "demo", "", "g:ann", replies=True)
+    request = double_opt_in.SubscriptionRequest(ADDRESS, "demo", "", "g:ann", replies=True)
     text = msgspec.json.encode(request).decode()
     return encryption.seal(text, "confirm", before.secret, now=now())
 
@@ -307,7 +309,7 @@ def _by(service: Service, settings: config.Settings = provider_login.SETTINGS) -
 
 
 def _adviser_secret(before: Service) -> Shown:
-    away = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+    away = safe_http.HttpClient(resolver=lambda _host: ["93.184.215.14"])
     url = "https://review.example/in"
     registration.set_webhook("demo", url, registration.Terms(holds=False), _by(before), away)
     return _opens(
@@ -352,7 +354,7 @@ def _account_address(before: Service) -> Shown:
 def _subscriber(before: Service) -> str:
     who = double_opt_in.subscriber_of(ADDRESS, before.secret)
     address = encryption.seal(ADDRESS, "address", before.secret, now=now())
-    wanted = subscriptions.Wanted("demo", "", "g:ann", replies=True)
+    wanted = subscriptions.SubscriptionTarget("demo", "", "g:ann", replies=True)
     subscriptions.subscribe(who, address, wanted, now=now())
     return who
 

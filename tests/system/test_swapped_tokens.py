@@ -84,7 +84,7 @@ class Service:
         address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
         content = msgspec.json.encode({"site": "demo", "address": address}).decode()
         ticket, term = (
-            one_time_links.Ticket(one_time_links.Purpose.SIGN_IN, content),
+            one_time_links.OneTimeLink(one_time_links.LinkPurpose.SIGN_IN, content),
             email_login.TERM,
         )
         transactions.transaction(
@@ -115,7 +115,7 @@ def _warrant(service: Service) -> str:
 
 
 def _request(_house: Service) -> str:
-    request = double_opt_in.Request(
+    request = double_opt_in.SubscriptionRequest(
         "ann@example.org", "demo", "", "g:ann", replies=True, id=one_time_links.new_token()
     )
     text = msgspec.json.encode(request).decode()

@@ -47,7 +47,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def sign_in(
-    person: oidc_client.Person, *, browser: str, secret: str, now: datetime
+    person: oidc_client.ProviderUser, *, browser: str, secret: str, now: datetime
 ) -> sessions.Session | CodeAsked:
     """Begin a session for an account with a role, or request the authenticator's code.
 
@@ -66,7 +66,7 @@ def sign_in(
         if not row.totp:
             return accounts.record(row)
         step = msgspec.json.encode(_Step(row.key.id(), row.epoch)).decode()
-        ticket = one_time_links.Ticket(one_time_links.Purpose.SECOND_STEP, step)
+        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.SECOND_STEP, step)
         transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
         return None
 
@@ -95,7 +95,7 @@ def finish(
 
     def body() -> sessions.Session:
         content, used = one_time_links.using(
-            token, one_time_links.Purpose.SECOND_STEP, attempt, secret, now=now
+            token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
         )
         step = msgspec.json.decode(content, type=_Step)
         row = reads.get(account_rows.account_key(step.account))
@@ -116,7 +116,13 @@ def finish(
 
 
 def accept(
-    token: str, person: oidc_client.Person, name: str, *, browser: str, secret: str, now: datetime
+    token: str,
+    person: oidc_client.ProviderUser,
+    name: str,
+    *,
+    browser: str,
+    secret: str,
+    now: datetime,
 ) -> sessions.Session | CodeAsked:
     """Accept an invitation as a person identified by a provider, with their account or a new one.
 
@@ -134,7 +140,7 @@ def accept(
     return invitations.accept_introduced(token, newcomer, browser=browser, secret=secret, now=now)
 
 
-def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -> None:
+def link(account: str, epoch: str, person: oidc_client.ProviderUser, *, secret: str) -> None:
     """Link a person at a provider to an account.
 
     Raises:
@@ -155,7 +161,7 @@ def link(account: str, epoch: str, person: oidc_client.Person, *, secret: str) -
         if led is not None or is_linked(row.identities, identity.provider):
             raise errors.Conflict("identity-taken")
         row.populate(identities=[*row.identities, name])
-        marker = account_rows.Identity(key=account_rows.identity_key(name), account=account)
+        marker = account_rows.IdentityRow(key=account_rows.identity_key(name), account=account)
         transactions.apply(ownership.Writes(_OWNER, put=(row, marker)))
 
     transactions.transaction(body)
@@ -203,6 +209,6 @@ def _is_at(name: str, provider: str) -> bool:
 
 def _held(token: str, attempt: str, secret: str, now: datetime) -> _Step:
     content, _ = one_time_links.using(
-        token, one_time_links.Purpose.SECOND_STEP, attempt, secret, now=now
+        token, one_time_links.LinkPurpose.SECOND_STEP, attempt, secret, now=now
     )
     return msgspec.json.decode(content, type=_Step)

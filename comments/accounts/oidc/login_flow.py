@@ -37,7 +37,7 @@ _PURPOSE = "journey"
 _BROWSER = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-class Purpose(enum.StrEnum):
+class LoginPurpose(enum.StrEnum):
     """The purpose of a login flow. Stored as text."""
 
     DESK = "desk"  # sign in as an owner or moderator
@@ -56,7 +56,7 @@ class Goal(msgspec.Struct, frozen=True):
     - `site`, `origin` and `challenge`: of the page that the reader is on.
     """
 
-    aim: Purpose
+    aim: LoginPurpose
     provider: str
     account: str = ""
     epoch: str = ""
@@ -98,7 +98,7 @@ class UnexpectedAnswer(errors.Forbidden):
 
 
 def client(
-    provider: providers.Provider, settings: config.Settings, out: safe_http.Client
+    provider: providers.Provider, settings: config.Settings, out: safe_http.HttpClient
 ) -> oidc_client.OidcClient:
     """Make the client for a provider.
 
@@ -125,7 +125,7 @@ def begin(
     )
     flow = LoginFlow(goal, _digest(browser, secret), asked.nonce, asked.verifier)
     content = encryption.seal(msgspec.json.encode(flow).decode(), _PURPOSE, secret, now=now)
-    ticket = one_time_links.Ticket(one_time_links.Purpose.JOURNEY, content)
+    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.JOURNEY, content)
     bucket = rate_limits.Network(PER_NETWORK, who.network, secret)
     one_time_links.sweep(now=now)
 
@@ -153,7 +153,7 @@ def end(
 
     def body() -> LoginFlow:
         content, used = one_time_links.using(
-            state, one_time_links.Purpose.JOURNEY, attempt, secret, now=now
+            state, one_time_links.LinkPurpose.JOURNEY, attempt, secret, now=now
         )
         text = encryption.unseal(content, _PURPOSE, secret, now=now)
         flow = msgspec.json.decode(text, type=LoginFlow)

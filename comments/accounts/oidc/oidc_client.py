@@ -56,7 +56,7 @@ class Secrets(NamedTuple):
     verifier: str
 
 
-class Person(msgspec.Struct, frozen=True):
+class ProviderUser(msgspec.Struct, frozen=True):
     """A person identified by a provider. `name` is a valid display name, or empty."""
 
     identity: identities.Identity
@@ -88,7 +88,9 @@ COPIES = per_process.PerProcess(lambda: caches.Cache[str, _Known](_MOST_COPIES, 
 class OidcClient:
     """A client for one provider."""
 
-    def __init__(self, provider: providers.Provider, redirect: str, out: safe_http.Client) -> None:
+    def __init__(
+        self, provider: providers.Provider, redirect: str, out: safe_http.HttpClient
+    ) -> None:
         self._provider = provider
         self._redirect = redirect
         self._out = out
@@ -130,7 +132,7 @@ class OidcClient:
 
     def identify(
         self, answer: Mapping[str, str], asked: Secrets, *, secret: str, now: datetime
-    ) -> Person:
+    ) -> ProviderUser:
         """Return the person that the provider identifies, from the parameters of its redirect.
 
         Raises:
@@ -212,7 +214,7 @@ class OidcClient:
                 raise
             return id_tokens.opened(token, fresh.keys)
 
-    def _person(self, claims: Mapping[str, object], about: _About, access: object) -> Person:
+    def _person(self, claims: Mapping[str, object], about: _About, access: object) -> ProviderUser:
         subject = claims.get("sub")
         provider = identities.at_issuer(self._provider.issuer)
         try:
@@ -221,7 +223,7 @@ class OidcClient:
             identity = identities.of_provider(provider, subject)
         except errors.BadInput as error:
             raise NotBelieved(reason="the subject of the ID token is not valid") from error
-        return Person(identity, _name(claims) or self._told_name(subject, about, access))
+        return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
         """Ask the provider's userinfo endpoint for a name; return "" if there is none."""
@@ -277,7 +279,7 @@ class _Auth(Protocol):
 class _Session:
     """The session object for Authlib, which sends requests through `safe_http`."""
 
-    def __init__(self, out: safe_http.Client) -> None:
+    def __init__(self, out: safe_http.HttpClient) -> None:
         self._out = out
 
     def post(
@@ -297,7 +299,7 @@ class _Session:
 class _Response:
     """A response in the form that Authlib expects."""
 
-    def __init__(self, answer: safe_http.Answer) -> None:
+    def __init__(self, answer: safe_http.HttpResponse) -> None:
         self._answer = answer
         self.status_code = answer.status
 

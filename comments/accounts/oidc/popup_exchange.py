@@ -66,7 +66,7 @@ def checked_challenge(challenge: str) -> str:
 
 
 def issue(
-    person: oidc_client.Person, site: str, challenge: str, *, secret: str, now: datetime
+    person: oidc_client.ProviderUser, site: str, challenge: str, *, secret: str, now: datetime
 ) -> str:
     """Make a voucher for a page's challenge; return its code, in groups of four.
 
@@ -84,7 +84,7 @@ def issue(
             one_time_links.held(each, secret) for each in before
         ):
             raise errors.Conflict("voucher-exists")
-        ticket = one_time_links.Ticket(one_time_links.Purpose.VOUCHER, content)
+        ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.VOUCHER, content)
         transactions.apply(one_time_links.issuing(token, ticket, secret, now=now, term=TERM))
 
     transactions.transaction(body)
@@ -114,7 +114,7 @@ def redeem(
     def body() -> reader_accounts.Reader | None:
         try:
             content, used = one_time_links.using(
-                token, one_time_links.Purpose.VOUCHER, attempt, secret, now=now
+                token, one_time_links.LinkPurpose.VOUCHER, attempt, secret, now=now
             )
         except errors.BadLink as error:
             raise reader_accounts.Refused("code-expired") from error
@@ -141,7 +141,7 @@ def redeem(
 def _reader(voucher: _Voucher, name: str, secret: str, now: datetime) -> reader_accounts.Reader:
     """Return the reader and their name, in the transaction that uses the voucher."""
     text = encryption.unseal(voucher.person, _PURPOSE, secret, now=now)
-    person = msgspec.json.decode(text, type=oidc_client.Person)
+    person = msgspec.json.decode(text, type=oidc_client.ProviderUser)
     found = accounts.by_identity(person.identity, secret)
     called = name or (found.name if found else person.name)
     if not called:

@@ -228,7 +228,7 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
     def body() -> None:
         changed = sorted(change(list(every())), key=lambda each: each.name)
         content = msgspec.json.encode(changed).decode()
-        row = account_rows.Providers(key=account_rows.providers_key(), providers=content)
+        row = account_rows.ProvidersRow(key=account_rows.providers_key(), providers=content)
         transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 
     transactions.transaction(body)

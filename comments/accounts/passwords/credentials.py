@@ -14,7 +14,7 @@ def set_password(account: str, password: str) -> accounts.Account:
         errors.NotFound: there is no such account.
     """
 
-    def apply(row: account_rows.Account) -> None:
+    def apply(row: account_rows.AccountRow) -> None:
         # A reset link must not work after the password was changed.
         row.populate(password=password, reset="", epoch=accounts.new_epoch())
 
@@ -28,7 +28,7 @@ def set_totp(account: str, key: str, step: int, *, secret: str, now: datetime) -
         errors.NotFound: there is no such account.
     """
 
-    def apply(row: account_rows.Account) -> None:
+    def apply(row: account_rows.AccountRow) -> None:
         row.totp = accounts.seal_totp(key, secret, now) if key else ""
         row.totp_step = step
         row.epoch = accounts.new_epoch()
@@ -43,7 +43,7 @@ def note_reset(account: str, mark: str) -> accounts.Account:
         errors.NotFound: there is no such account.
     """
 
-    def apply(row: account_rows.Account) -> None:
+    def apply(row: account_rows.AccountRow) -> None:
         row.reset = mark
 
     return accounts.change(account, apply)

@@ -28,7 +28,7 @@ PER_NETWORK = rate_limits.Limit("sign-ins", 30, timedelta(minutes=15))
 PER_NAME = rate_limits.Limit("sign-ins of a name", 10, timedelta(minutes=15))
 
 
-class Attempt(NamedTuple):
+class LoginAttempt(NamedTuple):
     """The input of a sign-in, the caller's network, and the token of the browser's session."""
 
     login: str
@@ -44,7 +44,7 @@ class Wrong(errors.Forbidden):
     code = "wrong-credentials"
 
 
-def sign_in(attempt: Attempt, *, secret: str, now: datetime) -> sessions.Session:
+def sign_in(attempt: LoginAttempt, *, secret: str, now: datetime) -> sessions.Session:
     """Check name, password and code, and begin a session.
 
     Raises:
@@ -85,7 +85,7 @@ def count(name: str, network: str, secret: str, *, now: datetime) -> None:
     """
     buckets = (
         rate_limits.Network(PER_NETWORK, network, secret),
-        rate_limits.Bucket(PER_NAME, name, secret),
+        rate_limits.RateLimitBucket(PER_NAME, name, secret),
     )
 
     def body() -> None:
@@ -99,7 +99,12 @@ def count(name: str, network: str, secret: str, *, now: datetime) -> None:
 
 
 def _begin(
-    checked: account_rows.Account, attempt: Attempt, renewed: str, secret: str, *, now: datetime
+    checked: account_rows.AccountRow,
+    attempt: LoginAttempt,
+    renewed: str,
+    secret: str,
+    *,
+    now: datetime,
 ) -> sessions.Session:
     account = checked.key.id()
     token = sessions.new_token(account)
@@ -123,7 +128,7 @@ def _begin(
     return transactions.transaction(body)
 
 
-def use_code(row: account_rows.Account, code: str, secret: str, now: datetime) -> None:
+def use_code(row: account_rows.AccountRow, code: str, secret: str, now: datetime) -> None:
     """Check the code of an account's authenticator, if it has one, and set its step in the row.
 
     Raises:

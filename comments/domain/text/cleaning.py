@@ -8,7 +8,7 @@ A guest's name must not speak for the site: no role word, alone or with the site
 compared by a skeleton: case, marks, blanks and punctuation are dropped, letters that look alike
 become one (UTS #39, by the library `disarm`), and so do digits that replace letters. A name that
 merely contains such a word, or that is another person's, is allowed: readers can tell them apart by
-the mark that the server puts beside every author (`presentation.Kind`).
+the mark that the server puts beside every author (`presentation.AuthorKind`).
 
 `disarm` was chosen over `confusable-homoglyphs` (data of 2024; it knows no small capitals and no
 boxed letters) and `confusables` (2021, 3.4 MB, one character at a time). It takes 0.2 s and 5 MB to

@@ -33,7 +33,7 @@ MAX_TEXT = 2_000  # characters of a comment that a message shows
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
-class About(enum.Enum):
+class MailReason(enum.Enum):
     """Why somebody gets a notice."""
 
     COMMENT = enum.auto()
@@ -43,9 +43,9 @@ class About(enum.Enum):
 
 # With the title of the thread, and without.
 _SUBJECTS = {
-    About.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
-    About.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
-    About.HELD: ("mail.held-subject", "mail.held-subject-untitled"),
+    MailReason.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
+    MailReason.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
+    MailReason.HELD: ("mail.held-subject", "mail.held-subject-untitled"),
 }
 
 
@@ -68,12 +68,12 @@ class Notice:
     text: str
     place: str
     unsubscribe: str | None
-    about: About = About.COMMENT
+    about: MailReason = MailReason.COMMENT
     is_account: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class ConfirmationLinkMail:
     """Ask the owner of an address whether they want mail. `link` leads to a page with a button.
 
     `things` say in our own words what the mail would be about: the message contains nothing that a
@@ -88,7 +88,7 @@ class Question:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class LoginLinkMail:
     """A link with which the owner of an address signs in on a site."""
 
     event: str
@@ -97,7 +97,7 @@ class Entry:
     link: str
 
 
-def message(notice: Notice, sender: str, *, now: datetime) -> mime.Message:
+def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
     """Return the mail of a notice. It depends only on the arguments.
 
     Raises:
@@ -115,7 +115,7 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.Message:
     return _made(notice, sender, parts, more, now=now)
 
 
-def question(asked: Question, sender: str, *, now: datetime) -> mime.Message:
+def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
     """Return the mail that asks the owner of an address.
 
     Raises:
@@ -136,7 +136,7 @@ def question(asked: Question, sender: str, *, now: datetime) -> mime.Message:
     return _made(asked, sender, parts, now=now)
 
 
-def entry(asked: Entry, sender: str, *, now: datetime) -> mime.Message:
+def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
     """Return the mail with a link to sign in.
 
     Raises:
@@ -179,13 +179,13 @@ def _check_link(field: str, url: str) -> None:
 
 
 def _made(
-    about: Notice | Question | Entry,
+    about: Notice | ConfirmationLinkMail | LoginLinkMail,
     sender: str,
     parts: _Parts,
     more: Sequence[tuple[str, str]] = (),
     *,
     now: datetime,
-) -> mime.Message:
+) -> mime.MailMessage:
     recipient = mail_addresses.check(about.recipient)
     digest = hashlib.sha256(f"{about.event} {recipient}".encode()).hexdigest()[:32]
     headers = [
@@ -199,7 +199,7 @@ def _made(
         *more,
     ]
     raw = mime.compose(headers, plain=parts.plain, rich=parts.rich, boundary=digest)
-    return mime.Message(sender, recipient, raw)
+    return mime.MailMessage(sender, recipient, raw)
 
 
 def _subject(notice: Notice) -> str:
@@ -247,4 +247,4 @@ def _html(notice: Notice) -> str:
 
 def _offer(notice: Notice) -> str:
     """Return the label of the link to a notice's comment."""
-    return t("mail.decide" if notice.about is About.HELD else "mail.view")
+    return t("mail.decide" if notice.about is MailReason.HELD else "mail.view")

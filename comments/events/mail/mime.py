@@ -31,7 +31,7 @@ _PIECE = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Message:
+class MailMessage:
     """A message from one plain address to another."""
 
     sender: str

@@ -17,7 +17,7 @@ _GOODBYE = 421  # the server ends the session
 _PERMANENT = 500  # from this code on, a retry does not help
 
 
-def send(server: setting_values.Smtp, message: mime.Message) -> outcomes.Outcome:
+def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Outcome:
     """Send one message; see `SmtpClient.send`."""
     with SmtpClient(server) as client:
         return client.send(message)
@@ -40,7 +40,7 @@ class SmtpClient:
                 self._session.quit()
         self._drop()
 
-    def send(self, message: mime.Message) -> outcomes.Outcome:
+    def send(self, message: mime.MailMessage) -> outcomes.Outcome:
         """Send a message once.
 
         A permanent refusal (5xx) of the recipient or the message is final. Everything that is not
@@ -55,7 +55,7 @@ class SmtpClient:
                 outcome = self._tried(message)
         return outcome
 
-    def _tried(self, message: mime.Message) -> outcomes.Outcome:
+    def _tried(self, message: mime.MailMessage) -> outcomes.Outcome:
         try:
             if self._session is None:
                 self._session = _connected(self._server)

@@ -27,7 +27,7 @@ _POST = "disqus/post"
 
 def read(
     path: Path,
-) -> Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]:
+) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
     """Yield the threads and posts of an export.
 
     Raises:
@@ -59,8 +59,8 @@ _SHAPE = xml_reader.Shape(
 )
 
 
-def _thread(path: Path, element: xml_reader.Element) -> import_source.Thread:
-    return import_source.Thread(
+def _thread(path: Path, element: xml_reader.Element) -> import_source.SourceThread:
+    return import_source.SourceThread(
         key=import_source.checked_id(path, element.line, element.text("@id")),
         line=element.line,
         link=element.text("link"),
@@ -71,8 +71,8 @@ def _thread(path: Path, element: xml_reader.Element) -> import_source.Thread:
     )
 
 
-def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
-    return import_source.Comment(
+def _comment(path: Path, element: xml_reader.Element) -> import_source.SourceComment:
+    return import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("@id")),
         line=element.line,

@@ -32,7 +32,7 @@ _MAX_TITLE = 500
 _MAX_EMAIL = 254  # characters; RFC 5321, the longest address in an envelope
 
 
-class Thread(msgspec.Struct, frozen=True):
+class PlannedThread(msgspec.Struct, frozen=True):
     """A thread to write, with its comments in the order of writing."""
 
     name: records.ThreadName
@@ -42,7 +42,7 @@ class Thread(msgspec.Struct, frozen=True):
     nodes: tuple[write_order.Node, ...]
 
 
-def author_id(secret: str, site: str, comment: import_source.Comment) -> str:
+def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
     """Return the author id of an imported comment; "" if nothing identifies the author.
 
     Authors are told apart by mail address or, without one, by account in the other system or by
@@ -71,7 +71,7 @@ def comment_id(site: str, system: str, source_id: str) -> str:
     return comment_rows.comment_id(digest.digest())
 
 
-class Reading:
+class FirstPass:
     """The first pass over one file."""
 
     def __init__(self, file: Path, site: records.Site, store: spool.Spool, *, secret: str) -> None:
@@ -81,21 +81,22 @@ class Reading:
         self._site = site
         self._spool = store
         self._secret = secret
-        self._sources: dict[str, import_source.Thread] = {}
+        self._sources: dict[str, import_source.SourceThread] = {}
         self._nodes: dict[str, write_order.Node] = {}
         self._left_out: set[str] = set()
 
     def take(
-        self, item: import_source.Thread | import_source.Comment | import_source.Skipped
+        self,
+        item: import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem,
     ) -> None:
         """Take the next item of the file.
 
         Raises:
             errors.BadImport: it cannot be stored.
         """
-        if isinstance(item, import_source.Thread):
+        if isinstance(item, import_source.SourceThread):
             self._take_thread(item)
-        elif isinstance(item, import_source.Skipped):
+        elif isinstance(item, import_source.SkippedItem):
             self._leave_out(import_report.SKIPPED, item.id, item.line, item.what)
         elif item.id in self._nodes:
             self._note(
@@ -106,7 +107,7 @@ class Reading:
         else:
             self._take_comment(item)
 
-    def threads(self, levels: int) -> tuple[Thread, ...]:
+    def threads(self, levels: int) -> tuple[PlannedThread, ...]:
         """Resolve threads and parents after reading the file; return the threads to write."""
         names = self._settle_threads()
         self._settle_parents()
@@ -125,7 +126,7 @@ class Reading:
         self._left_out.add(item_id)
         self._note(kind, line, text)
 
-    def _take_thread(self, thread: import_source.Thread) -> None:
+    def _take_thread(self, thread: import_source.SourceThread) -> None:
         first = self._sources.setdefault(thread.key, thread)
         if first is not thread:
             self._note(
@@ -134,7 +135,7 @@ class Reading:
                 f"thread {thread.key}, first in line {first.line}",
             )
 
-    def _take_comment(self, comment: import_source.Comment) -> None:
+    def _take_comment(self, comment: import_source.SourceComment) -> None:
         if len(self._nodes) == MAX_COMMENTS:
             raise self._bad(comment.line, f"the file has more than {MAX_COMMENTS:,} comments")
         self.system = comment.system
@@ -151,7 +152,7 @@ class Reading:
     def _bad(self, line: int, message: str) -> errors.BadImport:
         return errors.BadImport(str(self._file), line, message)
 
-    def _imported(self, comment: import_source.Comment) -> records.ImportedComment:
+    def _imported(self, comment: import_source.SourceComment) -> records.ImportedComment:
         """Make the comment as it will be stored, except for its parent."""
         is_erased = comment.status is Status.RETRACTED
         body = "" if is_erased else comment.body
@@ -174,12 +175,12 @@ class Reading:
             source=f"{comment.system}:{comment.id}",
         )
 
-    def _author(self, comment: import_source.Comment) -> records.Author:
+    def _author(self, comment: import_source.SourceComment) -> records.Author:
         # The mail address only identifies the author; it is not stored.
         known_as = author_id(self._secret, self._site.id, comment)
         return records.Author(self._name(comment), self._website(comment), "", known_as)
 
-    def _name(self, comment: import_source.Comment) -> str:
+    def _name(self, comment: import_source.SourceComment) -> str:
         try:
             # Reserved names are allowed: the owner may have been "admin" in the other system.
             return cleaning.tidy_name(" ".join(comment.name.split()))
@@ -188,7 +189,7 @@ class Reading:
             self._note(import_report.NAMELESS, comment.line, f"{comment.id}: {said}")
             return GUEST
 
-    def _website(self, comment: import_source.Comment) -> str:
+    def _website(self, comment: import_source.SourceComment) -> str:
         try:
             return cleaning.clean_website(comment.website)
         except errors.BadInput as error:
@@ -196,10 +197,10 @@ class Reading:
             self._note(import_report.WEBSITES, comment.line, f"{comment.id}: {said}")
             return ""
 
-    def _settle_threads(self) -> dict[str, list[import_source.Thread]]:
+    def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
         """Give each used thread its id; drop the comments of threads that cannot have one."""
         names: dict[str, str | None] = {}
-        found: dict[str, list[import_source.Thread]] = defaultdict(list)
+        found: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for node in list(self._nodes.values()):
             thread = self._sources.get(node.thread)
             if thread is None:
@@ -215,7 +216,7 @@ class Reading:
         return found
 
     def _settle_node(
-        self, node: write_order.Node, thread: import_source.Thread, name: str | None
+        self, node: write_order.Node, thread: import_source.SourceThread, name: str | None
     ) -> None:
         if name is None:
             self._drop(node)
@@ -228,7 +229,7 @@ class Reading:
         self._left_out.add(node.id)
         del self._nodes[node.id]
 
-    def _thread_id(self, thread: import_source.Thread) -> str | None:
+    def _thread_id(self, thread: import_source.SourceThread) -> str | None:
         if thread.deleted:
             self._note(import_report.DELETED, thread.line, thread.link or thread.key)
             return None
@@ -243,7 +244,9 @@ class Reading:
         except errors.BadInput as error:
             return self._id_without_link(thread, error)
 
-    def _id_without_link(self, thread: import_source.Thread, reason: errors.BadInput) -> str | None:
+    def _id_without_link(
+        self, thread: import_source.SourceThread, reason: errors.BadInput
+    ) -> str | None:
         said = error_texts.sentence(reason)
         try:
             name = thread_ids.canonical_id(thread.id)
@@ -253,9 +256,9 @@ class Reading:
         self._note(import_report.NO_LINK, thread.line, f"{name} ({thread.link!r}: {said})")
         return name
 
-    def _note_threads(self, found: dict[str, list[import_source.Thread]]) -> None:
+    def _note_threads(self, found: dict[str, list[import_source.SourceThread]]) -> None:
         own = {origin.partition("://")[2] for origin in self._site.origins}
-        elsewhere: dict[str, list[import_source.Thread]] = defaultdict(list)
+        elsewhere: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for name, threads in found.items():
             if len(threads) > 1:
                 links = ", ".join(f"{thread.link} (line {thread.line})" for thread in threads)
@@ -297,11 +300,11 @@ class Reading:
         return import_report.CROSSING if answered.thread != node.thread else ""
 
     def _planned(
-        self, name: str, sources: list[import_source.Thread], nodes: list[write_order.Node]
-    ) -> Thread:
+        self, name: str, sources: list[import_source.SourceThread], nodes: list[write_order.Node]
+    ) -> PlannedThread:
         # A thread merged from several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
-        return Thread(
+        return PlannedThread(
             name=records.ThreadName(self._site.id, name),
             title=next(_nonempty(_title(thread.title) for thread in sources), ""),
             url=next(_nonempty(_url(thread.link) for thread in sources), ""),
@@ -310,7 +313,7 @@ class Reading:
         )
 
 
-def statuses(threads: tuple[Thread, ...]) -> dict[str, int]:
+def statuses(threads: tuple[PlannedThread, ...]) -> dict[str, int]:
     """Count the comments by status."""
     return dict(Counter(node.status.value for thread in threads for node in thread.nodes))
 

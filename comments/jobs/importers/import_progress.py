@@ -45,7 +45,7 @@ class Import(msgspec.Struct, frozen=True):
         return self.added is None and (now - self.at).total_seconds() < LATE
 
 
-class Journal:
+class ImportJournal:
     """The journal of a running import. Use it in `with`, and call `end` at the end."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Journal:
     def _write(self) -> None:
         self._noted = time.monotonic()
         self._state = msgspec.structs.replace(self._state, at=self._clock())
-        row = event_rows.Job(key=self._key, position=msgspec.json.encode(self._state).decode())
+        row = event_rows.JobRow(key=self._key, position=msgspec.json.encode(self._state).decode())
         transactions.transaction(
             lambda: transactions.apply(ownership.Writes("import_progress", put=(row,)))
         )

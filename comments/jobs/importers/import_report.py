@@ -42,7 +42,7 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
-class Report(msgspec.Struct, frozen=True):
+class ImportReport(msgspec.Struct, frozen=True):
     """The result of the first pass: how many comments will be stored, by status, and the notes."""
 
     file: str

@@ -17,7 +17,7 @@ from comments.domain import records
 _MAX_ID = 200
 
 
-class Thread(msgspec.Struct, frozen=True):
+class SourceThread(msgspec.Struct, frozen=True):
     """A page of the other system. `key` identifies it within the file.
 
     - `closed`: it accepts no more comments.
@@ -35,7 +35,7 @@ class Thread(msgspec.Struct, frozen=True):
     deleted: bool = False
 
 
-class Comment(msgspec.Struct, frozen=True):
+class SourceComment(msgspec.Struct, frozen=True):
     """A comment of the other system, with its text unchanged. `body` is HTML.
 
     `account` identifies the author in the other system; empty for a guest.
@@ -55,7 +55,7 @@ class Comment(msgspec.Struct, frozen=True):
     account: str = ""
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class SkippedItem(msgspec.Struct, frozen=True):
     """An item with an id that is not a comment, such as a pingback. `what` is for the report."""
 
     id: str
@@ -63,7 +63,7 @@ class Skipped(msgspec.Struct, frozen=True):
     what: str
 
 
-Reader = Callable[[Path], Iterator[Thread | Comment | Skipped]]
+Reader = Callable[[Path], Iterator[SourceThread | SourceComment | SkippedItem]]
 
 
 def checked_id(file: Path, line: int, raw: str) -> str:

@@ -26,7 +26,7 @@ from comments import errors
 from comments.domain import records, sorthash
 from comments.events import backlog
 from comments.jobs.importers import import_plan, import_source, spool
-from comments.jobs.importers.import_report import Report
+from comments.jobs.importers.import_report import ImportReport
 from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
@@ -38,7 +38,7 @@ BATCH_BYTES = 3 << 20
 _LOOKUP = 500
 
 
-class Summary(msgspec.Struct, frozen=True):
+class ImportSummary(msgspec.Struct, frozen=True):
     """The result of an import: comments added, comments that existed already, threads."""
 
     added: int
@@ -46,7 +46,7 @@ class Summary(msgspec.Struct, frozen=True):
     threads: int
 
 
-class Plan:
+class CheckedImport:
     """A checked export. It owns a temporary file, so use it in `with`."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Plan:
         *,
         site: records.Site,
         system: str,
-        threads: tuple[import_plan.Thread, ...],
-        report: Report,
+        threads: tuple[import_plan.PlannedThread, ...],
+        report: ImportReport,
     ) -> None:
         self.threads = threads
         self.report = report
@@ -75,7 +75,7 @@ class Plan:
         """Return the comment id for an id of the other system."""
         return import_plan.comment_id(self._site.id, self._system, source_id)
 
-    def batches(self, thread: import_plan.Thread) -> Iterator[list[records.ImportedComment]]:
+    def batches(self, thread: import_plan.PlannedThread) -> Iterator[list[records.ImportedComment]]:
         """Yield a thread's comments in the order of writing, one batch per transaction."""
         batch: list[records.ImportedComment] = []
         size = 0
@@ -98,7 +98,7 @@ def plan(
     site: records.Site,
     scheme: sorthash.Scheme,
     secret: str,
-) -> Plan:
+) -> CheckedImport:
     """Read and check a whole export without storing anything. `secret` makes author ids.
 
     Raises:
@@ -106,31 +106,31 @@ def plan(
     """
     store = spool.Spool()
     try:
-        reading = import_plan.Reading(path, site, store, secret=secret)
+        reading = import_plan.FirstPass(path, site, store, secret=secret)
         for item in reader(path):
             reading.take(item)
         threads = reading.threads(scheme.levels)
     except BaseException:
         store.close()
         raise
-    report = Report(
+    report = ImportReport(
         file=str(path),
         comments=sum(len(thread.nodes) for thread in threads),
         threads=len(threads),
         statuses=import_plan.statuses(threads),
         notes=tuple(reading.notes),
     )
-    return Plan(store, site=site, system=reading.system, threads=threads, report=report)
+    return CheckedImport(store, site=site, system=reading.system, threads=threads, report=report)
 
 
 def write(
-    plan: Plan,
+    plan: CheckedImport,
     *,
     scheme: sorthash.Scheme,
     now: datetime,
     progress: Callable[[int], None] = lambda _: None,
     told: Callable[[Sequence[str]], None] = lambda _: None,
-) -> Summary:
+) -> ImportSummary:
     """Store the comments that are not stored yet.
 
     `progress` is called with the number of comments in each finished batch. `told` is called with
@@ -150,12 +150,12 @@ def write(
             added += new
             told(events)
             progress(len(batch))
-    return Summary(added, plan.report.comments - added, len(plan.threads))
+    return ImportSummary(added, plan.report.comments - added, len(plan.threads))
 
 
 def _write_batch(
     scheme: sorthash.Scheme,
-    thread: import_plan.Thread,
+    thread: import_plan.PlannedThread,
     batch: list[records.ImportedComment],
     now: datetime,
 ) -> tuple[int, Sequence[str]]:
@@ -185,7 +185,7 @@ def _write_batch(
     return max(added), events
 
 
-def check(plan: Plan) -> None:
+def check(plan: CheckedImport) -> None:
     """Check that no comment of the plan is stored in another thread. Stores nothing.
 
     This happens if the site's rules for page ids have changed, or if another website's export of

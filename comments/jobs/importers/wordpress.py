@@ -48,7 +48,7 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 
 def read(
     path: Path,
-) -> Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]:
+) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
     """Yield the posts and comments of an export, and pingbacks and the like as skipped items.
 
     Raises:
@@ -61,7 +61,7 @@ def read(
         elif kind in _DISCUSSION:
             yield _comment(path, element)
         else:
-            yield import_source.Skipped(element.text("wp:comment_id"), element.line, kind[:40])
+            yield import_source.SkippedItem(element.text("wp:comment_id"), element.line, kind[:40])
 
 
 def _short_name(qualified: str) -> str:
@@ -88,9 +88,9 @@ _SHAPE = xml_reader.Shape(
 )
 
 
-def _thread(element: xml_reader.Element) -> import_source.Thread:
+def _thread(element: xml_reader.Element) -> import_source.SourceThread:
     is_public = element.text("wp:status") in _PUBLIC and not element.text("wp:post_password")
-    return import_source.Thread(
+    return import_source.SourceThread(
         key=str(element.serial),
         line=element.line,
         link=element.text("link"),
@@ -101,12 +101,12 @@ def _thread(element: xml_reader.Element) -> import_source.Thread:
     )
 
 
-def _comment(path: Path, element: xml_reader.Element) -> import_source.Comment:
+def _comment(path: Path, element: xml_reader.Element) -> import_source.SourceComment:
     parent = element.text("wp:comment_parent")
     date = element.text("wp:comment_date_gmt")
     if date in {"", _NO_DATE}:
         date = element.text("wp:comment_date")
-    return import_source.Comment(
+    return import_source.SourceComment(
         system=SYSTEM,
         id=import_source.checked_id(path, element.line, element.text("wp:comment_id")),
         line=element.line,

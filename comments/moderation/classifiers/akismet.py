@@ -32,7 +32,7 @@ _HEADERS = {
 }
 
 
-class Account(NamedTuple):
+class AkismetAccount(NamedTuple):
     """Akismet's address, the API key, and the address of the website's front page."""
 
     url: str
@@ -40,7 +40,7 @@ class Account(NamedTuple):
     blog: str
 
 
-class Text(NamedTuple):
+class AkismetComment(NamedTuple):
     """A comment, the address of its page, and its sender as far as known."""
 
     comment: records.Comment
@@ -48,7 +48,9 @@ class Text(NamedTuple):
     sender: classifier_verdicts.Sender
 
 
-def check(client: safe_http.Client, account: Account, text: Text) -> classifier_verdicts.Heard:
+def check(
+    client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment
+) -> classifier_verdicts.Heard:
     """Ask whether a comment is spam, with one request."""
     outcome, answer = _send(client, account, text, "comment-check")
     if answer is None or outcome.end is not outcomes.End.DELIVERED:
@@ -66,21 +68,21 @@ def check(client: safe_http.Client, account: Account, text: Text) -> classifier_
 
 
 def correct(
-    client: safe_http.Client, account: Account, text: Text, correction: str
+    client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment, correction: str
 ) -> outcomes.Outcome:
     """Report that a moderator considers a comment "ham" or "spam", with one request."""
     return _send(client, account, text, f"submit-{correction}")[0]
 
 
 def _send(
-    client: safe_http.Client, account: Account, text: Text, call: str
-) -> tuple[outcomes.Outcome, safe_http.Answer | None]:
+    client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment, call: str
+) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
     said = {name: value for name, value in _fields(account, text).items() if value}
     url = f"{account.url.rstrip('/')}/{call}"
     return webhooks.post(client, url, urlencode(said).encode(), _HEADERS)
 
 
-def _fields(account: Account, text: Text) -> dict[str, str]:
+def _fields(account: AkismetAccount, text: AkismetComment) -> dict[str, str]:
     comment, author = text.comment, text.comment.author
     written = comment.edited or comment.created
     return {

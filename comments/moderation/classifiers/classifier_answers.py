@@ -32,14 +32,14 @@ from comments.store.models import comment_rows, event_rows, moderation_rows
 
 _OWNER = "classifier_answers"
 CHANNEL = "opinion"
-ASKED_OF = frozenset({outbox.Kind.POSTED, outbox.Kind.EDITED})
+ASKED_OF = frozenset({outbox.EventKind.POSTED, outbox.EventKind.EDITED})
 ASKED_ABOUT = frozenset({Status.APPROVED, Status.PENDING})
 # Akismet's names for a moderator's decisions, and below for its own verdicts.
 _CORRECTIONS = {Status.APPROVED: "ham", Status.SPAM: "spam"}
 _KNOWN = {classifier_verdicts.Verdict.APPROVE: "ham", classifier_verdicts.Verdict.SPAM: "spam"}
 
 
-class State(enum.StrEnum):
+class AnswerState(enum.StrEnum):
     """The state of a classifier's answer about a text. Stored as text."""
 
     SAID = "said"
@@ -47,25 +47,25 @@ class State(enum.StrEnum):
     FAILED = "failed"  # the classifier could not be asked
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A classifier's verdict about a text with time and reason, or why it could not be asked.
 
     `told` is the last correction that was sent to it.
     """
 
-    state: State
+    state: AnswerState
     at: datetime
     verdict: classifier_verdicts.Verdict | None = None
     reason: str = ""
     told: str = ""
 
 
-class Said(msgspec.Struct, frozen=True):
+class StoredAnswers(msgspec.Struct, frozen=True):
     """The answers about a comment's text, by classifier."""
 
     asked: int = 0
     stands: int = 0
-    of: dict[str, Entry] = {}
+    of: dict[str, StoredAnswer] = {}
 
 
 def queue(site: str, name: str) -> str:
@@ -75,7 +75,7 @@ def queue(site: str, name: str) -> str:
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Make the questions about new texts, in the transaction that completes their events."""
-    rows: list[event_rows.Message] = []
+    rows: list[event_rows.MessageRow] = []
     for event in events:
         new = event.changes[0].new if event.changes else None
         if event.detail and new is not None and new.status in ASKED_ABOUT:
@@ -84,7 +84,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
             for name in asked.of:
                 sender = asked.sender if name == classifier_verdicts.AKISMET else ""
                 question = classifier_verdicts.encode(
-                    classifier_verdicts.Question(revision, sender)
+                    classifier_verdicts.ClassifierQuestion(revision, sender)
                 )
                 rows += message_queue.made(event.id, [queue(new.site, name)], question, at=event.at)
     return message_queue.writes(rows)
@@ -97,12 +97,12 @@ def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
     return ownership.Writes(_OWNER, delete=tuple(found))
 
 
-def read(row: moderation_rows.Advice | None) -> Said:
+def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
     """Decode a row; without a row, return no answers."""
-    return Said() if row is None else msgspec.json.decode(row.said, type=Said)
+    return StoredAnswers() if row is None else msgspec.json.decode(row.said, type=StoredAnswers)
 
 
-def of(comment_ids: Sequence[str]) -> dict[str, Said]:
+def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:
     """Return the answers about comments by id. Comments without a row are left out."""
     rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
     return {row.key.id(): read(row) for row in rows if row is not None}
@@ -114,7 +114,7 @@ def waits(comment_id: str) -> bool:
     return bool(row and classifier_verdicts.awaited(row.rule or ""))
 
 
-def applies(said: Said, comment: records.Comment, revision: int) -> bool:
+def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> bool:
     """Return whether answers about a revision's text still apply.
 
     They do if nobody but classifiers has changed the comment since.
@@ -124,17 +124,17 @@ def applies(said: Said, comment: records.Comment, revision: int) -> bool:
     )
 
 
-def with_entry(said: Said, name: str, entry: Entry, revision: int) -> Said:
+def with_entry(said: StoredAnswers, name: str, entry: StoredAnswer, revision: int) -> StoredAnswers:
     """Add an answer about a revision's text, dropping answers about other revisions."""
     if said.asked != revision:
-        return Said(revision, revision, {name: entry})
-    return Said(revision, said.stands, {**said.of, name: entry})
+        return StoredAnswers(revision, revision, {name: entry})
+    return StoredAnswers(revision, said.stands, {**said.of, name: entry})
 
 
-def written(comment_id: str, said: Said) -> ownership.Writes:
+def written(comment_id: str, said: StoredAnswers) -> ownership.Writes:
     """Return the writes that store the answers about a comment."""
     text = msgspec.json.encode(said).decode()
-    row = moderation_rows.Advice(key=moderation_rows.advice_key(comment_id), said=text)
+    row = moderation_rows.AdviceRow(key=moderation_rows.advice_key(comment_id), said=text)
     return ownership.Writes(_OWNER, put=(row,))
 
 
@@ -156,9 +156,9 @@ def corrections(
     if was_edited_since or means == (entry.told or _KNOWN.get(entry.verdict)):
         return ()
     told = msgspec.structs.replace(entry, told=means)
-    after = Said(said.asked, said.stands, {**said.of, classifier_verdicts.AKISMET: told})
+    after = StoredAnswers(said.asked, said.stands, {**said.of, classifier_verdicts.AKISMET: told})
     question = classifier_verdicts.encode(
-        classifier_verdicts.Question(said.asked, correction=means)
+        classifier_verdicts.ClassifierQuestion(said.asked, correction=means)
     )
     made = message_queue.made(
         event, [queue(comment.site, classifier_verdicts.AKISMET)], question, at=now

@@ -41,15 +41,15 @@ from comments.events import (
 from comments.events.mail import mail_jobs
 from comments.moderation import rulebook
 from comments.moderation.classifiers import akismet, classifier_answers, registration, site_service
-from comments.moderation.classifiers.classifier_answers import Entry, State
+from comments.moderation.classifiers.classifier_answers import AnswerState, StoredAnswer
 from comments.sites import site_settings, thread_info
 from comments.store import per_process, reads, transactions
 from comments.store.models import comment_rows, conversion, event_rows, moderation_rows
 from comments.tree import status_changes, values
 from comments.tree.threads import naming
 
-LIMITS = safe_http.Limits(connect=3.0, total=5.0, answer=16 * 1024)
-OUTBOUND = per_process.PerProcess(lambda: safe_http.Client(LIMITS))
+LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
+OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
 TERM = timedelta(days=7)  # after a text was written; later answers are ignored
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
@@ -70,7 +70,7 @@ class Taken(enum.Enum):
     OVERTAKEN = enum.auto()  # the comment was edited or moderated since, or the answer is too late
 
 
-class About(NamedTuple):
+class RequestSubject(NamedTuple):
     """The subject of a question: the text of a revision of a comment on a site."""
 
     site: str
@@ -79,7 +79,7 @@ class About(NamedTuple):
 
 
 def channel(
-    settings: config.Settings, client: safe_http.Client, recipient: str, now: datetime
+    settings: config.Settings, client: safe_http.HttpClient, recipient: str, now: datetime
 ) -> message_sender.Recipient:
     """Return the recipient for a queue: the classifier and the function that asks it."""
     site, _, name = recipient.rpartition("/")
@@ -96,7 +96,7 @@ class _Consultant:
     def __init__(
         self,
         settings: config.Settings,
-        client: safe_http.Client,
+        client: safe_http.HttpClient,
         site: str,
         adviser: classifier_verdicts.Classifier,
         now: datetime,
@@ -111,7 +111,7 @@ class _Consultant:
         """Send a question once and take the answer. Return how the attempt ended."""
         question = classifier_verdicts.decode_question(message.content)
         comment_id = message.event.partition(".")[0]
-        about = About(self._site, comment_id, question.revision)
+        about = RequestSubject(self._site, comment_id, question.revision)
         if question.correction:
             comment = _corrected(about, self._adviser.name)
         else:
@@ -137,7 +137,7 @@ class _Consultant:
     def _ask(
         self,
         message: message_queue.Message,
-        question: classifier_verdicts.Question,
+        question: classifier_verdicts.ClassifierQuestion,
         comment: records.Comment,
     ) -> classifier_verdicts.Heard:
         secrets = registration.secrets_of(self._adviser, self._settings.secret, now=self._now)
@@ -152,7 +152,7 @@ class _Consultant:
         return site_service.ask(self._client, hook, message.event, payload, now=self._now)
 
     def _ask_akismet(
-        self, question: classifier_verdicts.Question, comment: records.Comment, key: str
+        self, question: classifier_verdicts.ClassifierQuestion, comment: records.Comment, key: str
     ) -> classifier_verdicts.Heard:
         site, thread = site_settings.get(self._site), _thread_of(comment)
         secret = self._settings.secret
@@ -163,8 +163,8 @@ class _Consultant:
         address = guest_addresses.address(comment.author.email, secret, now=self._now)
         author = msgspec.structs.replace(comment.author, email=address)
         comment = msgspec.structs.replace(comment, author=author)
-        text = akismet.Text(comment, page, classifier_verdicts.decode_sender(sent))
-        account = akismet.Account(self._adviser.url, key, f"{site.origins[0]}/")
+        text = akismet.AkismetComment(comment, page, classifier_verdicts.decode_sender(sent))
+        account = akismet.AkismetAccount(self._adviser.url, key, f"{site.origins[0]}/")
         if question.correction:
             outcome = akismet.correct(self._client, account, text, question.correction)
             return classifier_verdicts.Heard(outcome)
@@ -179,15 +179,17 @@ class _Consultant:
 
     def _entry(
         self, opinion: classifier_verdicts.ClassifierAnswer | None, outcome: outcomes.Outcome
-    ) -> Entry | None:
+    ) -> StoredAnswer | None:
         """Make the entry to store after an attempt; None if another attempt follows."""
         if opinion is not None:
-            return Entry(State.SAID, self._now, opinion.verdict, opinion.reason)
+            return StoredAnswer(AnswerState.SAID, self._now, opinion.verdict, opinion.reason)
         if outcome.end is outcomes.End.DELIVERED:
-            return Entry(State.LATER, self._now)
+            return StoredAnswer(AnswerState.LATER, self._now)
         if outcome.end is outcomes.End.GIVE_UP:
-            return Entry(
-                State.FAILED, self._now, reason=outcome.reason[: classifier_verdicts.LONGEST_REASON]
+            return StoredAnswer(
+                AnswerState.FAILED,
+                self._now,
+                reason=outcome.reason[: classifier_verdicts.LONGEST_REASON],
             )
         return None
 
@@ -219,13 +221,18 @@ def hear(
     Raises:
         errors.NotFound: this question was never sent to it.
     """
-    about = About(site, *site_service.named(question, site, settings.secret))
-    entry = Entry(State.SAID, now, opinion.verdict, opinion.reason)
+    about = RequestSubject(site, *site_service.named(question, site, settings.secret))
+    entry = StoredAnswer(AnswerState.SAID, now, opinion.verdict, opinion.reason)
     return take(about, classifier_verdicts.WEBHOOK, entry, settings=settings, now=now)
 
 
 def take(
-    about: About, name: str, entry: Entry, *, settings: config.Settings, now: datetime
+    about: RequestSubject,
+    name: str,
+    entry: StoredAnswer,
+    *,
+    settings: config.Settings,
+    now: datetime,
 ) -> Taken:
     """Store a classifier's answer, or that it could not be asked, and apply it to the comment.
 
@@ -240,7 +247,7 @@ def take(
         )
         said = classifier_answers.read(stored)
         earlier = said.of.get(name) if said.asked == about.revision else None
-        if earlier is not None and earlier.state is State.SAID:
+        if earlier is not None and earlier.state is AnswerState.SAID:
             return _Applied(Taken.KNOWN if earlier.verdict is entry.verdict else Taken.OTHER)
         case = None if row is None else conversion.case_record(row)
         if case is None or not _is_open(case.comment, said, about, now):
@@ -270,7 +277,7 @@ class _Applied(NamedTuple):
     """The result of a transaction: the comment's change and the id of the mail event, if any."""
 
     taken: Taken
-    change: values.Change | None = None
+    change: values.ChangeResult | None = None
     mail: str = ""
 
 
@@ -289,7 +296,7 @@ def _unchecked(_case: records.Case) -> None:
     """Check nothing: the transaction has checked everything already."""
 
 
-def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
+def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
     """Return the comment that a question is about; None if it need not be asked any more."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
@@ -298,13 +305,13 @@ def _open(about: About, name: str, *, now: datetime) -> records.Comment | None:
         return None
     comment, said = conversion.comment_record(row), classifier_answers.read(stored)
     earlier = said.of.get(name) if said.asked == about.revision else None
-    is_answered = earlier is not None and earlier.state is State.SAID
+    is_answered = earlier is not None and earlier.state is AnswerState.SAID
     if is_answered or comment.status not in classifier_answers.ASKED_ABOUT:
         return None
     return comment if _is_open(comment, said, about, now) else None
 
 
-def _corrected(about: About, name: str) -> records.Comment | None:
+def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
     """Return the comment that a correction is about; None if its text was edited or erased."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
@@ -318,7 +325,10 @@ def _corrected(about: About, name: str) -> records.Comment | None:
 
 
 def _is_open(
-    comment: records.Comment, said: classifier_answers.Said, about: About, now: datetime
+    comment: records.Comment,
+    said: classifier_answers.StoredAnswers,
+    about: RequestSubject,
+    now: datetime,
 ) -> bool:
     """Return whether answers about a comment still apply and are not too late."""
     is_old = now - (comment.edited or comment.created) > TERM
@@ -327,7 +337,7 @@ def _is_open(
 
 
 def _ruling(
-    case: records.Case, after: classifier_answers.Said, name: str, book: rulebook.Book
+    case: records.Case, after: classifier_answers.StoredAnswers, name: str, book: rulebook.Rulebook
 ) -> Ruling | None:
     """Decide about a comment by the answers about it; None if it keeps its status."""
     status, entry = case.comment.status, after.of[name]
@@ -343,30 +353,30 @@ def _ruling(
     return None
 
 
-def _lets(name: str, after: classifier_answers.Said, book: rulebook.Book) -> bool:
+def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook) -> bool:
     """Return whether a classifier approved a comment, or failed and is not required to answer."""
     entry, adviser = after.of.get(name), book.adviser(name)
     if entry is None:
         return False
-    if entry.state is State.FAILED:
+    if entry.state is AnswerState.FAILED:
         return adviser is not None and adviser.shows
     return entry.verdict is Verdict.APPROVE
 
 
-def _is_left_to_moderators(case: records.Case, after: classifier_answers.Said) -> bool:
+def _is_left_to_moderators(case: records.Case, after: classifier_answers.StoredAnswers) -> bool:
     """Return whether a comment that waited for classifiers now waits for a moderator."""
     names = classifier_verdicts.awaited(case.rule)
     entries = [after.of.get(each) for each in names]
-    all_spoke = all(each is not None and each.state is not State.LATER for each in entries)
+    all_spoke = all(each is not None and each.state is not AnswerState.LATER for each in entries)
     is_held = any(each is not None and each.verdict is Verdict.HOLD for each in entries)
     return bool(names) and case.comment.status is Status.PENDING and (all_spoke or is_held)
 
 
-def _mail(about: About, now: datetime) -> event_rows.Event:
+def _mail(about: RequestSubject, now: datetime) -> event_rows.EventRow:
     """Make the event that notifies moderators. All answers about a text share one event."""
     event = outbox.event_id(about.comment, about.revision)
     detail = mail_jobs.encode(mail_jobs.HeldCommentMail(event))
-    return outbox.follow(outbox.Kind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
+    return outbox.follow(outbox.EventKind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
 
 
 def _actor(name: str) -> records.Actor:

@@ -71,7 +71,7 @@ def secrets_of(
     )
 
 
-def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Client) -> str:
+def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.HttpClient) -> str:
     """Register a site's own service, or change its address and terms.
 
     Returns:
@@ -96,7 +96,7 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Cli
 
 
 def set_akismet(
-    site: str, key: str, terms: Terms, by: By, client: safe_http.Client, *, url: str = ""
+    site: str, key: str, terms: Terms, by: By, client: safe_http.HttpClient, *, url: str = ""
 ) -> None:
     """Register Akismet, or change its key and terms. An empty key keeps the stored one.
 
@@ -189,7 +189,7 @@ def remove(site: str, name: str, by: By) -> None:
     _set(site, name, change, by)
 
 
-def _vet(client: safe_http.Client, url: str) -> None:
+def _vet(client: safe_http.HttpClient, url: str) -> None:
     try:
         client.vet(url)
     except errors.Unreachable as error:

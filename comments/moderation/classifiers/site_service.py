@@ -106,7 +106,7 @@ def body(
 
 
 def ask(
-    client: safe_http.Client, hook: webhooks.Hook, event: str, payload: bytes, *, now: datetime
+    client: safe_http.HttpClient, hook: webhooks.Hook, event: str, payload: bytes, *, now: datetime
 ) -> classifier_verdicts.Heard:
     """Send a question once.
 

@@ -24,7 +24,7 @@ class Sizes(NamedTuple):
 
 
 def worth_a_write(
-    sizes: Sizes, by_line: Mapping[int, Sequence[buckets.Mark]], urgent: set[str]
+    sizes: Sizes, by_line: Mapping[int, Sequence[buckets.ChangedEntry]], urgent: set[str]
 ) -> Iterator[int]:
     """Yield the places of the buckets to rewrite.
 
@@ -43,18 +43,20 @@ def worth_a_write(
         yield place
 
 
-def _is_too_long(sizes: Sizes, groups: Iterable[Sequence[buckets.Mark]]) -> bool:
+def _is_too_long(sizes: Sizes, groups: Iterable[Sequence[buckets.ChangedEntry]]) -> bool:
     marks = list(itertools.chain.from_iterable(groups))
     too_many = len(marks) > sizes.tail_rows
     return too_many or sum(len(mark.json) for mark in marks) > sizes.tail_bytes
 
 
-def runs(sizes: Sizes, entries: Sequence[buckets.Entry]) -> Iterator[list[buckets.Entry]]:
+def runs(
+    sizes: Sizes, entries: Sequence[buckets.ListedEntry]
+) -> Iterator[list[buckets.ListedEntry]]:
     """Cut rows into runs of about equal length, one for each new bucket."""
     if not entries:
         return
     most = max(1, -(-len(entries) // max(1, round(len(entries) / sizes.bucket_rows))))
-    run: list[buckets.Entry] = []
+    run: list[buckets.ListedEntry] = []
     size = 0
     for entry in entries:
         if run and (len(run) == most or size + len(entry.json) > sizes.bucket_bytes):

@@ -27,7 +27,7 @@ from comments.store.models import bucket_rows
 _OWNER = "compactor"
 
 
-class Writer:
+class BucketWriter:
     """Writes entities for one attempt, based on one directory version.
 
     Every key contains the attempt's token.
@@ -45,18 +45,20 @@ class Writer:
         """Write a bucket and return its key.
 
         Raises:
-            directories.Gone: another process switched the directory meanwhile.
+            directories.DirectoryOutdated: another process switched the directory meanwhile.
         """
         key = f"{self.token}-{len(self.written)}"
-        self.store(bucket_rows.Bucket(key=bucket_rows.bucket_key(self._name, key), content=content))
+        self.store(
+            bucket_rows.BucketRow(key=bucket_rows.bucket_key(self._name, key), content=content)
+        )
         self.written.append(key)
         return key
 
-    def store(self, row: bucket_rows.Bucket | bucket_rows.Ranking) -> None:
+    def store(self, row: bucket_rows.BucketRow | bucket_rows.RankingRow) -> None:
         """Write an entity of the attempt, provided that its base directory is still current.
 
         Raises:
-            directories.Gone: another process switched the directory meanwhile.
+            directories.DirectoryOutdated: another process switched the directory meanwhile.
         """
 
         def body() -> None:
@@ -64,13 +66,13 @@ class Writer:
             # meanwhile, after the last search for unreferenced buckets.
             stored = reads.get(bucket_rows.directory_key(self._name))
             if self._version != ("" if stored is None else stored.version):
-                raise directories.Gone
+                raise directories.DirectoryOutdated
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 
         transactions.transaction(body)
 
 
-class Attempt(Writer):
+class CompactionAttempt(BucketWriter):
     """One attempt to compact a thread."""
 
     def __init__(
@@ -85,18 +87,18 @@ class Attempt(Writer):
         self._base = base
 
     def shelve(
-        self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.Mark], urgent: set[str]
-    ) -> tuple[tuple[buckets.Line, ...], tuple[buckets.Mark, ...]]:
+        self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.ChangedEntry], urgent: set[str]
+    ) -> tuple[tuple[buckets.BucketSummary, ...], tuple[buckets.ChangedEntry, ...]]:
         """Write the buckets worth rewriting; return the new directory's lines and tail.
 
         Raises:
-            directories.Gone: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket was replaced meanwhile.
         """
-        by_line: dict[int, list[buckets.Mark]] = {}
+        by_line: dict[int, list[buckets.ChangedEntry]] = {}
         for mark in marks:
             by_line.setdefault(self._base.line_of(mark.sort_hash), []).append(mark)
         chosen = set(bucket_layout.worth_a_write(sizes, by_line, urgent))
-        lines: list[buckets.Line] = []
+        lines: list[buckets.BucketSummary] = []
         for place, line in enumerate(self._base.lines):
             if place in chosen:
                 previous = lines[-1].last if lines else ""
@@ -114,14 +116,16 @@ class Attempt(Writer):
         ]
         return tuple(lines), tuple(tail)
 
-    def rank(self, content: buckets.Content, fresh: Sequence[deltas.Row]) -> buckets.Best | None:
+    def rank(
+        self, content: buckets.DirectoryContent, fresh: Sequence[deltas.DeltaRow]
+    ) -> buckets.RankingKeys | None:
         """Write the ranking and its first rows if the changes affect them.
 
         Returns:
             The keys of both, or None if no discussion is ranked.
 
         Raises:
-            directories.Gone: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket was replaced meanwhile.
         """
         scheme, best = self._scheme, self._base.content.best
         known = (
@@ -143,25 +147,27 @@ class Attempt(Writer):
             key = self._write_ranking(ranked)
         directory = buckets.Directory(self.token, content)
         view = merged_view.View(directory, content.tail, functools.partial(every, self._name))
-        return buckets.Best(key, self.write(ranking.encode_top(ranking.top(view, scheme, ranked))))
+        return buckets.RankingKeys(
+            key, self.write(ranking.encode_top(ranking.top(view, scheme, ranked)))
+        )
 
     def _write_ranking(self, ranked: ranking.Ranking) -> str:
         key = bucket_rows.ranking_key(self._name, self.token)
-        self.store(bucket_rows.Ranking(key=key, content=ranking.encode(ranked)))
+        self.store(bucket_rows.RankingRow(key=key, content=ranking.encode(ranked)))
         return self.token
 
     def _replaced(
         self,
         sizes: bucket_layout.Sizes,
-        line: buckets.Line | None,
-        marks: Sequence[buckets.Mark],
+        line: buckets.BucketSummary | None,
+        marks: Sequence[buckets.ChangedEntry],
         previous: str,
-    ) -> Iterator[buckets.Line]:
+    ) -> Iterator[buckets.BucketSummary]:
         entries = {}
         if line is not None:
             (bucket,) = directories.load_buckets(self._name, [line.key])
             if bucket is None:
-                raise directories.Gone
+                raise directories.DirectoryOutdated
             entries = {entry.id: entry for entry in bucket.entries}
         for mark in marks:
             entries.pop(mark.id, None)
@@ -178,9 +184,9 @@ def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]
     """Read buckets, all of which must exist.
 
     Raises:
-        directories.Gone: a bucket was replaced meanwhile.
+        directories.DirectoryOutdated: a bucket was replaced meanwhile.
     """
     found = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
     if len(found) < len(keys):
-        raise directories.Gone
+        raise directories.DirectoryOutdated
     return found

@@ -31,7 +31,7 @@ Invariants:
 A thread's first compaction takes all listed rows. Rows written by a release without the flag are
 flagged first and then treated like the others. The compaction after `repair` has given a row a new
 hash also takes all listed rows, because it is unknown which bucket holds that row. Until then,
-readers use the ordered query (`deltas.Row.moved`).
+readers use the ordered query (`deltas.DeltaRow.moved`).
 
 A changed row goes to the directory's tail and, when the tail is full, to new buckets
 (`bucket_layout`). A retracted or edited row leaves its bucket at once.
@@ -70,7 +70,7 @@ MOST_CLEARING = 256  # rows that a directory may still list after their flags ar
 _OWNER = "compactor"
 
 
-class Compacted(msgspec.Struct, frozen=True):
+class CompactionResult(msgspec.Struct, frozen=True):
     """The current directory after a compaction. Pass it to `clear` after `GRACE` seconds.
 
     `left`: seconds until the rows that it left out are due; 0 if it left out none.
@@ -81,12 +81,12 @@ class Compacted(msgspec.Struct, frozen=True):
     left: float = 0.0
 
 
-class Prepared(msgspec.Struct, frozen=True):
+class PreparedBuckets(msgspec.Struct, frozen=True):
     """New buckets that have been written, and the content of the directory that will name them."""
 
     name: records.ThreadName
     base: buckets.Directory
-    content: buckets.Content
+    content: buckets.DirectoryContent
     written: tuple[str, ...]
     token: str
     left: float = 0.0
@@ -103,7 +103,7 @@ def compact(
     *,
     now: datetime | None = None,
     only_due: bool = False,
-) -> Compacted | None:
+) -> CompactionResult | None:
     """Compact the changed rows of a thread. Return None if another process was faster.
 
     `only_due`: do nothing if few rows have changed and no row is due yet.
@@ -118,7 +118,7 @@ def prepare(
     *,
     now: datetime | None = None,
     only_due: bool = False,
-) -> Prepared | None:
+) -> PreparedBuckets | None:
     """Write the new buckets. Return None if another process switched the directory meanwhile.
 
     `now` (default: this machine's clock) decides when cursors of replaced rankings expire and, with
@@ -130,22 +130,25 @@ def prepare(
     fresh = [row for row in rows if not base.holds(row.entry.id, row.entry.revision)]
     left = due_threads.left([row.fold_by for row in fresh], now) if only_due else 0.0
     if 0 < left < math.inf:
-        return Prepared(name, stored, stored.content, (), "", left)
+        return PreparedBuckets(name, stored, stored.content, (), "", left)
     if not stored.version or any(row.moved for row in fresh):
         base, fresh = buckets.Directory(""), _whole(name)
         rows = [row for row in fresh if row.flagged]
-    attempt, about = bucket_writer.Attempt(scheme, name, base, stored.version), _about(name)
+    attempt, about = (
+        bucket_writer.CompactionAttempt(scheme, name, base, stored.version),
+        _about(name),
+    )
     if not fresh:
         content = msgspec.structs.replace(stored.content, about=about if stored.version else None)
-        return Prepared(name, stored, content, (), attempt.token)
+        return PreparedBuckets(name, stored, content, (), attempt.token)
     try:
         lines, tail = attempt.shelve(
             bucket_layout.Sizes(BUCKET_ROWS, BUCKET_BYTES, TAIL_ROWS, TAIL_BYTES),
             deltas.merged(base, fresh),
             {row.entry.id for row in fresh if row.rewrites},
         )
-        best = attempt.rank(buckets.Content(lines=lines, tail=tail), fresh)
-    except directories.Gone:
+        best = attempt.rank(buckets.DirectoryContent(lines=lines, tail=tail), fresh)
+    except directories.DirectoryOutdated:
         delete_orphans(name, attempt.written)
         return None
     kept = {line.key for line in lines}
@@ -154,7 +157,7 @@ def prepare(
         dead.append(stored.content.best.top)
     if any(stored.holds(row.entry.id, row.entry.revision) for row in rows):
         dead += stored.content.dead  # the stored directory has not been cleared yet
-    content = buckets.Content(
+    content = buckets.DirectoryContent(
         lines=lines,
         tail=tail,
         clearing=tuple(
@@ -168,11 +171,11 @@ def prepare(
         about=about,
         replaced=_replaced(stored.content, best, now),
     )
-    return Prepared(name, stored, content, tuple(attempt.written), attempt.token)
+    return PreparedBuckets(name, stored, content, tuple(attempt.written), attempt.token)
 
 
 def _replaced(
-    content: buckets.Content, best: buckets.Best | None, now: datetime
+    content: buckets.DirectoryContent, best: buckets.RankingKeys | None, now: datetime
 ) -> tuple[buckets.Replaced, ...]:
     """List the replaced rankings that are kept because cursors may name them."""
     kept = [each for each in content.replaced if each.until > now]
@@ -182,24 +185,24 @@ def _replaced(
     return tuple(kept)
 
 
-def switch(prepared: Prepared) -> Compacted | None:
+def switch(prepared: PreparedBuckets) -> CompactionResult | None:
     """Make the prepared directory current. Return None if another process was faster."""
     name, content = prepared.name, prepared.content
     if not prepared.is_change:
-        return Compacted(name, prepared.base, prepared.left)
+        return CompactionResult(name, prepared.base, prepared.left)
     first, *rest = bucket_layout.parts(buckets.encode_content(content))
-    writer = bucket_writer.Writer(
+    writer = bucket_writer.BucketWriter(
         name, prepared.base.version, prepared.token, list(prepared.written)
     )
     directory = buckets.Directory(prepared.token, content)
     try:
         head = _head(name, directory)
         parts = [writer.write(part) for part in rest]
-    except directories.Gone:
+    except directories.DirectoryOutdated:
         delete_orphans(name, writer.written)
         return None
     key = bucket_rows.directory_key(name)
-    row = bucket_rows.BucketDirectory(
+    row = bucket_rows.BucketDirectoryRow(
         key=key,
         version=prepared.token,
         content=first,
@@ -232,20 +235,20 @@ def switch(prepared: Prepared) -> Compacted | None:
         # another, in which case some of the buckets are in use.
         delete_orphans(name, writer.written)
         return None
-    return Compacted(name, directory)
+    return CompactionResult(name, directory)
 
 
-def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.Head | None:
+def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.FirstPage | None:
     """Make the thread's first page from the directory, reading the buckets it needs.
 
     Raises:
-        directories.Gone: a bucket was replaced meanwhile.
+        directories.DirectoryOutdated: a bucket was replaced meanwhile.
     """
     content, load = directory.content, functools.partial(bucket_writer.every, name)
     return first_page.of(merged_view.View(directory, content.tail, load, changed=content.changed))
 
 
-def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
+def clear(folded: CompactionResult, orphans: Sequence[str] = ()) -> None:
     """Delete replaced buckets and clear the flags of compacted rows, `GRACE` after the switch.
 
     `orphans` are the unreferenced buckets that `leftovers.sweep` found after the switch.
@@ -266,7 +269,7 @@ def clear(folded: Compacted, orphans: Sequence[str] = ()) -> None:
         transactions.transaction(functools.partial(_clear, part))
 
 
-def _forget_cleared(folded: Compacted) -> None:
+def _forget_cleared(folded: CompactionResult) -> None:
     """Switch to a directory without the list of cleared rows.
 
     The next compaction drops a short list. After a whole import, the list is so long that reading
@@ -280,7 +283,7 @@ def _forget_cleared(folded: Compacted) -> None:
     left = tuple(each for each in content.clearing if each.id in flagged)
     slim = msgspec.structs.replace(content, clearing=left, dead=())
     token = secrets.token_hex(10)
-    switch(Prepared(folded.name, folded.directory, slim, (), token))
+    switch(PreparedBuckets(folded.name, folded.directory, slim, (), token))
 
 
 def _clear(part: Sequence[buckets.Clearing]) -> None:
@@ -288,7 +291,7 @@ def _clear(part: Sequence[buckets.Clearing]) -> None:
     transactions.apply(job_writes.compacted(seen))
 
 
-def _whole(name: records.ThreadName) -> list[deltas.Row]:
+def _whole(name: records.ThreadName) -> list[deltas.DeltaRow]:
     """Read all listed or flagged rows, after flagging the ones no compaction would find."""
     while True:
         rows = deltas.listed_or_flagged(name)

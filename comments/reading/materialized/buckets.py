@@ -42,7 +42,7 @@ _OVERHEAD = 200  # approximate bytes of Python objects for a line or a row
 _ROOT = 100  # and for a discussion
 
 
-class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ListedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One listed row. `json` is its fragment (`presentation.fragment`)."""
 
     sort_hash: str
@@ -51,7 +51,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     json: bytes
 
 
-class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ChangedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One row that differs from the buckets. An empty `json` means that it is no longer listed."""
 
     sort_hash: str
@@ -61,12 +61,12 @@ class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     held: bool
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> ListedEntry:
         """The row as an entry of the listed thread."""
-        return Entry(self.sort_hash, self.id, self.revision, self.json)
+        return ListedEntry(self.sort_hash, self.id, self.revision, self.json)
 
 
-class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class BucketSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The directory's description of one bucket."""
 
     key: str
@@ -99,7 +99,7 @@ class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_listed: bool
 
 
-class Best(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The keys of the directory's ranking, and of the bucket that holds its first rows."""
 
     ranking: str
@@ -113,15 +113,15 @@ class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
     until: datetime
 
 
-class Content(msgspec.Struct, frozen=True, array_like=True):
+class DirectoryContent(msgspec.Struct, frozen=True, array_like=True):
     """The content of a directory. `changed` is the time of the newest change it includes."""
 
-    lines: tuple[Line, ...] = ()
-    tail: tuple[Mark, ...] = ()
+    lines: tuple[BucketSummary, ...] = ()
+    tail: tuple[ChangedEntry, ...] = ()
     clearing: tuple[Clearing, ...] = ()
     dead: tuple[str, ...] = ()
     changed: datetime | None = None
-    best: Best | None = None
+    best: RankingKeys | None = None
     about: records.ThreadHeading | None = None
     replaced: tuple[Replaced, ...] = ()
 
@@ -129,7 +129,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 class Bucket(msgspec.Struct, frozen=True, dict=True):
     """A decoded bucket."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedEntry, ...]
 
     @functools.cached_property
     def hashes(self) -> list[str]:
@@ -148,12 +148,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
     """
 
     version: str
-    said: Content | bytes = Content()
+    said: DirectoryContent | bytes = DirectoryContent()
 
     @functools.cached_property
-    def content(self) -> Content:
+    def content(self) -> DirectoryContent:
         """The decoded content."""
-        return self.said if isinstance(self.said, Content) else decode_content(self.said)
+        return self.said if isinstance(self.said, DirectoryContent) else decode_content(self.said)
 
     @property
     def weight(self) -> int:
@@ -163,7 +163,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         return size + _OVERHEAD * len(self.content.clearing)
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[BucketSummary, ...]:
         """The buckets in reading order."""
         return self.content.lines
 
@@ -245,7 +245,9 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         return self.before[self.line_of(sort_hash)] + place
 
 
-def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: str) -> Line:
+def line(
+    scheme: sorthash.Scheme, key: str, entries: Sequence[ListedEntry], previous: str
+) -> BucketSummary:
     """Make a bucket's line. `previous` is the hash of the row before the bucket, "" for none."""
     first = entries[0].sort_hash
     bucket = Bucket(tuple(entries))
@@ -253,7 +255,7 @@ def line(scheme: sorthash.Scheme, key: str, entries: Sequence[Entry], previous: 
         (len(above), bucket.count(*sorthash.subtree_range(above)))
         for above in sorthash.ancestors(scheme, first)
     )
-    return Line(
+    return BucketSummary(
         key=key,
         first=first,
         last=entries[-1].sort_hash,
@@ -269,7 +271,7 @@ def pack_roots(roots: Sequence[tuple[str, int]]) -> msgspec.Raw:
 
 
 def _roots(
-    scheme: sorthash.Scheme, entries: Iterable[Entry], previous: str
+    scheme: sorthash.Scheme, entries: Iterable[ListedEntry], previous: str
 ) -> Iterator[tuple[str, int]]:
     open_root = root_of(scheme, previous)
     for place, entry in enumerate(entries):
@@ -285,7 +287,7 @@ def root_of(scheme: sorthash.Scheme, sort_hash: str) -> str:
     return next(sorthash.segments(scheme, sort_hash), "")
 
 
-def encode_bucket(entries: Sequence[Entry]) -> bytes:
+def encode_bucket(entries: Sequence[ListedEntry]) -> bytes:
     """Encode a bucket's rows in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(entries))
 
@@ -295,16 +297,16 @@ def decode_bucket(stored: bytes) -> Bucket:
     return Bucket(_ENTRIES.decode(zlib.decompress(stored)))
 
 
-def encode_content(content: Content) -> bytes:
+def encode_content(content: DirectoryContent) -> bytes:
     """Encode a directory's content in the stored form."""
     return zlib.compress(msgspec.msgpack.encode(content))
 
 
-def decode_content(stored: bytes) -> Content:
+def decode_content(stored: bytes) -> DirectoryContent:
     """Decode a stored directory's content."""
     return _CONTENT.decode(zlib.decompress(stored))
 
 
-_ENTRIES = msgspec.msgpack.Decoder(tuple[Entry, ...])
+_ENTRIES = msgspec.msgpack.Decoder(tuple[ListedEntry, ...])
 _ROOTS = msgspec.msgpack.Decoder(tuple[tuple[str, int], ...])
-_CONTENT = msgspec.msgpack.Decoder(Content)
+_CONTENT = msgspec.msgpack.Decoder(DirectoryContent)

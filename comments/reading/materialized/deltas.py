@@ -20,7 +20,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 
 
-class Row(msgspec.Struct, frozen=True):
+class DeltaRow(msgspec.Struct, frozen=True):
     """One row of the delta, as read from the store.
 
     - `shelved`: a directory has held it as a listed row.
@@ -30,7 +30,7 @@ class Row(msgspec.Struct, frozen=True):
     - `fold_by`: the deadline for compacting it; None means at once.
     """
 
-    entry: buckets.Entry
+    entry: buckets.ListedEntry
     is_listed: bool
     shelved: bool
     rewrites: bool
@@ -41,12 +41,12 @@ class Row(msgspec.Struct, frozen=True):
     fold_by: datetime | None = None
 
 
-def changed(content: buckets.Content, rows: Iterable[Row]) -> datetime | None:
+def changed(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
     """Return the time of the newest change in a directory or among these rows."""
     return records.newest([content.changed, *(row.changed for row in rows)])
 
 
-def merged(directory: buckets.Directory, rows: Iterable[Row]) -> list[buckets.Mark]:
+def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[buckets.ChangedEntry]:
     """List the rows that differ from the buckets: the tail's, replaced by newer delta rows."""
     marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
@@ -60,16 +60,18 @@ def merged(directory: buckets.Directory, rows: Iterable[Row]) -> list[buckets.Ma
         elif entry.id in directory.clearing:
             held = directory.clearing[entry.id].is_listed
         json = entry.json if row.is_listed else b""
-        marks[entry.id] = buckets.Mark(entry.sort_hash, entry.id, entry.revision, json, held)
+        marks[entry.id] = buckets.ChangedEntry(
+            entry.sort_hash, entry.id, entry.revision, json, held
+        )
     return list(marks.values())
 
 
-def row_of(message: Any) -> Row:
+def row_of(message: Any) -> DeltaRow:
     """Convert a stored comment to a delta row."""
     record = conversion.comment_from_message(message)
     json = presentation.fragment(record)
-    return Row(
-        buckets.Entry(record.sort_hash, record.id, record.revision, json),
+    return DeltaRow(
+        buckets.ListedEntry(record.sort_hash, record.id, record.revision, json),
         record.listed,
         message.properties["shelved"].boolean_value,
         message.properties["rewrites"].boolean_value,
@@ -81,12 +83,12 @@ def row_of(message: Any) -> Row:
     )
 
 
-def flagged(name: records.ThreadName) -> Iterator[Row]:
+def flagged(name: records.ThreadName) -> Iterator[DeltaRow]:
     """Read the rows whose `unfolded` flag is set."""
     return map(row_of, reads.fetch(_flagged(name)))
 
 
-def listed_or_flagged(name: records.ThreadName) -> list[Row]:
+def listed_or_flagged(name: records.ThreadName) -> list[DeltaRow]:
     """Read all rows that are listed or flagged, as of one moment."""
     listed = reads.Query(
         "Comment",

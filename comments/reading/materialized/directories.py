@@ -20,7 +20,7 @@ from comments.store.models import bucket_rows, comment_rows, conversion
 _TRIES = 3
 
 
-class Gone(Exception):
+class DirectoryOutdated(Exception):
     """A bucket or ranking of the directory no longer exists: the directory is outdated."""
 
 
@@ -37,7 +37,7 @@ def load_directory(name: records.ThreadName) -> buckets.Directory:
     return load(name)[0]
 
 
-def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.Head | None]:
+def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstPage | None]:
     """Read a thread's directory and its first page. The directory is not decoded yet.
 
     Raises:

@@ -35,7 +35,7 @@ BYTES = 96 * 1024  # of the rows' JSON; the directory in the same entity leaves 
 _FORM = b"\x02"
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class FirstPage(msgspec.Struct, frozen=True, array_like=True):
     """The first rows of a thread. `weight` is the directory's."""
 
     tag: str
@@ -52,7 +52,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 
     def page(self, limit: int, *, label: str, secret: str) -> presentation.ThreadPage:
         """Make the first page of a length that the head `holds`; `label` is the listing's."""
-        run = presentation.Run(self.sent)
+        run = presentation.JoinedRows(self.sent)
         hashes = self.hashes[:limit]
         has_more = self.total > len(hashes)
         return presentation.ThreadPage(
@@ -63,13 +63,13 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-def of(view: merged_view.View) -> Head | None:
+def of(view: merged_view.View) -> FirstPage | None:
     """Make a directory's head from its view without a delta. None if the rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
     if sum(len(row.json) for row in rows) > BYTES:
         return None
     replies = tuple(view.below(row.sort_hash) for row in rows)
-    return Head(
+    return FirstPage(
         tag=view.tag,
         total=view.total,
         changed=view.changed,
@@ -93,16 +93,16 @@ def about(view: merged_view.View) -> records.ThreadHeading | None:
     return found if mark is None or (mark.json and presentation.is_shown(mark.json)) else None
 
 
-def encode(head: Head | None) -> bytes:
+def encode(head: FirstPage | None) -> bytes:
     """Encode a head in the stored form; None gives no bytes."""
     return b"" if head is None else _FORM + msgspec.msgpack.encode(head)
 
 
-def decode(stored: bytes) -> Head | None:
+def decode(stored: bytes) -> FirstPage | None:
     """Decode a stored head; None if there is none in the current form."""
     if not stored.startswith(_FORM):
         return None
     return _HEAD.decode(memoryview(stored)[1:])
 
 
-_HEAD = msgspec.msgpack.Decoder(Head)
+_HEAD = msgspec.msgpack.Decoder(FirstPage)

@@ -6,8 +6,8 @@ discussions) and loads only the buckets it needs.
 
 Invariants:
 
-1. Each mark records whether the buckets hold its row (`Mark.held`). Sizes are computed from that,
-   never by loading a bucket to find out.
+1. Each mark records whether the buckets hold its row (`ChangedEntry.held`). Sizes are computed from
+   that, never by loading a bucket to find out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Load = Callable[[Sequence[str]], Sequence[buckets.Bucket]]
 _hash_of = operator.attrgetter("sort_hash")
 
 
-def weight_of(mark: buckets.Mark) -> int:
+def weight_of(mark: buckets.ChangedEntry) -> int:
     """Return what a mark adds to the number of bucket rows: -1, 0 or 1."""
     return bool(mark.json) - mark.held
 
@@ -42,7 +42,7 @@ class View:
     def __init__(
         self,
         directory: buckets.Directory,
-        marks: Iterable[buckets.Mark],
+        marks: Iterable[buckets.ChangedEntry],
         load: Load,
         *,
         changed: datetime | None = None,
@@ -81,7 +81,7 @@ class View:
         tail = {mark.id: mark.revision for mark in self.directory.content.tail}
         return any(tail.get(mark.id) != mark.revision for mark in self._marks)
 
-    def mark_of(self, comment_id: str) -> buckets.Mark | None:
+    def mark_of(self, comment_id: str) -> buckets.ChangedEntry | None:
         """Return a row's mark; None if the row does not differ from the buckets."""
         return next((mark for mark in self._marks if mark.id == comment_id), None)
 
@@ -91,7 +91,7 @@ class View:
 
     def rows(
         self, low: str = "", high: str = sorthash.ABOVE, *, limit: int | None = None
-    ) -> Iterator[buckets.Entry]:
+    ) -> Iterator[buckets.ListedEntry]:
         """Yield the rows with low <= hash < high in reading order.
 
         `limit` is the number of rows the caller will take; their buckets are loaded in one call.
@@ -103,13 +103,13 @@ class View:
         yield from self.patched(self._stored(low, high), low, high)
 
     def patched(
-        self, entries: Iterable[buckets.Entry], low: str, high: str
-    ) -> Iterator[buckets.Entry]:
+        self, entries: Iterable[buckets.ListedEntry], low: str, high: str
+    ) -> Iterator[buckets.ListedEntry]:
         """Apply the marks to the stored rows of a range, and yield the result in order."""
         stored = (entry for entry in entries if entry.id not in self._replaced)
         first, last = self._between(low, high)
         changed = (
-            buckets.Entry(mark.sort_hash, mark.id, mark.revision, mark.json)
+            buckets.ListedEntry(mark.sort_hash, mark.id, mark.revision, mark.json)
             for mark in self._marks[first:last]
             if mark.json
         )
@@ -237,7 +237,7 @@ class View:
             self._need((place,), sorthash.ABOVE)
         return self._read[place]
 
-    def _stored(self, low: str, high: str) -> Iterator[buckets.Entry]:
+    def _stored(self, low: str, high: str) -> Iterator[buckets.ListedEntry]:
         """Yield the bucket rows of a range, loading each bucket when it is reached."""
         if not self._lines:
             return

@@ -45,7 +45,7 @@ MOST = 50_000  # discussions in a ranking: a Datastore entity takes 1 MiB
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
-class Ranked(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RankedDiscussion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A discussion's hash and the votes on its first comment."""
 
     sort_hash: str
@@ -56,14 +56,14 @@ class Ranked(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class TopRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A row and the number of rows below it when the top was written."""
 
-    entry: buckets.Entry
+    entry: buckets.ListedEntry
     below: int
 
 
 class Ranking(msgspec.Struct, frozen=True, dict=True):
     """A decoded ranking."""
 
-    ranked: tuple[Ranked, ...] = ()
+    ranked: tuple[RankedDiscussion, ...] = ()
 
     @functools.cached_property
     def places(self) -> dict[str, int]:
@@ -87,7 +87,7 @@ def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
     for sort_hash, (up, down) in votes.items():
         known.pop(sort_hash, None)
         if up > 0:
-            known[sort_hash] = Ranked(sort_hash, up, down)
+            known[sort_hash] = RankedDiscussion(sort_hash, up, down)
     best = sorted(known.values(), key=lambda each: (-score(each.up, each.down), each.sort_hash))
     return Ranking(tuple(best[:MOST]))
 
@@ -99,7 +99,7 @@ def rows(
     *,
     after: str,
     limit: int,
-) -> Iterator[tuple[buckets.Entry, int]]:
+) -> Iterator[tuple[buckets.ListedEntry, int]]:
     """Yield the rows after a hash ("" for the start), each with the number of rows below it.
 
     `limit` is the number of rows the caller will take; their buckets are loaded together.
@@ -120,7 +120,7 @@ def top_rows(
     top: Sequence[TopRow],
     *,
     limit: int,
-) -> Iterator[tuple[buckets.Entry, int]]:
+) -> Iterator[tuple[buckets.ListedEntry, int]]:
     """Yield the first rows like `rows`, taking them from `top` as far as it goes.
 
     `top` and `ranking` must be those of the view's directory.
@@ -228,7 +228,7 @@ def _following(
 
 def _counted(
     view: merged_view.View, low: str, high: str, limit: int
-) -> Iterator[tuple[buckets.Entry, int]]:
+) -> Iterator[tuple[buckets.ListedEntry, int]]:
     for entry in view.rows(low, high, limit=limit):
         yield entry, view.below(entry.sort_hash)
 
@@ -237,5 +237,5 @@ def _hash(row: TopRow) -> str:
     return row.entry.sort_hash
 
 
-_RANKED = msgspec.msgpack.Decoder(tuple[Ranked, ...])
+_RANKED = msgspec.msgpack.Decoder(tuple[RankedDiscussion, ...])
 _TOP = msgspec.msgpack.Decoder(tuple[TopRow, ...])

@@ -73,7 +73,7 @@ def forget_probe() -> None:
 
 def head_or_view(
     name: records.ThreadName, limit: int, age: float = 0.0
-) -> first_page.Head | merged_view.View:
+) -> first_page.FirstPage | merged_view.View:
     """Return the thread's head if it is current and long enough, otherwise a view.
 
     Raises:
@@ -85,7 +85,7 @@ def head_or_view(
         forget_probe()
 
 
-def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.Head | None:
+def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.FirstPage | None:
     """Return the directory's head if it is current and has `limit` rows, otherwise None.
 
     It is current while no row has changed since the directory was written. If it is not, the
@@ -154,7 +154,7 @@ def using(
     for _ in range(_TRIES):
         try:
             return answer(view(name, age))
-        except directories.Gone:
+        except directories.DirectoryOutdated:
             HOLDINGS.get().forget(name)
     raise errors.Overloaded("the thread is compacted faster than it is read")
 
@@ -162,7 +162,9 @@ def using(
 def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> merged_view.View:
     """Make a view of the given listed rows. `changed`: the time of the thread's newest change."""
     marks = [
-        buckets.Mark(row.sort_hash, row.id, row.revision, presentation.fragment(row), held=False)
+        buckets.ChangedEntry(
+            row.sort_hash, row.id, row.revision, presentation.fragment(row), held=False
+        )
         for row in rows
     ]
     return merged_view.View(buckets.Directory(""), marks, lambda _keys: (), changed=changed)

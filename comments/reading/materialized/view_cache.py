@@ -57,7 +57,7 @@ class Kept(msgspec.Struct, frozen=True):
     """A directory with its head, and when its reading started."""
 
     directory: buckets.Directory
-    head: first_page.Head | None
+    head: first_page.FirstPage | None
     since: float
 
     @property
@@ -79,7 +79,7 @@ class Moment(msgspec.Struct, frozen=True):
     tag: str
 
 
-class Recent(msgspec.Struct, frozen=True):
+class RecentProbe(msgspec.Struct, frozen=True):
     """A probe for later requests: when it started, and `commit_counts.of_thread` at that time."""
 
     kept: Kept
@@ -148,7 +148,7 @@ class Holdings:
         handed, hand.probed = hand.probed, None
         if handed is not None and hand.name == name and hand.kept is kept:
             return handed
-        recent: Recent | None = self.cache.get(("recent", name))
+        recent: RecentProbe | None = self.cache.get(("recent", name))
         thread = comment_rows.thread_key_name(name)
         written, since = commit_counts.of_thread(thread), self.clock()
         is_usable = recent is not None and recent.kept is kept and recent.written == written
@@ -172,21 +172,21 @@ class Holdings:
         taken_in = kept.directory.taken_in
         probed = {each: at for each, at in probed.items() if taken_in.get(each) != at}
         if age or self.cache.get(("recent", name)) is not None:
-            self._keep_recent(name, Recent(kept, probed, since, written))
+            self._keep_recent(name, RecentProbe(kept, probed, since, written))
         return probed
 
-    def _keep_recent(self, name: records.ThreadName, recent: Recent) -> None:
+    def _keep_recent(self, name: records.ThreadName, recent: RecentProbe) -> None:
         """Keep a probe for later requests, unless a newer one is kept already."""
         # Requests that probe anew also replace a kept probe; otherwise the next reader would see
         # an older thread than an earlier reader did.
         with self._lock:
-            known: Recent | None = self.cache.get(("recent", name))
+            known: RecentProbe | None = self.cache.get(("recent", name))
             if known is None or known.since <= recent.since:
                 self.cache.keep(("recent", name), recent, OVERHEAD * (1 + len(recent.probed)))
 
     def unfolded(
         self, name: records.ThreadName, kept: Kept, age: float
-    ) -> Mapping[str, deltas.Row]:
+    ) -> Mapping[str, deltas.DeltaRow]:
         """Return the rows that differ from the directory, all as of one moment.
 
         Raises:
@@ -202,9 +202,11 @@ class Holdings:
             age = 0.0
         raise NotMaterialized("the rows change faster than they are read")
 
-    def _rows(self, name: records.ThreadName, probed: Mapping[str, int]) -> dict[str, deltas.Row]:
+    def _rows(
+        self, name: records.ThreadName, probed: Mapping[str, int]
+    ) -> dict[str, deltas.DeltaRow]:
         """Return rows at these or later revisions, reading those that are not in the cache."""
-        held: Mapping[str, deltas.Row] = self.cache.get(("rows", name)) or {}
+        held: Mapping[str, deltas.DeltaRow] = self.cache.get(("rows", name)) or {}
         missing = [
             comment_id
             for comment_id, revision in probed.items()
@@ -222,7 +224,7 @@ class Holdings:
         """Return buckets by key, loading the missing ones in one call.
 
         Raises:
-            directories.Gone: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket was replaced meanwhile.
         """
         found: dict[str, buckets.Bucket | None] = {
             key: self.cache.get(("bucket", name, key)) for key in keys
@@ -231,7 +233,7 @@ class Holdings:
         loaded = directories.load_buckets(name, missing) if missing else ()
         for key, bucket in zip(missing, loaded, strict=True):
             if bucket is None:
-                raise directories.Gone
+                raise directories.DirectoryOutdated
             size = sum(OVERHEAD + len(entry.json) for entry in bucket.entries)
             self.cache.keep(("bucket", name, key), bucket, size)
             found[key] = bucket
@@ -263,13 +265,13 @@ class Holdings:
         """Return the first rows of a ranking.
 
         Raises:
-            directories.Gone: they were replaced meanwhile.
+            directories.DirectoryOutdated: they were replaced meanwhile.
         """
         found: tuple[ranking.TopRow, ...] | None = self.cache.get(("top", name, key))
         if found is None:
             row = reads.get(bucket_rows.bucket_key(name, key))
             if row is None:
-                raise directories.Gone
+                raise directories.DirectoryOutdated
             found = ranking.decode_top(row.content)
             size = sum(OVERHEAD + len(each.entry.json) for each in found)
             self.cache.keep(("top", name, key), found, size)

@@ -11,7 +11,7 @@ from google.cloud import ndb
 from comments.store.models import schema
 
 
-class Account(schema.Kind):
+class AccountRow(schema.StoredRow):
     """A person who signs in. `address` and `totp` are encrypted; `password` is a hash, or empty.
 
     `grants` are roles, each as "{role} {site}"; an account with any role is `staff`. `identities`
@@ -33,13 +33,13 @@ class Account(schema.Kind):
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Identity(schema.Kind):
+class IdentityRow(schema.StoredRow):
     """A name, address or provider's user that leads to an account, and never to two."""
 
     account = schema.TextProperty(required=True)
 
 
-class Session(schema.Kind):
+class SessionRow(schema.StoredRow):
     """One browser in which an account is signed in. `epoch` is the account's at sign-in."""
 
     epoch = schema.TextProperty(required=True)
@@ -47,7 +47,7 @@ class Session(schema.Kind):
     seen = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Ticket(schema.Kind):
+class TicketRow(schema.StoredRow):
     """A one-time link: its token allows one action. `used` is the attempt that used it."""
 
     purpose = schema.TextProperty(required=True)
@@ -56,13 +56,13 @@ class Ticket(schema.Kind):
     used = schema.TextProperty(default="")
 
 
-class SiteKeys(schema.Kind):
+class SiteKeysRow(schema.StoredRow):
     """The keys with which a site signs its readers' identities, as JSON."""
 
     keys = schema.TextProperty(default="[]")
 
 
-class Providers(schema.Kind):
+class ProvidersRow(schema.StoredRow):
     """The OpenID Connect providers of this service, as JSON."""
 
     providers = schema.TextProperty(default="[]")
@@ -70,24 +70,24 @@ class Providers(schema.Kind):
 
 def providers_key() -> ndb.Key:
     """Return the key of the only Providers row."""
-    return ndb.Key(Providers, "service")
+    return ndb.Key(ProvidersRow, "service")
 
 
 def site_keys_key(site: str) -> ndb.Key:
-    return ndb.Key(SiteKeys, site)
+    return ndb.Key(SiteKeysRow, site)
 
 
 def account_key(account: str) -> ndb.Key:
-    return ndb.Key(Account, account)
+    return ndb.Key(AccountRow, account)
 
 
 def identity_key(name: str) -> ndb.Key:
-    return ndb.Key(Identity, name)
+    return ndb.Key(IdentityRow, name)
 
 
 def session_key(account: str, name: str) -> ndb.Key:
-    return ndb.Key(Session, name, parent=account_key(account))
+    return ndb.Key(SessionRow, name, parent=account_key(account))
 
 
 def ticket_key(name: str) -> ndb.Key:
-    return ndb.Key(Ticket, name)
+    return ndb.Key(TicketRow, name)

@@ -10,7 +10,7 @@ from comments.store.models import schema
 from comments.store.models.comment_rows import thread_key, thread_key_name
 
 
-class BucketDirectory(schema.Kind):
+class BucketDirectoryRow(schema.StoredRow):
     """The directory of a thread's buckets. Written only by `compactor`; see `buckets`.
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity
@@ -26,13 +26,13 @@ class BucketDirectory(schema.Kind):
     due = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Bucket(schema.Kind):
+class BucketRow(schema.StoredRow):
     """A run of a thread's comments as readers get them, written once; see `buckets`."""
 
     content = schema.BlobProperty(indexed=False)
 
 
-class Ranking(schema.Kind):
+class RankingRow(schema.StoredRow):
     """Discussions ordered by their votes, written once; see `ranking`."""
 
     content = schema.BlobProperty(indexed=False)
@@ -40,7 +40,7 @@ class Ranking(schema.Kind):
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
     """Return the key of a ranking; `key` is its attempt."""
-    return ndb.Key(Ranking, key, parent=thread_key(name))
+    return ndb.Key(RankingRow, key, parent=thread_key(name))
 
 
 def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
@@ -49,7 +49,7 @@ def directory_path(name: records.ThreadName) -> tuple[tuple[str, str], ...]:
 
 
 def directory_key(name: records.ThreadName) -> ndb.Key:
-    return ndb.Key(BucketDirectory, "current", parent=thread_key(name))
+    return ndb.Key(BucketDirectoryRow, "current", parent=thread_key(name))
 
 
 def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
@@ -59,7 +59,7 @@ def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ..
 
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
     """Return the key of a bucket; `key` is its attempt and number."""
-    return ndb.Key(Bucket, key, parent=thread_key(name))
+    return ndb.Key(BucketRow, key, parent=thread_key(name))
 
 
 def content(message: Any) -> bytes:

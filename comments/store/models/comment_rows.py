@@ -14,7 +14,7 @@ from comments.store.models import schema
 _LONGEST_PLAIN_ID = 500
 
 
-class Site(schema.Kind):
+class SiteRow(schema.StoredRow):
     """One website, and the scheme of its sort hashes."""
 
     origins = schema.TextProperty(repeated=True)
@@ -32,7 +32,7 @@ class Site(schema.Kind):
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 
-class Thread(schema.Kind):
+class ThreadRow(schema.StoredRow):
     """A discussion. `child_count` is the counter that numbers its roots.
 
     `shards` is the number of Counter rows that hold its counters. `filed` counts the changes of its
@@ -58,7 +58,7 @@ class Thread(schema.Kind):
     created = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Comment(schema.Kind):
+class CommentRow(schema.StoredRow):
     """One comment. `thread` is its Thread's key name. Written only by `tree`.
 
     Tree and compaction: `categories` are those it is counted in, which are its thread's except
@@ -131,16 +131,16 @@ class Comment(schema.Kind):
 
 
 def site_key(site: str) -> ndb.Key:
-    return ndb.Key(Site, site)
+    return ndb.Key(SiteRow, site)
 
 
 def thread_key(name: records.ThreadName) -> ndb.Key:
-    return ndb.Key(Thread, thread_key_name(name))
+    return ndb.Key(ThreadRow, thread_key_name(name))
 
 
 def thread_key_of(key_name: str) -> ndb.Key:
     """Return the key of a thread by its key name, which is a comment's property `thread`."""
-    return ndb.Key(Thread, key_name)
+    return ndb.Key(ThreadRow, key_name)
 
 
 def thread_key_name(name: records.ThreadName) -> str:
@@ -155,7 +155,7 @@ def thread_key_name(name: records.ThreadName) -> str:
 
 
 def comment_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(Comment, comment_id)
+    return ndb.Key(CommentRow, comment_id)
 
 
 def comment_id(digest: bytes) -> str:

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 
 from comments.domain import counting, records
-from comments.store.models.comment_rows import Comment, Site, Thread
+from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def comment_state(row: Comment) -> counting.State:
+def comment_state(row: CommentRow) -> counting.CountedState:
     """Return the part of a stored comment that counters need."""
-    return counting.State(
+    return counting.CountedState(
         site=row.site,
         thread=row.thread,
         author=row.author_id,
@@ -26,10 +26,10 @@ def comment_state(row: Comment) -> counting.State:
     )
 
 
-def state_from_message(entity: Any) -> counting.State:
+def state_from_message(entity: Any) -> counting.CountedState:
     """Return the part of a comment that counters need, straight from its protobuf message."""
     values = entity.properties
-    return counting.State(
+    return counting.CountedState(
         site=values["site"].string_value,
         thread=values["thread"].string_value,
         author=values["author_id"].string_value,
@@ -47,13 +47,13 @@ def texts(value: Any) -> tuple[str, ...]:
     return tuple(each.string_value for each in value.array_value.values)
 
 
-def parent_id(row: Comment) -> str | None:
+def parent_id(row: CommentRow) -> str | None:
     """Return the id of a comment's parent in the tree; None for a root."""
     parent: str | None = row.parent
     return parent
 
 
-def site_record(row: Site) -> records.Site:
+def site_record(row: SiteRow) -> records.Site:
     return records.Site(
         id=row.key.id(),
         origins=tuple(row.origins),
@@ -65,13 +65,13 @@ def site_record(row: Site) -> records.Site:
         freshness=row.freshness or 0,
         categories=tuple(row.categories),
         moderators=tuple(row.moderators),
-        guard=msgspec.json.decode(row.guard or "{}", type=records.OwnGuard),
+        guard=msgspec.json.decode(row.guard or "{}", type=records.OwnPostLimits),
         budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
         turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
     )
 
 
-def thread_record(row: Thread) -> records.Thread:
+def thread_record(row: ThreadRow) -> records.Thread:
     return records.Thread(
         name=records.ThreadName(row.site, row.thread),
         title=row.title,
@@ -86,7 +86,7 @@ def thread_record(row: Thread) -> records.Thread:
     )
 
 
-def comment_record(row: Comment) -> records.Comment:
+def comment_record(row: CommentRow) -> records.Comment:
     edited: datetime | None = row.edited
     changed: datetime | None = row.changed
     return records.Comment(
@@ -119,7 +119,7 @@ def comment_record(row: Comment) -> records.Comment:
     )
 
 
-def case_record(row: Comment) -> records.Case:
+def case_record(row: CommentRow) -> records.Case:
     """Convert a stored comment to what moderators see of it."""
     return records.Case(
         comment=comment_record(row),

@@ -19,7 +19,7 @@ OWNER = "counters"
 Numbers = dict[str, int]
 
 
-class Counter(schema.Kind):
+class CounterRow(schema.StoredRow):
     """One shard of the numbers of a scope. Written only by `counters`.
 
     The first shard also has `shards`, which tells readers how many there are, and `mended`, which
@@ -37,7 +37,7 @@ class Counter(schema.Kind):
     numbers = schema.TextProperty(default="")
 
 
-class Usage(schema.Kind):
+class UsageRow(schema.StoredRow):
     """What a website used on a day. Written only by `usage`; see there.
 
     `mark` identifies the last flush that added to it.
@@ -51,14 +51,14 @@ class Usage(schema.Kind):
     mark = schema.TextProperty(default="")
 
 
-class Participation(schema.Kind):
+class ParticipationRow(schema.StoredRow):
     """An author in a thread. Written only by `counters`. `author` is an `author_name`."""
 
     author = schema.StringProperty(required=True)
     numbers = schema.TextProperty(default="")
 
 
-class Standing(schema.Kind):
+class StandingRow(schema.StoredRow):
     """An author on a website. Written only by `counters`. `score` is the one in `numbers`.
 
     `takes_part` is true while the author has an approved comment there. `alias` orders authors of
@@ -74,13 +74,13 @@ class Standing(schema.Kind):
     numbers = schema.TextProperty(default="")
 
 
-class Category(schema.Kind):
+class CategoryRow(schema.StoredRow):
     """The numbers of a category of a website. Written only by `counters`."""
 
     numbers = schema.TextProperty(default="")
 
 
-class Day(schema.Kind):
+class DayRow(schema.StoredRow):
     """The numbers of a day on a website, or in one of its categories. Written only by `counters`.
 
     `entry` is "{site id}/{date}/{category, or empty}": the order of a report over categories.
@@ -90,7 +90,7 @@ class Day(schema.Kind):
     numbers = schema.TextProperty(default="")
 
 
-class Appearance(schema.Kind):
+class AppearanceRow(schema.StoredRow):
     """An author with approved comments in a category or on a day. Written only by `counters`.
 
     `author` is an `author_name`; `day` is a date, or empty for all time.
@@ -108,17 +108,17 @@ def author_name(site: str, author: str) -> str:
 
 def usage_key(site: str, day: str) -> ndb.Key:
     """Return the key of a website's usage on a day."""
-    return ndb.Key(Usage, f"{site}/{day}")
+    return ndb.Key(UsageRow, f"{site}/{day}")
 
 
 def site_counter_key(site: str) -> ndb.Key:
     """Return the key of a website's counter."""
-    return ndb.Key(Counter, f"site/{site}#0")
+    return ndb.Key(CounterRow, f"site/{site}#0")
 
 
 def standing_key(site: str, author: str) -> ndb.Key:
     """Return the key of an author's row on a website."""
-    return ndb.Key(Standing, author_name(site, author))
+    return ndb.Key(StandingRow, author_name(site, author))
 
 
 def standing_alias(site: str, author: str) -> str:
@@ -130,10 +130,10 @@ def statistics_key(scope: counting.Scope) -> ndb.Key:
     """Return the key of the row of a category, of a day, or of an author in one."""
     if scope.author:
         parts = (scope.place, scope.category, scope.day, scope.author)
-        return ndb.Key(Appearance, "/".join(parts))
+        return ndb.Key(AppearanceRow, "/".join(parts))
     if scope.day:
-        return ndb.Key(Day, f"{scope.place}/{scope.category}/{scope.day}")
-    return ndb.Key(Category, f"{scope.place}/{scope.category}")
+        return ndb.Key(DayRow, f"{scope.place}/{scope.category}/{scope.day}")
+    return ndb.Key(CategoryRow, f"{scope.place}/{scope.category}")
 
 
 def day_entry(scope: counting.Scope) -> str:
@@ -169,15 +169,15 @@ def thread_counter_key(name: records.ThreadName, shard: int) -> ndb.Key:
 
 def thread_counter_key_of(thread: str, shard: int) -> ndb.Key:
     """Return the key of a shard of a thread's counters, by the thread's key name."""
-    return ndb.Key(Counter, thread_counter_name(thread, shard))
+    return ndb.Key(CounterRow, thread_counter_name(thread, shard))
 
 
 def participation_key(name: records.ThreadName, author: str) -> ndb.Key:
     """Return the key of an author's row in a thread."""
-    return ndb.Key(Participation, author, parent=thread_key(name))
+    return ndb.Key(ParticipationRow, author, parent=thread_key(name))
 
 
-_Row = Counter | Participation | Standing | Category | Day | Appearance
+_Row = CounterRow | ParticipationRow | StandingRow | CategoryRow | DayRow | AppearanceRow
 
 
 def numbers_of(row: _Row | None) -> Numbers:
@@ -193,22 +193,22 @@ def decoded(text: str) -> Numbers:
     return msgspec.json.decode(text, type=Numbers) if text else {}
 
 
-def thread_counter(name: records.ThreadName, shard: int) -> Counter:
+def thread_counter(name: records.ThreadName, shard: int) -> CounterRow:
     """Make a shard of a thread's counters without numbers."""
     key = thread_counter_key(name, shard)
     scope = f"thread/{thread_key_name(name)}"
-    return Counter(key=key, scope=scope, site=name.site)
+    return CounterRow(key=key, scope=scope, site=name.site)
 
 
 def participation(
     key: ndb.Key, site: str, author: str, numbers: Mapping[str, int]
-) -> Participation:
-    row = Participation(key=key, author=author_name(site, author))
+) -> ParticipationRow:
+    row = ParticipationRow(key=key, author=author_name(site, author))
     row.numbers = encoded(numbers)
     return row
 
 
-def with_numbers(row: Counter, numbers: Mapping[str, int]) -> Counter:
+def with_numbers(row: CounterRow, numbers: Mapping[str, int]) -> CounterRow:
     row.numbers = encoded(numbers)
     return row
 
@@ -239,20 +239,20 @@ def statistics(scope: counting.Scope, numbers: Numbers) -> ndb.Model:
     key, text = statistics_key(scope), encoded(numbers)
     if scope.author:
         author = author_name(scope.place, scope.author)
-        return Appearance(key=key, author=author, day=scope.day, numbers=text)
+        return AppearanceRow(key=key, author=author, day=scope.day, numbers=text)
     if scope.day:
-        return Day(key=key, entry=day_entry(scope), numbers=text)
-    return Category(key=key, numbers=text)
+        return DayRow(key=key, entry=day_entry(scope), numbers=text)
+    return CategoryRow(key=key, numbers=text)
 
 
-def site_counter(site: str) -> Counter:
+def site_counter(site: str) -> CounterRow:
     """Make a website's Counter without numbers."""
-    return Counter(key=site_counter_key(site), scope=f"site/{site}")
+    return CounterRow(key=site_counter_key(site), scope=f"site/{site}")
 
 
-def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> Standing:
+def standing(site: str, author: str, numbers: Mapping[str, int], comment: str) -> StandingRow:
     """Make an author's row on a website. `comment` is one of their comments."""
-    return Standing(
+    return StandingRow(
         key=standing_key(site, author),
         site=site,
         score=numbers.get("score", 0),

@@ -7,7 +7,7 @@ from google.cloud import ndb
 from comments.store.models import schema
 
 
-class RateBucket(schema.Kind):
+class RateBucketRow(schema.StoredRow):
     """How often something happened lately. Written only by `rate_limits`; see there."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
@@ -16,7 +16,7 @@ class RateBucket(schema.Kind):
     ends = schema.DateTimeProperty(tzinfo=UTC)
 
 
-class Event(schema.Kind):
+class EventRow(schema.StoredRow):
     """Something that happened to a comment. Written only by `outbox`; see there."""
 
     kind = schema.TextProperty(required=True)
@@ -31,7 +31,7 @@ class Event(schema.Kind):
     detail = schema.TextProperty(default="")
 
 
-class Message(schema.Kind):
+class MessageRow(schema.StoredRow):
     """A message to a recipient outside. Written only by `message_queue`; see there."""
 
     queue = schema.StringProperty(required=True)
@@ -44,7 +44,7 @@ class Message(schema.Kind):
     reason = schema.TextProperty(default="")
 
 
-class Job(schema.Kind):
+class JobRow(schema.StoredRow):
     """The progress of a long job. `position` is where it continues, in the job's own form."""
 
     position = schema.TextProperty(required=True)
@@ -52,29 +52,29 @@ class Job(schema.Kind):
 
 def rate_bucket_key(name: str) -> ndb.Key:
     """Return the key of a bucket by its purpose and slot."""
-    return ndb.Key(RateBucket, name)
+    return ndb.Key(RateBucketRow, name)
 
 
 def job_key(name: str) -> ndb.Key:
     """Return the key of a job that continues after an interruption."""
-    return ndb.Key(Job, name)
+    return ndb.Key(JobRow, name)
 
 
 def event_key(event: str) -> ndb.Key:
     """Return the key of an event: the comment's id and the revision it reached."""
-    return ndb.Key(Event, event)
+    return ndb.Key(EventRow, event)
 
 
-class SiteHooks(schema.Kind):
+class SiteHooksRow(schema.StoredRow):
     """The webhooks of a site. Written only by `webhook_endpoints`; see there."""
 
     hooks = schema.TextProperty(required=True)
 
 
 def site_hooks_key(site: str) -> ndb.Key:
-    return ndb.Key(SiteHooks, site)
+    return ndb.Key(SiteHooksRow, site)
 
 
 def message_key(message: str) -> ndb.Key:
     """Return the key of a message: the event's id, the channel and the recipient."""
-    return ndb.Key(Message, message)
+    return ndb.Key(MessageRow, message)

@@ -10,7 +10,7 @@ from comments.store.models import schema
 _GENERATION = 10  # digits
 
 
-class FollowerList(schema.Kind):
+class FollowerListRow(schema.StoredRow):
     """The head of a large list of ids. Written only by `follower_compaction`; see `id_sets`.
 
     The segments that `content` names include the marks of generations up to `folded`. New marks are
@@ -23,7 +23,7 @@ class FollowerList(schema.Kind):
     content = schema.BlobProperty(indexed=False)
 
 
-class FollowerMark(schema.Kind):
+class FollowerMarkRow(schema.StoredRow):
     """One id that joined a list or left it. Written only by `follower_lists`.
 
     `entry` is generation, sign and list, so one keys-only query returns, in order, the ids that
@@ -34,19 +34,19 @@ class FollowerMark(schema.Kind):
     asks = schema.BooleanProperty(default=False)
 
 
-class FollowerSegment(schema.Kind):
+class FollowerSegmentRow(schema.StoredRow):
     """A part of a list, written once by `follower_compaction`; see `id_sets`."""
 
     content = schema.BlobProperty(indexed=False)
 
 
 def follower_list_key(name: records.ListName) -> ndb.Key:
-    return ndb.Key(FollowerList, name.text)
+    return ndb.Key(FollowerListRow, name.text)
 
 
 def follower_mark_key(name: records.ListName, generation: int, follower: str) -> ndb.Key:
     """Return the key of an id's mark in a generation. The empty id sorts before all others."""
-    return ndb.Key(FollowerMark, f"{generation:010d}{follower}", parent=follower_list_key(name))
+    return ndb.Key(FollowerMarkRow, f"{generation:010d}{follower}", parent=follower_list_key(name))
 
 
 def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
@@ -56,7 +56,7 @@ def follower_mark_entry(name: records.ListName, generation: int, *, follows: boo
 
 def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
     """Return the key of a segment of a list; `key` is generation, attempt and number."""
-    return ndb.Key(FollowerSegment, key, parent=follower_list_key(name))
+    return ndb.Key(FollowerSegmentRow, key, parent=follower_list_key(name))
 
 
 def generation_of(key: str) -> int:
@@ -69,7 +69,7 @@ def follower_of(key: str) -> str:
     return key[_GENERATION:]
 
 
-class Subscriber(schema.Kind):
+class SubscriberRow(schema.StoredRow):
     """A confirmed e-mail address, encrypted. Written only by `subscriptions`; see there."""
 
     address = schema.TextProperty(required=True)
@@ -78,7 +78,7 @@ class Subscriber(schema.Kind):
     sent = schema.IntegerProperty(indexed=False, default=0)
 
 
-class Subscription(schema.Kind):
+class SubscriptionRow(schema.StoredRow):
     """One subscription of a subscriber. Written only by `subscriptions`; see there."""
 
     site = schema.TextProperty(required=True)
@@ -88,8 +88,8 @@ class Subscription(schema.Kind):
 
 
 def subscriber_key(subscriber: str) -> ndb.Key:
-    return ndb.Key(Subscriber, subscriber)
+    return ndb.Key(SubscriberRow, subscriber)
 
 
 def subscription_key(subscriber: str, name: str) -> ndb.Key:
-    return ndb.Key(Subscription, name, parent=subscriber_key(subscriber))
+    return ndb.Key(SubscriptionRow, name, parent=subscriber_key(subscriber))

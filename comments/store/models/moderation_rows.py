@@ -9,7 +9,7 @@ from comments.store.models import schema
 from comments.store.models.conversion import plain
 
 
-class AuditEntry(schema.Kind):
+class AuditEntryRow(schema.StoredRow):
     """One decision. Written only by `audit_log`; see there."""
 
     site = schema.StringProperty(required=True)
@@ -24,23 +24,23 @@ class AuditEntry(schema.Kind):
     back = schema.TextProperty(default="")
 
 
-class Rulebook(schema.Kind):
+class RulebookRow(schema.StoredRow):
     """A site's moderation settings. Written only by `rulebook`; see there."""
 
     content = schema.TextProperty(required=True)
 
 
-class ErasureDue(schema.Kind):
+class ErasureDueRow(schema.StoredRow):
     """Marks a comment as refused, and since when. Written only by `retention_marks`."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
 def audit_key(entry: str) -> ndb.Key:
-    return ndb.Key(AuditEntry, entry)
+    return ndb.Key(AuditEntryRow, entry)
 
 
-class Report(schema.Kind):
+class ReportRow(schema.StoredRow):
     """The reports of a comment. Written only by `reports`; see there."""
 
     site = schema.StringProperty(required=True)
@@ -53,29 +53,29 @@ class Report(schema.Kind):
     last = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
-class Advice(schema.Kind):
+class AdviceRow(schema.StoredRow):
     """Classifiers' answers about a comment. Written only by `classifier_answers`; see there."""
 
     said = schema.TextProperty(required=True)
 
 
 def advice_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(Advice, comment_id)
+    return ndb.Key(AdviceRow, comment_id)
 
 
 def report_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(Report, comment_id)
+    return ndb.Key(ReportRow, comment_id)
 
 
 def rulebook_key(site: str) -> ndb.Key:
-    return ndb.Key(Rulebook, site)
+    return ndb.Key(RulebookRow, site)
 
 
 def erasure_key(comment_id: str) -> ndb.Key:
-    return ndb.Key(ErasureDue, comment_id)
+    return ndb.Key(ErasureDueRow, comment_id)
 
 
-def audit_record(row: AuditEntry) -> records.Audit:
+def audit_record(row: AuditEntryRow) -> records.Audit:
     return records.Audit(
         id=row.key.id(),
         site=row.site,

@@ -65,13 +65,20 @@ else:
         """A moment, with a precision of a microsecond."""
 
 
-class Kind(ndb.Model):
-    """A stored kind. It is stored under the name of its class, which must never change."""
+class StoredRow(ndb.Model):
+    """Base class of the stored kinds. The class `CommentRow` stores the kind `Comment`, and so on.
+
+    The names of the kinds must never change.
+    """
 
     def __init_subclass__(cls) -> None:
-        """Register the kind by its name."""
+        """Register the class by its kind."""
         super().__init_subclass__()
-        KINDS[cls.__name__] = cls
+        KINDS[cls._get_kind()] = cls
+
+    @classmethod
+    def _get_kind(cls) -> str:
+        return cls.__name__.removesuffix("Row")
 
 
-KINDS: dict[str, type[Kind]] = {}
+KINDS: dict[str, type[StoredRow]] = {}

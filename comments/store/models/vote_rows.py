@@ -9,7 +9,7 @@ from comments.store.models import schema
 from comments.store.models.comment_rows import comment_key
 
 
-class Vote(schema.Kind):
+class VoteRow(schema.StoredRow):
     """One voter's vote on one comment. Written only by `votes`; see there."""
 
     value = schema.IntegerProperty(indexed=False, required=True)
@@ -18,14 +18,14 @@ class Vote(schema.Kind):
     thread = schema.StringProperty(required=True)
 
 
-class VotesDue(schema.Kind):
+class VotesDueRow(schema.StoredRow):
     """Marks a comment with votes that its row does not count yet. Written only by `votes`."""
 
     thread = schema.StringProperty(required=True)
     due = schema.DateTimeProperty(required=True, tzinfo=UTC)
 
 
-class VoterNetwork(schema.Kind):
+class VoterNetworkRow(schema.StoredRow):
     """The voters of one network on one comment. Written only by `votes`; see there."""
 
     voters = schema.TextProperty(repeated=True)
@@ -33,7 +33,7 @@ class VoterNetwork(schema.Kind):
 
 
 def vote_key(comment_id: str, voter: str) -> ndb.Key:
-    return ndb.Key(Vote, voter, parent=comment_key(comment_id))
+    return ndb.Key(VoteRow, voter, parent=comment_key(comment_id))
 
 
 def key_of(message: Any) -> ndb.Key:
@@ -43,9 +43,9 @@ def key_of(message: Any) -> ndb.Key:
 
 def votes_due_key(comment_id: str) -> ndb.Key:
     """Return the key of the mark that votes on a comment have to be counted."""
-    return ndb.Key(VotesDue, comment_id)
+    return ndb.Key(VotesDueRow, comment_id)
 
 
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
     """Return the key of the voters on a comment of a network; `digest` identifies the network."""
-    return ndb.Key(VoterNetwork, digest, parent=comment_key(comment_id))
+    return ndb.Key(VoterNetworkRow, digest, parent=comment_key(comment_id))

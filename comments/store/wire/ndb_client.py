@@ -1,7 +1,7 @@
 """NDB's client as this project runs it: our channel, time-outs on every call, checked commits.
 
 NDB's own client opens a second channel and calls without time-outs. This one uses the channel that
-it is given and applies `Rules` before each call.
+it is given and applies `CallRules` before each call.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ SERVICE = "/google.datastore.v1.Datastore/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class CallRules:
     """Rules for each call: its time-out in seconds, and checks that raise to forbid the call."""
 
     timeout: Callable[[], float]
@@ -25,7 +25,7 @@ class Rules:
     check_commit: Callable[[Any], None]
 
 
-class Client(ndb.Client):
+class NdbClient(ndb.Client):
     """NDB's client with our stub. NDB's own constructor would open a second channel."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Client(ndb.Client):
         project: str,
         database: str,
         namespace: str,
-        rules: Rules,
+        rules: CallRules,
     ) -> None:
         self.project = project
         self.database = database or None
@@ -48,7 +48,7 @@ class Client(ndb.Client):
 class _Stub:
     """The calls that NDB makes, each with a time-out. Commits are checked first."""
 
-    def __init__(self, channel: grpc.Channel, rules: Rules) -> None:
+    def __init__(self, channel: grpc.Channel, rules: CallRules) -> None:
         def method(name: str) -> Any:
             return channel.unary_unary(
                 f"{SERVICE}{name}",
@@ -65,7 +65,7 @@ class _Stub:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Method:
-    rules: Rules
+    rules: CallRules
     call: Any
     check: Callable[[Any], None] = lambda _: None
 
@@ -82,7 +82,7 @@ class _Rollback:
     A transaction whose rollback was not answered expires by itself.
     """
 
-    rules: Rules
+    rules: CallRules
     call: Any
 
     def future(self, request: Any, *, timeout: float | None = None, metadata: Any = ()) -> Any:

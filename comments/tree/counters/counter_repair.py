@@ -75,7 +75,7 @@ def mend_site(
     return ownership.Writes(counter_rows.OWNER, put=(*others, counted), delete=writes.delete)
 
 
-def _next_step(row: counter_rows.Counter, step: int) -> counter_rows.Counter:
+def _next_step(row: counter_rows.CounterRow, step: int) -> counter_rows.CounterRow:
     if row.mended != step:
         raise MendedMeanwhile(row.mended)
     row.mended = step + 1

@@ -33,7 +33,7 @@ def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
     for ((site, thread), more), key, row in zip(
         sums.items(), keys, reads.get_multi(keys), strict=True
     ):
-        counted = row or counter_rows.Counter(key=key, scope=f"thread/{thread}", site=site)
+        counted = row or counter_rows.CounterRow(key=key, scope=f"thread/{thread}", site=site)
         if more:
             put.append(
                 counter_rows.with_numbers(
@@ -88,7 +88,7 @@ def add(
         more = counting.presence(place, old, new)
         places[place] = counting.added(places[place], counter_rows.names(more))
         if new:
-            known = row.comment if isinstance(row, counter_rows.Standing) else ""
+            known = row.comment if isinstance(row, counter_rows.StandingRow) else ""
             put.append(counter_rows.author_row(scope, new, spoken.get(scope, known)))
         else:
             gone.append(counter_rows.scope_key(scope))

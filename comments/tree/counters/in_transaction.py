@@ -16,7 +16,7 @@ from google.cloud import ndb
 
 from comments import errors
 from comments.domain import counting, records
-from comments.domain.counting import Change
+from comments.domain.counting import CountedChange
 from comments.store import ownership, reads
 from comments.store.models import comment_rows, counter_rows
 from comments.tree.counters import sharding
@@ -24,20 +24,20 @@ from comments.tree.counters import sharding
 PACE = timedelta(minutes=10)
 
 
-class Entry:
+class TransactionCounters:
     """The counters of a thread in one transaction: read with everything else, written with it."""
 
     def __init__(
         self,
         name: records.ThreadName,
         authors: Iterable[str] = (),
-        turn: sharding.Turn = sharding.FIRST,
+        turn: sharding.TransactionShard = sharding.FIRST,
     ) -> None:
         self._name = name
         self._turn = turn
         self._shard = turn.take()
         self._authors = [author for author in dict.fromkeys(authors) if author]
-        self._row: counter_rows.Counter | None = None
+        self._row: counter_rows.CounterRow | None = None
         self._count = 1
         self._stood: dict[str, counter_rows.Numbers] = {}  # of the authors, before the change
         self.known: set[str] = set()  # the authors who have an approved comment in the thread
@@ -51,7 +51,7 @@ class Entry:
             *self._kept.values(),
         ]
 
-    def fill(self, thread: comment_rows.Thread | None, stored: Sequence[Any]) -> None:
+    def fill(self, thread: comment_rows.ThreadRow | None, stored: Sequence[Any]) -> None:
         """Take the rows that were read at `keys`, and the thread's row."""
         self._row, *participations = stored
         numbers = map(counter_rows.numbers_of, participations)
@@ -84,7 +84,7 @@ class Entry:
             raise errors.TooMany("too-many-posts", retry_after=wait)
         row.lately += 1
 
-    def writes(self, changes: Iterable[Change]) -> ownership.Writes:
+    def writes(self, changes: Iterable[CountedChange]) -> ownership.Writes:
         """Add the changes to the counters that were read; return the writes."""
         scopes = counting.by_scope(added(changes))
         here = counting.thread_scope(comment_rows.thread_key_name(self._name))
@@ -108,17 +108,17 @@ class Entry:
         return ownership.Writes(counter_rows.OWNER, put=tuple(put), delete=tuple(gone))
 
 
-def entered(name: records.ThreadName, changes: Sequence[Change]) -> ownership.Writes:
+def entered(name: records.ThreadName, changes: Sequence[CountedChange]) -> ownership.Writes:
     """Build the counter writes of changes in a thread, reading only the rows that they need."""
     if not added(changes):
         return ownership.Writes(counter_rows.OWNER)
     states = [state for change in changes for state in change if state is not None]
-    entry = Entry(name, (state.author for state in states))
+    entry = TransactionCounters(name, (state.author for state in states))
     entry.fill(None, reads.get_multi(entry.keys))
     return entry.writes(changes)
 
 
-def added(changes: Iterable[Change]) -> dict[counting.Key, int]:
+def added(changes: Iterable[CountedChange]) -> dict[counting.Key, int]:
     """Sum what changes add to the counters that are written in their own transaction."""
     return counting.total(
         counting.increments(counting.IN_THREAD, change.old, change.new) for change in changes

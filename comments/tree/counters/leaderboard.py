@@ -22,7 +22,7 @@ MAX_LIMIT = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Ranked:
+class LeaderboardEntry:
     """An author with the number of their approved comments and their score."""
 
     author: records.Author
@@ -34,15 +34,15 @@ class Ranked:
 class LeaderboardPage:
     """A run of authors; `cursor` continues it and is None at the end."""
 
-    authors: tuple[Ranked, ...]
+    authors: tuple[LeaderboardEntry, ...]
     cursor: str | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class AuthorListPage:
     """A run of authors as moderators see them: their names and their Standings."""
 
-    standings: tuple[tuple[records.Author, totals.Standing], ...]
+    standings: tuple[tuple[records.Author, totals.AuthorTotals], ...]
     cursor: str | None
 
 
@@ -56,14 +56,14 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
     found = known(site, limit=limit, cursor=cursor, secret=secret)
     return LeaderboardPage(
         tuple(
-            Ranked(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
+            LeaderboardEntry(name, each.score, each.numbers.get(records.Status.APPROVED.value, 0))
             for name, each in found.standings
         ),
         found.cursor,
     )
 
 
-def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
+def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorListPage:
     """Read the same page for moderators, with ids and all numbers.
 
     Raises:
@@ -79,13 +79,13 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> Known:
     found = totals.best_authors(site, limit + 1, after=after)
     shown = found[:limit]
     last = (str(shown[-1].score), shown[-1].alias) if len(found) > limit else None
-    return Known(
+    return AuthorListPage(
         tuple(zip(_names(site, shown), shown, strict=True)),
         None if last is None else cursors.seal(last, listing, secret),
     )
 
 
-def _names(site: str, standings: Sequence[totals.Standing]) -> Iterator[records.Author]:
+def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
     """Yield authors' names: from the comment that the Standing knows, or from another one."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {

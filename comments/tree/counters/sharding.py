@@ -47,7 +47,7 @@ class _Busy:
         return random.choice(sorted(free - taken or free or {0}))  # noqa: S311 - to come apart
 
 
-class Turn:
+class TransactionShard:
     """The shard of one transaction, which may run several times.
 
     `count` is the thread's number of shards as the transaction read it; 0 before.
@@ -80,7 +80,7 @@ class Turn:
             self._shards.learn(self._name, self.count)
 
 
-class First(Turn):
+class First(TransactionShard):
     """The first shard, which always exists: for writes that are rare or serialized elsewhere."""
 
     def __init__(self) -> None:
@@ -106,9 +106,9 @@ class Shards:
         return len(self._busy)
 
     @contextlib.contextmanager
-    def turn(self, name: records.ThreadName) -> Iterator[Turn]:
+    def turn(self, name: records.ThreadName) -> Iterator[TransactionShard]:
         """Hold a transaction's turn, and end it if the transaction fails."""
-        turn = Turn(self, name)
+        turn = TransactionShard(self, name)
         try:
             yield turn
         except BaseException:
@@ -186,7 +186,7 @@ FIRST = First()
 
 
 @contextlib.contextmanager
-def turn(name: records.ThreadName) -> Iterator[Turn]:
+def turn(name: records.ThreadName) -> Iterator[TransactionShard]:
     """Hold a transaction's turn to count in a thread; spread the thread if there were conflicts."""
     with SHARDS.get().turn(name) as taken:
         yield taken

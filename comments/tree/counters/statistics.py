@@ -32,7 +32,7 @@ MOST = 1_000  # rows in one page
 _LAST = "\U0010ffff"
 
 
-class Line(msgspec.Struct, frozen=True):
+class StatisticsEntry(msgspec.Struct, frozen=True):
     """The numbers of a website, of one of its categories, of a day, or of a category on a day.
 
     Without a `category` they are for the whole site, without a `day` for all time. `comments` are
@@ -49,14 +49,14 @@ class Line(msgspec.Struct, frozen=True):
     retracted: int
 
 
-class Person(msgspec.Struct, frozen=True):
+class AuthorCount(msgspec.Struct, frozen=True):
     """An author in a thread or a category, and how many approved comments they have there."""
 
     author: str
     comments: int
 
 
-class Place(msgspec.Struct, frozen=True):
+class ThreadCount(msgspec.Struct, frozen=True):
     """A thread in which an author commented, and how many approved comments they have there."""
 
     thread: str
@@ -71,12 +71,12 @@ class ReportPage(msgspec.Struct, Generic[T], frozen=True):
     after: str | None
 
 
-def site(site_id: str) -> Line:
+def site(site_id: str) -> StatisticsEntry:
     """Read the numbers of a website: one read."""
     return _line("", "", totals.of_site(site_id))
 
 
-def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[Line]:
+def by_category(site_id: str, *, after: str = "", limit: int = MOST) -> ReportPage[StatisticsEntry]:
     """List a website's categories that have comments, in order: one scan."""
     low = f"{site_id}/{after}" if after else f"{site_id}/"
     rows = _by_key("Category", low, f"{site_id}/{_LAST}", limit)
@@ -95,7 +95,7 @@ def by_day(
     until: date | None = None,
     after: str = "",
     limit: int = MOST,
-) -> ReportPage[Line]:
+) -> ReportPage[StatisticsEntry]:
     """List the days (UTC) with comments of a category, or of the whole site: one scan."""
     category = _canonical(category)
     before = f"{site_id}/{category}/"
@@ -113,7 +113,7 @@ def by_day_and_category(
     until: date | None = None,
     after: str = "",
     limit: int = MOST,
-) -> ReportPage[Line]:
+) -> ReportPage[StatisticsEntry]:
     """List the days of the site and of all its categories, by day and category: one scan."""
     low, high = _range(since, until)
     query = reads.Query(
@@ -135,7 +135,7 @@ def by_day_and_category(
 
 def commenters(
     name: records.ThreadName, *, after: str = "", limit: int = MOST
-) -> ReportPage[Person]:
+) -> ReportPage[AuthorCount]:
     """List a thread's commenters by id. A page may be short: some have no approved comment."""
     where = (("__key__", ">", counter_rows.participation_key(name, after)),) if after else ()
     query = reads.Query(
@@ -151,7 +151,7 @@ def commenters(
 
 def commenters_of_category(
     site_id: str, category: str, *, after: str = "", limit: int = MOST
-) -> ReportPage[Person]:
+) -> ReportPage[AuthorCount]:
     """List a category's commenters by id: one scan."""
     before = f"{site_id}/{categories.canonical(category)}//"
     rows = _by_key("Appearance", f"{before}{after}", f"{before}{_LAST}", limit)
@@ -160,7 +160,7 @@ def commenters_of_category(
 
 def threads_of(
     site_id: str, author: str, *, after: str = "", limit: int = MOST
-) -> ReportPage[Place]:
+) -> ReportPage[ThreadCount]:
     """List the threads in which an author has approved comments: one scan and one lookup."""
     where: list[tuple[str, str, object]] = [
         ("author", "=", counter_rows.author_name(site_id, author))
@@ -172,7 +172,7 @@ def threads_of(
     rows = [(message.key.path[0].name, _numbers(message)) for message in reads.fetch(query)]
     found = reads.get_multi([comment_rows.thread_key_of(name) for name, _ in rows])
     places = [
-        Place(thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
+        ThreadCount(thread.thread, thread.title, numbers.get(counting.APPROVED, 0))
         for thread, (_, numbers) in zip(found, rows, strict=True)
         if thread is not None
     ]
@@ -216,8 +216,8 @@ def _bounded(limit: int) -> int:
     return limit
 
 
-def _line(category: str, day: str, numbers: counter_rows.Numbers) -> Line:
-    return Line(
+def _line(category: str, day: str, numbers: counter_rows.Numbers) -> StatisticsEntry:
+    return StatisticsEntry(
         category=category,
         day=date.fromisoformat(day) if day else None,
         comments=numbers.get(counting.APPROVED, 0),
@@ -229,8 +229,8 @@ def _line(category: str, day: str, numbers: counter_rows.Numbers) -> Line:
     )
 
 
-def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportPage[Person]:
-    people = [Person(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
+def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportPage[AuthorCount]:
+    people = [AuthorCount(author, numbers.get(counting.APPROVED, 0)) for author, numbers in rows]
     return _page([each for each in people if each.comments > 0], [name for name, _ in rows], limit)
 
 

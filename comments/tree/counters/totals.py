@@ -57,7 +57,7 @@ def of_site(site: str) -> counter_rows.Numbers:
     return counter_rows.numbers_of(reads.get(counter_rows.site_counter_key(site)))
 
 
-class Standing(NamedTuple):
+class AuthorTotals(NamedTuple):
     """An author on a website. `comment` is one of theirs, or empty; `alias` replaces their id."""
 
     author: str
@@ -67,7 +67,9 @@ class Standing(NamedTuple):
     numbers: counter_rows.Numbers
 
 
-def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None) -> list[Standing]:
+def best_authors(
+    site: str, limit: int, *, after: tuple[int, str] | None = None
+) -> list[AuthorTotals]:
     """Read a website's authors with the highest scores: one query, or two after a position.
 
     `after` is the score and the alias of the last known author. Authors without an approved comment
@@ -83,10 +85,10 @@ def best_authors(site: str, limit: int, *, after: tuple[int, str] | None = None)
     return [*ties, *_standings((*here, ("score", "<", score)), limit - len(ties))]
 
 
-def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Standing]:
+def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[AuthorTotals]:
     query = reads.Query("Standing", where=where, order=("-score", "alias"), limit=limit)
     return [
-        Standing(
+        AuthorTotals(
             message.key.path[-1].name.partition("/")[2],
             message.properties["alias"].string_value,
             message.properties["comment"].string_value,
@@ -110,7 +112,7 @@ def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tupl
     return mended, summed(rows), (told, count)
 
 
-def summed(rows: Iterable[counter_rows.Counter | None]) -> counter_rows.Numbers:
+def summed(rows: Iterable[counter_rows.CounterRow | None]) -> counter_rows.Numbers:
     """Sum the numbers of a scope's shards."""
     numbers: counter_rows.Numbers = {}
     for row in rows:

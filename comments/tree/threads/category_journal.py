@@ -14,7 +14,7 @@ from comments.store.models import event_rows
 PREFIX = "categories/"
 
 
-class Position(NamedTuple):
+class JournalPosition(NamedTuple):
     """Which change of a thread is in progress, and the last comment that was done."""
 
     times: int
@@ -26,10 +26,10 @@ def key(thread: str) -> ndb.Key:
     return event_rows.job_key(f"{PREFIX}{thread}")
 
 
-def journal(thread: str, position: Position) -> event_rows.Job:
+def journal(thread: str, position: JournalPosition) -> event_rows.JobRow:
     """Make the row that stores the progress of a thread's change."""
-    return event_rows.Job(key=key(thread), position=msgspec.json.encode(position).decode())
+    return event_rows.JobRow(key=key(thread), position=msgspec.json.encode(position).decode())
 
 
-def position(row: event_rows.Job) -> Position:
-    return msgspec.json.decode(row.position, type=Position)
+def position(row: event_rows.JobRow) -> JournalPosition:
+    return msgspec.json.decode(row.position, type=JournalPosition)

@@ -16,7 +16,7 @@ from comments.tree.threads import naming
 
 
 def set_fields(
-    thread: comment_rows.Thread,
+    thread: comment_rows.ThreadRow,
     wanted: naming.Brought,
     *,
     fields: Sequence[str],
@@ -37,7 +37,7 @@ def set_fields(
     return ownership.Writes(OWNER, put=_unique([*more, *_shown(thread)]))
 
 
-def set_categories(thread: comment_rows.Thread, names: Sequence[str]) -> ownership.Writes:
+def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> ownership.Writes:
     """Set a thread's categories by a moderator, and start to recategorize its comments."""
     more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
     thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
@@ -58,17 +58,17 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
     return ownership.Writes(OWNER, put=_unique(more if is_same else [*more, *_shown(thread)]))
 
 
-def _brought(thread: comment_rows.Thread, written: Sequence[ndb.Model]) -> naming.Brought:
+def _brought(thread: comment_rows.ThreadRow, written: Sequence[ndb.Model]) -> naming.Brought:
     """Return what the naming comment said of its thread. `written` are this commit's rows."""
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)
     found = next((each for each in written if each.key == key), None)
-    row = found if isinstance(found, comment_rows.Comment) else reads.get(key)
+    row = found if isinstance(found, comment_rows.CommentRow) else reads.get(key)
     return naming.Brought() if row is None else naming.decode(row.brought)
 
 
-def _shown(thread: comment_rows.Thread) -> list[comment_rows.Comment]:
+def _shown(thread: comment_rows.ThreadRow) -> list[comment_rows.CommentRow]:
     """Flag the oldest comment that readers see, if any, for compaction."""
     query = reads.Query(
         "Comment",
@@ -94,7 +94,7 @@ def _unique(rows: Sequence[ndb.Model]) -> tuple[ndb.Model, ...]:
     found: dict[ndb.Key, ndb.Model] = {}
     for row in rows:
         known = found.get(row.key)
-        if isinstance(known, comment_rows.Comment):
+        if isinstance(known, comment_rows.CommentRow):
             row.populate(brought=known.brought)
         found[row.key] = row
     return tuple(found.values())

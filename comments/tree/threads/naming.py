@@ -39,7 +39,7 @@ class Brought(NamedTuple):
     categories: Sequence[str] = ()
 
 
-class Source(NamedTuple):
+class NamingCandidate(NamedTuple):
     """A comment that may name its thread. Of equal dates, the first in reading order does."""
 
     created: datetime
@@ -59,7 +59,8 @@ def decode(stored: str | None) -> Brought:
 
 
 def follow(
-    name: records.ThreadName, changed: Sequence[tuple[counting.State, comment_rows.Comment]]
+    name: records.ThreadName,
+    changed: Sequence[tuple[counting.CountedState, comment_rows.CommentRow]],
 ) -> tuple[ndb.Model, ...]:
     """Name a thread anew if these changes require it; return the rows to put with them.
 
@@ -80,9 +81,9 @@ def follow(
 
 
 def first(
-    thread: comment_rows.Thread,
-    came: Iterable[comment_rows.Comment],
-    rows: Iterable[comment_rows.Comment],
+    thread: comment_rows.ThreadRow,
+    came: Iterable[comment_rows.CommentRow],
+    rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
     """Name a thread after the oldest of some approved comments, if that is older than its own.
 
@@ -97,7 +98,9 @@ def first(
 
 
 def take(
-    thread: comment_rows.Thread, source: Source | None, rows: Iterable[comment_rows.Comment]
+    thread: comment_rows.ThreadRow,
+    source: NamingCandidate | None,
+    rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
     """Show what a comment said, None for nothing; return the rows to put beside `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
@@ -106,7 +109,7 @@ def take(
 
 
 def show(
-    thread: comment_rows.Thread, brought: Brought, rows: Iterable[comment_rows.Comment]
+    thread: comment_rows.ThreadRow, brought: Brought, rows: Iterable[comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
     """Set the fields of a thread that no moderator set; return what to put beside `rows`.
 
@@ -123,7 +126,7 @@ def show(
 
 
 def changes_categories(
-    thread: comment_rows.Thread, brought: Brought, fields: Iterable[str]
+    thread: comment_rows.ThreadRow, brought: Brought, fields: Iterable[str]
 ) -> bool:
     """Set these fields of a thread; return whether its categories changed."""
     before = tuple(thread.categories)
@@ -133,25 +136,27 @@ def changes_categories(
     return tuple(thread.categories) != before
 
 
-def is_unknown(thread: comment_rows.Thread) -> bool:
+def is_unknown(thread: comment_rows.ThreadRow) -> bool:
     """Whether an older release stored the thread without noting which comment names it."""
     stored: str | None = thread.named_by
     return stored is None
 
 
-def begin_recategorizing(thread: comment_rows.Thread) -> event_rows.Job:
+def begin_recategorizing(thread: comment_rows.ThreadRow) -> event_rows.JobRow:
     """Number a change of a thread's categories, and start to recategorize its comments."""
     thread.filed = (thread.filed or 0) + 1
-    return category_journal.journal(thread.key.id(), category_journal.Position(thread.filed))
+    return category_journal.journal(thread.key.id(), category_journal.JournalPosition(thread.filed))
 
 
-def forget(thread: comment_rows.Thread) -> None:
+def forget(thread: comment_rows.ThreadRow) -> None:
     """Drop this process's copy of a thread when the current transaction is over."""
     name = records.ThreadName(thread.site, thread.thread)
     transactions.afterwards(lambda: thread_cache.COPIES.get().drop(name))
 
 
-def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]) -> Source | None:
+def oldest(
+    thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
+) -> NamingCandidate | None:
     """Find the oldest approved comment with known `brought`. `rows` are comments to be written."""
     stored = next(_stored(thread, rows), None)
     found = _sources(row for row in rows.values() if row.status == Status.APPROVED)
@@ -159,7 +164,7 @@ def oldest(thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
 
 
 def adopted(
-    thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
+    thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
     """Name a thread of a release that did not note which comment names it.
 
@@ -168,7 +173,7 @@ def adopted(
     """
     thread.populate(own=["categories"] if thread.filed else [])
     begun = _begun(thread, rows)
-    changed: tuple[comment_rows.Comment, ...] = ()
+    changed: tuple[comment_rows.CommentRow, ...] = ()
     if begun is not None and begun.status != Status.RETRACTED and not begun.brought:
         begun.brought = encode(Brought(thread.title, thread.url, tuple(thread.categories)))
         changed = () if begun.key.id() in rows else (begun,)
@@ -177,8 +182,8 @@ def adopted(
 
 
 def _begun(
-    thread: comment_rows.Thread, rows: Mapping[str, comment_rows.Comment]
-) -> comment_rows.Comment | None:
+    thread: comment_rows.ThreadRow, rows: Mapping[str, comment_rows.CommentRow]
+) -> comment_rows.CommentRow | None:
     """Read the first comment of a thread; None if it does not exist."""
     query = reads.Query(
         "Comment",
@@ -190,7 +195,7 @@ def _begun(
         if message.properties["number"].integer_value or message.properties["level"].integer_value:
             return None
         comment_id = message.key.path[-1].name
-        found: comment_rows.Comment | None = rows.get(comment_id) or reads.get(
+        found: comment_rows.CommentRow | None = rows.get(comment_id) or reads.get(
             comment_rows.comment_key(comment_id)
         )
         return found
@@ -198,8 +203,8 @@ def _begun(
 
 
 def _stored(
-    thread: comment_rows.Thread, without: Mapping[str, comment_rows.Comment]
-) -> Iterator[Source]:
+    thread: comment_rows.ThreadRow, without: Mapping[str, comment_rows.CommentRow]
+) -> Iterator[NamingCandidate]:
     for limit in (_FEW, _MANY):
         query = reads.Query(
             "Comment",
@@ -212,28 +217,28 @@ def _stored(
             comment = conversion.comment_from_message(message)
             brought = message.properties["brought"].string_value
             if comment.status is Status.APPROVED and brought and comment.id not in without:
-                yield Source(comment.created, comment.sort_hash, comment.id, brought)
+                yield NamingCandidate(comment.created, comment.sort_hash, comment.id, brought)
         if len(found) < limit:
             return
 
 
-def _sources(rows: Iterable[comment_rows.Comment]) -> list[Source]:
+def _sources(rows: Iterable[comment_rows.CommentRow]) -> list[NamingCandidate]:
     return [
-        Source(row.created, row.sort_hash or "", row.key.id(), row.brought)
+        NamingCandidate(row.created, row.sort_hash or "", row.key.id(), row.brought)
         for row in rows
         if row.brought
     ]
 
 
-def _came(before: counting.State, row: comment_rows.Comment) -> bool:
+def _came(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
     return row.status == Status.APPROVED and before.status != Status.APPROVED
 
 
-def _came_out(before: counting.State, row: comment_rows.Comment) -> bool:
+def _came_out(before: counting.CountedState, row: comment_rows.CommentRow) -> bool:
     return row.status != Status.APPROVED and before.status == Status.APPROVED
 
 
-def _are_all(thread: comment_rows.Thread, rows: Sequence[comment_rows.Comment]) -> bool:
+def _are_all(thread: comment_rows.ThreadRow, rows: Sequence[comment_rows.CommentRow]) -> bool:
     """Whether a thread has no comments but these: roots without replies."""
     roots = [row for row in rows if conversion.parent_id(row) is None]
     return thread.child_count <= len(roots) and not any(row.child_count for row in rows)

@@ -69,7 +69,7 @@ def ask_who() -> flask.Response:
 def sign_in() -> flask.Response:
     """Begin a session, and end the one that the browser had."""
     sent = forms.read(request_shapes.SignIn)
-    attempt = password_login.Attempt(
+    attempt = password_login.LoginAttempt(
         sent.login, sent.password, sent.code, _network(), signed_in.cookie()
     )
     try:
@@ -107,7 +107,7 @@ def ask_for_an_account() -> flask.Response:
 def accept() -> flask.Response:
     """Create an account for an invitation."""
     sent = forms.read(request_shapes.Accepted)
-    form = invitations.Form(sent.name, sent.login, sent.password)
+    form = invitations.SignUpForm(sent.name, sent.login, sent.password)
     try:
         session = invitations.accept(
             sent.token, form, browser=signed_in.cookie(), secret=_secret(), now=datetime.now(UTC)
@@ -122,7 +122,7 @@ def accept() -> flask.Response:
 @signed_in.open_to_all
 def accept_as_oneself() -> flask.Response:
     """Accept an invitation with the signed-in account."""
-    token, account = forms.read(request_shapes.Ticket).token, signed_in.signed_in()
+    token, account = forms.read(request_shapes.OneTimeLinkForm).token, signed_in.signed_in()
     sent = request_shapes.Accepted(token=token)
     if account is None:
         said = labels.text("admin.welcome-sign-in-first")
@@ -139,15 +139,15 @@ def accept_as_oneself() -> flask.Response:
 @blueprint.get("/reset")
 def ask_for_a_password() -> flask.Response:
     """Show the page of a password reset link."""
-    return signed_in.page("admin/reset.html", sent=request_shapes.Renewed())
+    return signed_in.page("admin/reset.html", sent=request_shapes.PasswordResetForm())
 
 
 @blueprint.post("/reset")
 @signed_in.open_to_all
 def reset() -> flask.Response:
     """Set a password with a reset link."""
-    sent = forms.read(request_shapes.Renewed)
-    choice = invitations.Choice(sent.password, sent.code, _network(), signed_in.cookie())
+    sent = forms.read(request_shapes.PasswordResetForm)
+    choice = invitations.PasswordReset(sent.password, sent.code, _network(), signed_in.cookie())
     try:
         session = invitations.renew(sent.token, choice, secret=_secret(), now=datetime.now(UTC))
     except (errors.BadInput, errors.TooMany) as error:

@@ -13,9 +13,9 @@ from comments.web.http.request_shapes import Typed
 
 ANY = "any"
 _NUMBER = re.compile("[0-9]+")
-Shown = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
+StatusFilter = Literal["pending", "approved", "spam", "rejected", "hidden", "shadowed", "any"]
 Box = Literal["", "on"]
-Line = Annotated[str, msgspec.Meta(max_length=30_000)]
+TextLine = Annotated[str, msgspec.Meta(max_length=30_000)]
 Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
 
@@ -30,10 +30,10 @@ class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.cursor or None
 
 
-class Queue(_Query, frozen=True):
+class QueueQuery(_Query, frozen=True):
     """A selection of a site's comments. Empty values do not restrict it."""
 
-    status: Shown = "pending"
+    status: StatusFilter = "pending"
     author: Typed = ""
     q: Words = ""
 
@@ -42,41 +42,41 @@ class Queue(_Query, frozen=True):
         """The statuses to list."""
         return review_queue.STATUSES if self.status == ANY else (Status(self.status),)
 
-    def wanted(self, site: records.Site) -> review_queue.Wanted:
+    def wanted(self, site: records.Site) -> review_queue.QueueFilter:
         """Return the selection for a site."""
-        return review_queue.Wanted(site.id, self.statuses, self.author, self.q)
+        return review_queue.QueueFilter(site.id, self.statuses, self.author, self.q)
 
 
-class Author(_Query, frozen=True):
+class AuthorQuery(_Query, frozen=True):
     """An author of a site."""
 
     id: Typed = ""
 
 
-class Listing(_Query, frozen=True):
+class ListingQuery(_Query, frozen=True):
     """A listing without filters."""
 
 
-class Log(_Query, frozen=True):
+class AuditLogQuery(_Query, frozen=True):
     """A page of the audit log; with a `subject`, only entries about that subject."""
 
     subject: Typed = ""
 
 
-class Statistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The last days of a category, or of the whole site."""
 
     days: Literal["30", "90", "365"] = "30"
     category: Typed = ""
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RuleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rule to show in the form."""
 
     rule: Typed = ""
 
 
-class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A ban of an author for some `days`, or permanently without them. Checked boxes send "on"."""
 
     act: Literal["ban", "unban", "restore"]
@@ -88,7 +88,7 @@ class Ban(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The state and the policy of a thread. An empty `policy` inherits that of the site."""
 
     state: records.ThreadState
@@ -96,17 +96,17 @@ class Thread(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Title(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ThreadDetailsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The details of a thread. The `act` "inherit" restores those that a comment brought."""
 
     act: Literal["set", "inherit"] = "set"
-    title: Line = ""
-    url: Line = ""
-    categories: Line = ""
+    title: TextLine = ""
+    url: TextLine = ""
+    categories: TextLine = ""
     reason: Typed = ""
 
 
-class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PolicyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a site is moderated. An empty `close_after` keeps threads open."""
 
     policy: records.Policy
@@ -115,20 +115,20 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Site(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of a site. Lists are one line, separated by spaces or commas."""
 
-    origins: Line = ""
-    query_keys: Line = ""
+    origins: TextLine = ""
+    query_keys: TextLine = ""
     keep_trailing_slash: Box = ""
     cdn_seconds: Typed = "0"
     freshness: Typed = "0"
-    categories: Line = ""
-    moderators: Line = ""
+    categories: TextLine = ""
+    moderators: TextLine = ""
     reason: Typed = ""
 
 
-class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ClassifierForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of a classifier. An empty secret keeps the stored one."""
 
     act: Literal["set", "rotate", "remove"]
@@ -141,7 +141,7 @@ class Adviser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PostLimitsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The post limits of a site. Empty values use the defaults of the service."""
 
     proof_of_work: Typed = ""
@@ -153,7 +153,7 @@ class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BudgetForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The daily budget of a site. Empty values are unlimited."""
 
     reads: Typed = ""
@@ -165,7 +165,7 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Turnstile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TurnstileForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of Turnstile. An empty secret keeps the stored one."""
 
     act: Literal["set", "remove"]
@@ -175,18 +175,18 @@ class Turnstile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RuleForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A rule from a form. `last` is the number of recent comments for a dry run."""
 
     act: Literal["try", "put"]
     action: rules.Action
     id: Typed = ""
-    words: Line = ""
-    names: Line = ""
-    websites: Line = ""
-    hosts: Line = ""
-    scripts: Line = ""
-    networks: Line = ""
+    words: TextLine = ""
+    names: TextLine = ""
+    websites: TextLine = ""
+    hosts: TextLine = ""
+    scripts: TextLine = ""
+    networks: TextLine = ""
     links: Typed = ""
     approved_under: Typed = ""
     repeated: Typed = ""
@@ -196,27 +196,27 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: Typed = ""
 
 
-class Removal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RuleRemovalForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rule to remove."""
 
     id: Typed
     reason: Typed = ""
 
 
-class Undo(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class UndoForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The entry of the audit log to undo."""
 
     entry: Typed
 
 
-class Letter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeadLetterForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A decision about a dead letter."""
 
     act: Literal["revive", "drop"]
     id: Typed
 
 
-class Nothing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EmptyQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A query without parameters."""
 
 

@@ -19,7 +19,7 @@ from comments.web.public import nesting
 _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Status.HIDDEN)
 
 
-class Row(msgspec.Struct, frozen=True):
+class CommentListItem(msgspec.Struct, frozen=True):
     """A comment in a list. `address` is its place on the site's page; empty when unknown."""
 
     case: records.Case
@@ -73,10 +73,10 @@ class Beside(NamedTuple):
     """The reports of readers and the answers of classifiers about a comment."""
 
     told: reports.Told | None
-    said: classifier_answers.Said | None
+    said: classifier_answers.StoredAnswers | None
 
 
-def of(site: records.Site, cases: Sequence[records.Case]) -> list[Row]:
+def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListItem]:
     """Return the rows of comments.
 
     Reads their threads, author counts, reports and classifier answers, each in one lookup.
@@ -104,11 +104,11 @@ def _row(
     thread: records.Thread | None,
     numbers: Mapping[str, counter_rows.Numbers],
     beside: Beside,
-) -> Row:
+) -> CommentListItem:
     said = case.comment
     title, url = ("", "") if thread is None else (thread.title, thread.url)
     address = thread_info.address(url, site)
-    return Row(
+    return CommentListItem(
         case,
         title or said.thread,
         f"{address}#comment-{said.id}" if address and said.listed else address,
@@ -140,11 +140,11 @@ def _reported(told: reports.Told) -> str:
     return labels.text("admin.row-reports-open", open=told.open, total=total, reasons=reasons)
 
 
-def _opinions(said: classifier_answers.Said) -> Iterator[str]:
+def _opinions(said: classifier_answers.StoredAnswers) -> Iterator[str]:
     """Return what each classifier answered, or why there is no answer."""
     for name, entry in sorted(said.of.items()):
         who = labels.classifier(name)
-        if entry.state is classifier_answers.State.FAILED:
+        if entry.state is classifier_answers.AnswerState.FAILED:
             yield labels.text("admin.classifier-failed", classifier=who, reason=entry.reason)
         elif entry.verdict is None:
             yield labels.text("admin.classifier-waiting", classifier=who)

@@ -43,22 +43,22 @@ BULK = (Verb.APPROVE, Verb.REJECT, Verb.SPAM, Verb.HIDE, Verb.HOLD, Verb.RESTORE
 _PINS = {Verb.PIN: True, Verb.UNPIN: False}
 
 
-class Choice(NamedTuple):
+class ChosenComment(NamedTuple):
     """A comment, and the revision that the moderator saw."""
 
     id: str
     revision: int
 
 
-class Order(NamedTuple):
+class RequestedDecision(NamedTuple):
     """The decision that a form asks for."""
 
     verb: Verb
-    choices: tuple[Choice, ...]
+    choices: tuple[ChosenComment, ...]
     reason: str
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class CommentResult(msgspec.Struct, frozen=True):
     """The outcome for one comment. `said` is a sentence for people.
 
     `status`, `label` (the status as shown) and `revision` are the current ones. `undo` is the verb
@@ -76,11 +76,11 @@ class Outcome(msgspec.Struct, frozen=True):
     is_pinned: bool = False
 
 
-class Report(msgspec.Struct, frozen=True):
+class FormResult(msgspec.Struct, frozen=True):
     """The outcomes of a form, in its order."""
 
     verb: str
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CommentResult, ...]
 
     @property
     def undo(self) -> str:
@@ -108,7 +108,7 @@ def verbs_of(case: records.Case) -> list[Verb]:
     return [*found, Verb.RESTORE] if case.stood else found
 
 
-def taken(visit: site_visit.Visit, here: str = "") -> Report | flask.Response | None:
+def taken(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
     """Carry out the form of the current request. Return None for a GET, JSON for a script.
 
     `here` is the comment that the page is about, for a page about a single comment.
@@ -128,16 +128,16 @@ def taken(visit: site_visit.Visit, here: str = "") -> Report | flask.Response | 
     return report
 
 
-def read(fields: Mapping[str, str]) -> Order:
+def read(fields: Mapping[str, str]) -> RequestedDecision:
     """Parse the decision from the fields of a form.
 
     Raises:
         errors.BadInput: a field is unknown or not valid.
     """
-    chosen: list[Choice] = []
+    chosen: list[ChosenComment] = []
     for name, value in fields.items():
         if found := _CHOICE.fullmatch(name):
-            chosen.append(Choice(found[1], _revision(name, value)))
+            chosen.append(ChosenComment(found[1], _revision(name, value)))
         elif name not in {"act", "reason"}:
             raise errors.BadInput(name, "unknown-field")
     word, *one = fields.get("act", "").split(":")
@@ -148,17 +148,17 @@ def read(fields: Mapping[str, str]) -> Order:
         raise errors.BadInput("c", "too-many-items", limit=decisions.MOST_AT_ONCE)
     if not choices:
         raise errors.BadInput("c", "nothing-selected")
-    return Order(Verb(word), tuple(choices), fields.get("reason", "").strip())
+    return RequestedDecision(Verb(word), tuple(choices), fields.get("reason", "").strip())
 
 
-def _named(one: Sequence[str]) -> Choice:
+def _named(one: Sequence[str]) -> ChosenComment:
     """Return the comment that the button of one comment names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
         raise errors.BadInput("act", "bad-form")
-    return Choice(one[0], _revision("act", one[1]))
+    return ChosenComment(one[0], _revision("act", one[1]))
 
 
-def decide(visit: site_visit.Visit, order: Order, *, now: datetime) -> Report:
+def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) -> FormResult:
     """Decide about the comments of a form, one after the other.
 
     Raises:
@@ -169,21 +169,21 @@ def decide(visit: site_visit.Visit, order: Order, *, now: datetime) -> Report:
     if not cases:
         raise errors.NotFound("comment", order.choices[0].id)
     outcomes = (_decided(visit, order, choice, cases, now) for choice in order.choices)
-    return Report(order.verb, tuple(outcomes))
+    return FormResult(order.verb, tuple(outcomes))
 
 
-def _own(site: records.Site, choices: Sequence[Choice]) -> dict[str, records.Case]:
+def _own(site: records.Site, choices: Sequence[ChosenComment]) -> dict[str, records.Case]:
     found = review_queue.cases([choice.id for choice in choices])
     return {name: case for name, case in found.items() if case.comment.site == site.id}
 
 
 def _decided(
     visit: site_visit.Visit,
-    order: Order,
-    choice: Choice,
+    order: RequestedDecision,
+    choice: ChosenComment,
     cases: Mapping[str, records.Case],
     now: datetime,
-) -> Outcome:
+) -> CommentResult:
     case = cases.get(choice.id)
     author = "" if case is None else case.comment.author.name
     if case is not None and _is_so(order.verb, case.comment):
@@ -198,7 +198,7 @@ def _decided(
     except errors.BadInput:
         raise
     except errors.CodedError as error:
-        return Outcome(choice.id, author, _refusal(error), is_done=False)
+        return CommentResult(choice.id, author, _refusal(error), is_done=False)
     return _done(done, "admin.outcome", _UNDONE_BY.get(order.verb, ""))
 
 
@@ -212,25 +212,25 @@ def _refusal(error: errors.CodedError) -> str:
     return labels.label("admin.refused", error.code, otherwise=labels.problem(error))
 
 
-def _done(comment: records.Comment, words: str, undo: str) -> Outcome:
+def _done(comment: records.Comment, words: str, undo: str) -> CommentResult:
     shown = labels.status(comment)
-    return Outcome(
+    return CommentResult(
         comment.id, comment.author.name, labels.text(words, status=shown), is_done=True,
         status=comment.status, label=shown, revision=comment.revision, undo=undo,
         is_pinned=comment.pinned,
     )  # fmt: skip
 
 
-def _overtaken(site: records.Site, choice: Choice, author: str) -> Outcome:
+def _overtaken(site: records.Site, choice: ChosenComment, author: str) -> CommentResult:
     """Return the outcome for a comment that was changed after the moderator saw it."""
     now = _own(site, [choice]).get(choice.id)
     if now is None:
-        return Outcome(
+        return CommentResult(
             choice.id, author, labels.text("admin.refused-comment-not-found"), is_done=False
         )
     shown = labels.status(now.comment)
     said = labels.text("admin.outcome-overtaken", status=shown)
-    return Outcome(
+    return CommentResult(
         choice.id, author, said, is_done=False, status=now.comment.status, label=shown,
         revision=now.comment.revision, is_pinned=now.comment.pinned,
     )  # fmt: skip

@@ -123,7 +123,7 @@ def ban(found: rulebook.Ban) -> str:
     return ", ".join([said, *_besides(found.known)])
 
 
-def _besides(known: rulebook.Known) -> Iterator[str]:
+def _besides(known: rulebook.BanMarks) -> Iterator[str]:
     if known.network and known.network_until is not None:
         yield text("admin.ban-network", day=day(known.network_until))
     if known.mailbox:

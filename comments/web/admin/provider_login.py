@@ -42,7 +42,7 @@ class _Linking(request_shapes.Confirmed, frozen=True):
     provider: request_shapes.Typed
 
 
-class _Step(request_shapes.Ticket, frozen=True):
+class _Step(request_shapes.OneTimeLinkForm, frozen=True):
     """The code from an authenticator app, and the login that it completes."""
 
     code: request_shapes.Typed
@@ -53,7 +53,7 @@ class _Step(request_shapes.Ticket, frozen=True):
 def sign_in() -> flask.Response:
     """Start signing in through a provider."""
     provider = _chosen(forms.read(_Chosen).provider)
-    goal = login_flow.Goal(login_flow.Purpose.DESK, provider.name, session=signed_in.cookie())
+    goal = login_flow.Goal(login_flow.LoginPurpose.DESK, provider.name, session=signed_in.cookie())
     return provider_redirects.depart(goal, provider)
 
 
@@ -97,7 +97,7 @@ def accept() -> flask.Response:
             sent=form,
         )
     goal = login_flow.Goal(
-        login_flow.Purpose.INVITATION,
+        login_flow.LoginPurpose.INVITATION,
         provider.name,
         invitation=sent.token,
         name=name,
@@ -116,7 +116,7 @@ def link() -> flask.Response:
     except password_login.Wrong as error:
         return account_pages.account_page(account, error)
     goal = login_flow.Goal(
-        login_flow.Purpose.LINK, provider.name, account=account.id, epoch=account.epoch
+        login_flow.LoginPurpose.LINK, provider.name, account=account.id, epoch=account.epoch
     )
     return provider_redirects.depart(goal, provider)
 
@@ -136,13 +136,13 @@ def unlink() -> flask.Response:
     return signed_in.give(signed_in.go("admin/account"), session)
 
 
-def arrive(goal: login_flow.Goal, person: oidc_client.Person) -> flask.Response:
+def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
     """Complete a login flow with the person that the provider named."""
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
-    if goal.aim is login_flow.Purpose.LINK:
+    if goal.aim is login_flow.LoginPurpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)
         return signed_in.go("admin/account")
-    if goal.aim is login_flow.Purpose.INVITATION:
+    if goal.aim is login_flow.LoginPurpose.INVITATION:
         come = linking.accept(
             goal.invitation, person, goal.name, browser=browser, secret=secret, now=now
         )

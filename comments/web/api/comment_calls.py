@@ -76,13 +76,13 @@ def list_comments(site_id: str) -> flask.Response:
         _refuse_beside_all(query)
         name = records.ThreadName(site.id, thread)
         return responses.whole(full_thread.WholeThread(name, secret), site)
-    asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
+    asked = thread_pages.PageRequest(query.limit, query.cursor or None, secret)
     if query.around:
         _refuse_beside_around(query)
         name = records.ThreadName(site.id, thread)
         around = thread_pages.Around(site.scheme, name, query.around, asked)
         return responses.listing(around, site)
-    order, parent = thread_pages.Order(query.order), query.parent or None
+    order, parent = query.order, query.parent or None
     return responses.listing(listings.source(site, thread, asked, order=order, parent=parent), site)
 
 
@@ -113,7 +113,7 @@ def challenge(site_id: str) -> flask.Response:
     """Create a challenge. Nothing is stored."""
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
-    if purpose is proof_policy.Purpose.POST:
+    if purpose is proof_policy.ChallengePurpose.POST:
         return responses.fresh(admission.challenge(request))
     return responses.fresh(proof_policy.challenge(request, purpose))
 
@@ -181,7 +181,7 @@ def list_replies(comment_id: str) -> flask.Response:
         _refuse_beside_all(query)
         below = full_thread.below(comment_id, secret)
         return responses.whole(below, site_settings.get(below.name.site))
-    asked = thread_pages.Asked(query.limit, query.cursor or None, secret)
+    asked = thread_pages.PageRequest(query.limit, query.cursor or None, secret)
     source = listings.source_below(comment_id, asked)
     return responses.listing(source, site_settings.get(source.name.site))
 
@@ -212,7 +212,7 @@ def subscribe(site_id: str) -> flask.Response:
         author=speaker.id if speaker else "",
         replies=sent.replies,
     )
-    return responses.fresh(response_shapes.Asked(), 202)
+    return responses.fresh(response_shapes.ConfirmationRequested(), 202)
 
 
 @blueprint.route("/comments/<comment:comment_id>/vote", methods=["PUT"])
@@ -242,7 +242,9 @@ def list_authors(site_id: str) -> flask.Response:
     found = leaderboard.best(site.id, limit=query.limit, cursor=query.cursor or None, secret=secret)
     shown = [
         response_shapes.RankedAuthor(
-            presentation.Author(each.author.name, each.author.website), each.score, each.comments
+            presentation.PublicAuthor(each.author.name, each.author.website),
+            each.score,
+            each.comments,
         )
         for each in found.authors
     ]
@@ -271,7 +273,10 @@ def _description() -> responses.Fixed:
 
 
 def _refuse_beside_all(query: request_shapes.ListQuery | request_shapes.RepliesQuery) -> None:
-    in_order = getattr(query, "order", request_shapes.Order.THREAD) is request_shapes.Order.THREAD
+    in_order = (
+        getattr(query, "order", thread_pages.ListingOrder.THREAD)
+        is thread_pages.ListingOrder.THREAD
+    )
     if not in_order or any(getattr(query, name, None) for name in ("cursor", "parent", "around")):
         raise errors.BadInput("limit", "all-not-allowed")
 
@@ -280,7 +285,7 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
     beside = {
         "cursor": query.cursor,
         "parent": query.parent,
-        "order": query.order is not request_shapes.Order.THREAD,
+        "order": query.order is not thread_pages.ListingOrder.THREAD,
     }
     for name, given in beside.items():
         if given:

@@ -17,6 +17,16 @@ from comments.web.http import request_shapes, response_shapes
 Json: TypeAlias = dict[str, Any]
 
 _REF = "#/components/schemas/{name}"
+# Classes whose schemas keep the names that clients know.
+_CLIENT_NAMES = {
+    "AuthorKind": "Kind",
+    "ChallengePurpose": "Purpose",
+    "ConfirmationRequested": "Asked",
+    "ListingOrder": "Order",
+    "PublicAuthor": "Author",
+    "PublicComment": "Comment",
+    "ReaderSession": "Session",
+}
 _SITE: Json = {"type": "string", "pattern": "^[a-z0-9-]{1,63}$"}
 _COMMENT: Json = {"type": "string", "pattern": "^[a-z2-7]{26}$"}
 _PATH_SCHEMAS = {"site": _SITE, "id": _COMMENT}
@@ -162,7 +172,8 @@ OPERATIONS = (
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
         "Ask an address to confirm mail about new comments of a thread, or about replies",
-        response_shapes.Asked, (*_WRITE, 401, 409, 429), body=request_shapes.NewSubscription,
+        response_shapes.ConfirmationRequested, (*_WRITE, 401, 409, 429),
+        body=request_shapes.NewSubscription,
         extra=_THREAD, status=202, security=_TOKEN_TAKEN,
     ),
     Operation(
@@ -177,7 +188,7 @@ OPERATIONS = (
     Operation(
         "post", "/sites/{site}/session", "enterSite",
         "Sign in the reader whom a token signed by the site names",
-        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Assertion,
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Assertion,
     ),
     Operation(
         "get", "/sites/{site}/sign-in", "offerEntry", "How readers of a site may sign in",
@@ -190,12 +201,12 @@ OPERATIONS = (
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode",
         "Sign in with the code that a mailed link showed",
-        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Code,
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Code,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/provider", "enterByProvider",
         "Sign in with the code that a provider's pop-up showed",
-        response_shapes.Session, (*_WRITE, 401), body=request_shapes.Voucher,
+        response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Voucher,
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor",
@@ -255,18 +266,29 @@ def document() -> bytes:
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _described(operation)
-    return msgspec.json.encode(
-        {
-            "openapi": "3.1.0",
-            "info": {"title": "Flatthread", "version": "1"},
-            "servers": [{"url": "/api/v1"}],
-            "paths": paths,
-            "components": {
-                "schemas": schemas,
-                "securitySchemes": {"guest": {"type": "http", "scheme": "bearer"}},
-            },
-        }
-    )
+    found = {
+        "openapi": "3.1.0",
+        "info": {"title": "Flatthread", "version": "1"},
+        "servers": [{"url": "/api/v1"}],
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"guest": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+    return msgspec.json.encode(_with_client_names(found))
+
+
+def _with_client_names(value: Any) -> Any:
+    """Return a part of the document with the names of `_CLIENT_NAMES` replaced."""
+    if isinstance(value, dict):
+        return {_CLIENT_NAMES.get(key, key): _with_client_names(value[key]) for key in value}
+    if isinstance(value, list | tuple):
+        return [_with_client_names(each) for each in value]
+    if isinstance(value, str):
+        base, slash, name = value.rpartition("/")
+        return base + slash + _CLIENT_NAMES.get(name, name)
+    return value
 
 
 def _schemas() -> Json:

@@ -134,5 +134,5 @@ def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Re
     settings = context.settings()
     token = api_callers.member(account, site_id).token(settings, now)
     known = keyed_hashes.text(keyed_hashes.keyed(settings.secret, "reader", site_id, account.id))
-    shown = response_shapes.Session(*token, account.name, known)
+    shown = response_shapes.ReaderSession(*token, account.name, known)
     return responses.private(responses.fresh(shown))

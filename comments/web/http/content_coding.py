@@ -48,7 +48,7 @@ def encode(data: bytes, coding: Coding) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-class Part(msgspec.Struct, frozen=True):
+class EncodedPart(msgspec.Struct, frozen=True):
     """Encoded bytes that can be joined with others, with the size and CRC of the plain bytes."""
 
     data: bytes
@@ -56,17 +56,17 @@ class Part(msgspec.Struct, frozen=True):
     crc: int
 
 
-def part(data: bytes, coding: Coding) -> Part:
+def part(data: bytes, coding: Coding) -> EncodedPart:
     """Encode bytes as a part of an answer, independent of the parts before it."""
     if coding is Coding.IDENTITY:
-        return Part(data, len(data), 0)
+        return EncodedPart(data, len(data), 0)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     # The flush ends on a whole byte, and a new compressor refers to nothing before this part.
     packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
-    return Part(packed, len(data), zlib.crc32(data))
+    return EncodedPart(packed, len(data), zlib.crc32(data))
 
 
-def joined(parts: Sequence[Part], coding: Coding) -> tuple[bytes, ...]:
+def joined(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
     """Join parts to one answer, without compressing or copying any byte again."""
     data = tuple(part.data for part in parts)
     if coding is Coding.IDENTITY:

@@ -4,7 +4,6 @@ The same types decode requests and describe them in the OpenAPI document, so the
 disagree. Answers have their own types (`response_shapes`).
 """
 
-import enum
 from typing import Annotated, Literal
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from comments.domain import categories, classifier_verdicts
 from comments.moderation import reports
 from comments.posting import cast_vote, turnstile
+from comments.reading import thread_pages
 from comments.sites import proof_policy
 from comments.tree.counters import leaderboard
 from comments.web.http.decode import field_errors
@@ -47,16 +47,6 @@ ALL = "all"
 LimitOrAll = Limit | Literal["all"]
 
 
-class Order(enum.StrEnum):
-    """The orders of a listing."""
-
-    THREAD = "thread"
-    RECENT = "recent"
-    BEST = "best"
-    OLDEST = "oldest"
-    NEWEST = "newest"
-
-
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request. Unknown fields are refused, not ignored."""
 
@@ -64,7 +54,7 @@ class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ListQuery(_Request, frozen=True):
     """The query of a listing, apart from `thread` and `page`."""
 
-    order: Order = Order.THREAD
+    order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
     limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     parent: Parent | msgspec.UnsetType = msgspec.UNSET
@@ -74,7 +64,7 @@ class ListQuery(_Request, frozen=True):
 class EmbedQuery(_Request, frozen=True):
     """The query of a thread's HTML, apart from `thread` and `page`."""
 
-    order: Order = Order.THREAD
+    order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
     limit: Limit = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
     around: CommentId | msgspec.UnsetType = msgspec.UNSET
@@ -98,7 +88,7 @@ class LinkQuery(_Request, frozen=True):
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
-class Slip(_Request, frozen=True):
+class LinkForm(_Request, frozen=True):
     """The form that the page behind a link in a mail posts (`form_tokens`)."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
@@ -116,7 +106,7 @@ class SignIn(_Request, frozen=True):
     code: Typed = ""
 
 
-class Ticket(_Request, frozen=True):
+class OneTimeLinkForm(_Request, frozen=True):
     """The token of a one-time link."""
 
     token: Typed
@@ -131,7 +121,7 @@ class Accepted(_Request, frozen=True):
     password: Typed = ""
 
 
-class Renewed(_Request, frozen=True):
+class PasswordResetForm(_Request, frozen=True):
     """The token of a reset link, the new password, and an authenticator's code."""
 
     token: Typed = ""
@@ -202,7 +192,7 @@ class Assertion(_Request, frozen=True):
 class ChallengeQuery(_Request, frozen=True):
     """The purpose of a proof of work: a post, first vote, anonymous report or sign-in mail."""
 
-    purpose: proof_policy.Purpose = proof_policy.Purpose.POST
+    purpose: proof_policy.ChallengePurpose = proof_policy.ChallengePurpose.POST
 
 
 class NewReport(_Request, frozen=True):

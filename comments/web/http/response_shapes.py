@@ -1,8 +1,8 @@
 """The bodies of the API's answers, as typed values.
 
 The same types encode answers and describe them in the OpenAPI document, so the two cannot disagree.
-`presentation.Comment` is everything that the public may know about a comment: it has no field for
-an author's id or e-mail address.
+`presentation.PublicComment` is everything that the public may know about a comment: it has no field
+for an author's id or e-mail address.
 """
 
 from datetime import datetime
@@ -25,7 +25,7 @@ class CommentPage(msgspec.Struct, frozen=True):
     `replies` call. Pending and rejected comments are not counted.
     """
 
-    comments: list[presentation.Comment]
+    comments: list[presentation.PublicComment]
     cursor: str | None
     total: int
     changed: datetime | None
@@ -38,12 +38,12 @@ class PostedComment(msgspec.Struct, frozen=True):
     everybody sees it.
     """
 
-    comment: presentation.Comment
+    comment: presentation.PublicComment
     token: str | msgspec.UnsetType = msgspec.UNSET
     expires: datetime | msgspec.UnsetType = msgspec.UNSET
 
 
-class Session(msgspec.Struct, frozen=True):
+class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, valid until `expires`, and the name that others see.
 
     `account` tells the reader from others in the same browser. It has no meaning elsewhere.
@@ -76,14 +76,14 @@ class EntryOffer(msgspec.Struct, frozen=True):
 class OneComment(msgspec.Struct, frozen=True):
     """A comment and its ancestors, root first."""
 
-    comment: presentation.Comment
-    ancestors: list[presentation.Comment]
+    comment: presentation.PublicComment
+    ancestors: list[presentation.PublicComment]
 
 
 class ChangedComment(msgspec.Struct, frozen=True):
     """A comment after a change."""
 
-    comment: presentation.Comment
+    comment: presentation.PublicComment
 
 
 class MailOffer(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ class MailOffer(msgspec.Struct, frozen=True):
     mail: bool
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ConfirmationRequested(msgspec.Struct, frozen=True):
     """Says that a confirmation mail was sent, unless the address got too many of them.
 
     The answer is the same for every address, so that nobody learns which addresses are known.
@@ -132,7 +132,7 @@ class TakenOpinion(msgspec.Struct, frozen=True):
 class OwnHeld(msgspec.Struct, frozen=True):
     """The caller's own comments of a thread, pending and approved, in reading order."""
 
-    comments: list[presentation.Comment]
+    comments: list[presentation.PublicComment]
 
 
 class Erased(msgspec.Struct, frozen=True):
@@ -146,7 +146,7 @@ class Erased(msgspec.Struct, frozen=True):
 class RankedAuthor(msgspec.Struct, frozen=True):
     """An author of a site: the score and the number of their approved comments."""
 
-    author: presentation.Author
+    author: presentation.PublicAuthor
     score: int
     comments: int
 

@@ -44,7 +44,7 @@ Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
 Body = tuple[bytes, ...]  # the pieces, in the order in which they are sent
 _Place = tuple[str, content_coding.Coding]
-_Parts = Mapping[bytes, content_coding.Part]
+_Parts = Mapping[bytes, content_coding.EncodedPart]
 
 
 class Basis(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Basis(msgspec.Struct, frozen=True):
     lasts: str
     place: _Place
     tag: str
-    asked: thread_pages.Asked | None = None
+    asked: thread_pages.PageRequest | None = None
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Fixed(msgspec.Struct, frozen=True):
     codings: dict[content_coding.Coding, bytes]
 
 
-class Source(Protocol[Made_co]):
+class PageProvider(Protocol[Made_co]):
     """A source of a page: a `page_source.PageSource`, or the feed of a site."""
 
     key: str
@@ -97,7 +97,7 @@ class Source(Protocol[Made_co]):
         """Return the page."""
 
 
-class Form(msgspec.Struct, Generic[Made], frozen=True):
+class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
     """How a page is rendered. `made_of` names everything besides the page that affects its bytes.
 
     `describe` returns further headers for an answer that has the page as its body.
@@ -109,7 +109,7 @@ class Form(msgspec.Struct, Generic[Made], frozen=True):
     describe: Callable[[Made], dict[str, str]] | None = None
 
 
-_AS_JSON = Form(presentation.ThreadPage.json)
+_AS_JSON = PageFormat(presentation.ThreadPage.json)
 
 
 def age(site: records.Site, cache_control: str) -> float:
@@ -150,7 +150,7 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
     return page(source, site, _AS_JSON)
 
 
-def page(source: Source[Made], site: records.Site, form: Form[Made]) -> flask.Response:
+def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
     """Answer with a page in a form, from the cache or rendered now."""
     rendered: list[tuple[Made, bytes]] = []  # rendered once for each page that the source makes
 
@@ -247,7 +247,7 @@ def kept(basis: Basis) -> Body | None:
 
 
 def _sent(
-    source: Source[Made],
+    source: PageProvider[Made],
     key: str,
     site: records.Site,
     tag: Callable[[], str],

@@ -34,7 +34,7 @@ ET.register_namespace("", _ATOM)
 ET.register_namespace("thr", _THREADING)
 
 
-class Head(msgspec.Struct, frozen=True):
+class FeedMetadata(msgspec.Struct, frozen=True):
     """A feed's metadata: `page` is the URL of the thread or site, "" if it is unknown.
 
     `place` returns the URL of an entry.
@@ -44,10 +44,10 @@ class Head(msgspec.Struct, frozen=True):
     title: str
     itself: str
     page: str
-    place: Callable[[feeds.Entry], str]
+    place: Callable[[feeds.FeedEntry], str]
 
 
-def document(head: Head, feed: feeds.Feed) -> bytes:
+def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
     """Return the feed as XML."""
     root = ET.Element(f"{{{_ATOM}}}feed")
     _add(root, "id", head.id)
@@ -80,7 +80,7 @@ def entry_id(comment_id: str) -> str:
     return uuid.UUID(bytes=base64.b32decode(f"{comment_id}{padding}".upper())).urn
 
 
-def _add_entry(root: ET.Element, head: Head, entry: feeds.Entry) -> None:
+def _add_entry(root: ET.Element, head: FeedMetadata, entry: feeds.FeedEntry) -> None:
     comment, place = entry.comment, head.place(entry)
     made = _add(root, "entry")
     _add(made, "id", entry_id(comment.id))
@@ -95,7 +95,7 @@ def _add_entry(root: ET.Element, head: Head, entry: feeds.Entry) -> None:
     _add(made, "content", comment.html, type="html")
 
 
-def _add_author(made: ET.Element, comment: presentation.Comment) -> None:
+def _add_author(made: ET.Element, comment: presentation.PublicComment) -> None:
     author = _add(made, "author")
     _add(author, "name", nesting.author_of(comment))
     website = nesting.website_of(comment)
@@ -103,7 +103,7 @@ def _add_author(made: ET.Element, comment: presentation.Comment) -> None:
         _add(author, "uri", website)
 
 
-def _title(entry: feeds.Entry) -> str:
+def _title(entry: feeds.FeedEntry) -> str:
     texts, name = catalogue.ENGLISH, nesting.author_of(entry.comment)
     if not entry.title:
         return texts.text("feeds.untitled-entry", name=name)

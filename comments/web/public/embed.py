@@ -106,10 +106,10 @@ class _Asked(msgspec.Struct, frozen=True):
     links: nesting.Links
 
     @property
-    def limits(self) -> thread_pages.Asked:
+    def limits(self) -> thread_pages.PageRequest:
         """Return how many comments to show, and from which cursor."""
         secret = context.settings().secret
-        return thread_pages.Asked(self.query.limit, self.query.cursor or None, secret)
+        return thread_pages.PageRequest(self.query.limit, self.query.cursor or None, secret)
 
     def next(self, cursor: str | None) -> str:
         """Return the URL of the next page; "" on the last page."""
@@ -170,7 +170,7 @@ def _refuse_together(query: request_shapes.EmbedQuery) -> None:
 
     Only `below` allows a cursor.
     """
-    is_ordered = query.order is not request_shapes.Order.THREAD
+    is_ordered = query.order is not thread_pages.ListingOrder.THREAD
     for with_, beside in (
         ("around", {"cursor": query.cursor, "below": query.below, "order": is_ordered}),
         ("below", {"order": is_ordered}),
@@ -188,7 +188,7 @@ def _answer(asked: _Asked, template: str) -> flask.Response:
     return responses.page(
         source,
         asked.site,
-        responses.Form(
+        responses.PageFormat(
             lambda found: _rendered(asked, template, nesting.shown(found), found, source),
             made_of=repr((_RELEASE, template, asked.links.base, asked.site.origins)),
             content_type=_HTML,
@@ -201,7 +201,7 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
     query = asked.query
     if query.around:
         return thread_pages.Around(asked.site.scheme, asked.name, query.around, asked.limits)
-    order = thread_pages.Order(query.order)
+    order = query.order
     return listings.source(asked.site, asked.name.id, asked.limits, order=order)
 
 
@@ -233,7 +233,7 @@ def _pointer(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
 def _rendered(
     asked: _Asked,
     template: str,
-    comments: list[presentation.Comment],
+    comments: list[presentation.PublicComment],
     found: presentation.ThreadPage,
     source: thread_pages.ListingPage,
 ) -> bytes:

@@ -14,7 +14,7 @@ import flask
 
 from comments.domain import records
 from comments.domain.languages import catalogue
-from comments.reading import feeds
+from comments.reading import feeds, thread_pages
 from comments.sites import site_settings, thread_info
 from comments.web.http import context, request_shapes, responses
 from comments.web.http.decode import query_strings
@@ -42,8 +42,8 @@ def of_site(site_id: str) -> flask.Response:
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
 
-    def head(_feed: feeds.Feed) -> atom.Head:
-        return atom.Head(
+    def head(_feed: feeds.Feed) -> atom.FeedMetadata:
+        return atom.FeedMetadata(
             id=atom.feed_id(context.settings().secret, site.id),
             title=catalogue.ENGLISH.text("feeds.site-title", site=site.id),
             itself=site.id,
@@ -62,9 +62,9 @@ def of_thread(site_id: str) -> flask.Response:
     name = records.ThreadName(site.id, thread)
     secret = context.settings().secret
 
-    def head(feed: feeds.Feed) -> atom.Head:
+    def head(feed: feeds.Feed) -> atom.FeedMetadata:
         query = urlencode({"thread": thread})
-        return atom.Head(
+        return atom.FeedMetadata(
             id=atom.feed_id(secret, site.id, thread),
             title=_title(feed),
             itself=f"thread?{query}",
@@ -83,21 +83,24 @@ def _title(feed: feeds.Feed) -> str:
 
 
 def _form(
-    site: records.Site, head: Callable[[feeds.Feed], atom.Head]
-) -> responses.Form[feeds.Feed]:
-    return responses.Form(
+    site: records.Site, head: Callable[[feeds.Feed], atom.FeedMetadata]
+) -> responses.PageFormat[feeds.Feed]:
+    return responses.PageFormat(
         lambda feed: atom.document(head(feed), feed),
         made_of=f"{_RELEASE} {site.origins}",
         content_type=atom.CONTENT_TYPE,
     )
 
 
-def _place(site: records.Site, embed: str, entry: feeds.Entry) -> str:
+def _place(site: records.Site, embed: str, entry: feeds.FeedEntry) -> str:
     """Return the comment's URL on the site's page, else on the embed page."""
     address = thread_info.address(entry.url, site)
     if address:
         return f"{address}#{nesting.anchor(entry.comment.id)}"
     links = nesting.Links(
-        f"{embed}{site.id}", entry.name, request_shapes.Order.THREAD, request_shapes.DEFAULT_LIMIT
+        f"{embed}{site.id}",
+        entry.name,
+        thread_pages.ListingOrder.THREAD,
+        request_shapes.DEFAULT_LIMIT,
     )
     return links.around(entry.comment.id)

@@ -67,7 +67,7 @@ def _comment(item: nesting.Item, address: str) -> Json:
     return found | {"text": plain(comment.html), "author": _author(comment)}
 
 
-def _author(comment: presentation.Comment) -> Json:
+def _author(comment: presentation.PublicComment) -> Json:
     found: Json = {"@type": "Person", "name": nesting.author_of(comment)}
     website = nesting.website_of(comment)
     return found | {"url": website} if website else found

@@ -28,7 +28,7 @@ def ask() -> flask.Response:
 @signed_in.open_to_all
 def show() -> flask.Response:
     """Show the code."""
-    token = forms.read(request_shapes.Ticket).token
+    token = forms.read(request_shapes.OneTimeLinkForm).token
     try:
         code = email_login.code(token, secret=context.settings().secret, now=datetime.now(UTC))
     except errors.BadLink as error:

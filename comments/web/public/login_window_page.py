@@ -68,7 +68,7 @@ def choose(site_id: str) -> flask.Response:
     site = _site(site_id, sent)
     provider = providers.chosen(sent.provider, providers.of_site(site.id))
     goal = login_flow.Goal(
-        login_flow.Purpose.READER,
+        login_flow.LoginPurpose.READER,
         provider.name,
         site=site.id,
         origin=sent.origin,
@@ -85,14 +85,16 @@ def come_back() -> flask.Response:
     state = answer.get("state", "")
     journey, asked = login_flow.end(state, provider_redirects.cookie(), secret=secret, now=now)
     goal = journey.goal
-    is_reader = goal.aim is login_flow.Purpose.READER
+    is_reader = goal.aim is login_flow.LoginPurpose.READER
     offered = providers.of_site(goal.site) if is_reader else providers.of_desk()
     provider = providers.chosen(goal.provider, offered)
     person = provider_redirects.peer(provider).identify(answer, asked, secret=secret, now=now)
     return _hand_over(goal, person, now) if is_reader else provider_login.arrive(goal, person)
 
 
-def _hand_over(goal: login_flow.Goal, person: oidc_client.Person, now: datetime) -> flask.Response:
+def _hand_over(
+    goal: login_flow.Goal, person: oidc_client.ProviderUser, now: datetime
+) -> flask.Response:
     """Answer with the page that sends the code to the page that the reader came from."""
     # The origin may have been removed from the site in the meantime.
     _check_origin(site_settings.get(goal.site), goal.origin)

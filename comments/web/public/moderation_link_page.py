@@ -97,7 +97,7 @@ def _refused(error: Exception) -> flask.Response:
 def _posted() -> moderation_links.ModerationLink:
     """Return the link of the page whose button was pressed."""
     query_strings.read(request_shapes.NoQuery)
-    token = forms.read(request_shapes.Slip).token
+    token = forms.read(request_shapes.LinkForm).token
     secret = context.settings().secret
     return _read(form_tokens.read(token, "decide", secret, now=datetime.now(UTC)))
 

@@ -13,19 +13,20 @@ import msgspec
 from comments.domain import presentation, records
 from comments.domain.languages import catalogue, formats
 from comments.domain.text import cleaning
+from comments.reading import thread_pages
 from comments.web.http import request_shapes
 
 # Every fifth level links to a separate page with the replies below it.
 STEP = 5
 # In the order in which a page offers them.
 _ORDERS = (
-    request_shapes.Order.THREAD,
-    request_shapes.Order.RECENT,
-    request_shapes.Order.BEST,
-    request_shapes.Order.OLDEST,
-    request_shapes.Order.NEWEST,
+    thread_pages.ListingOrder.THREAD,
+    thread_pages.ListingOrder.RECENT,
+    thread_pages.ListingOrder.BEST,
+    thread_pages.ListingOrder.OLDEST,
+    thread_pages.ListingOrder.NEWEST,
 )
-_FLAT = {request_shapes.Order.OLDEST, request_shapes.Order.NEWEST}
+_FLAT = {thread_pages.ListingOrder.OLDEST, thread_pages.ListingOrder.NEWEST}
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -35,12 +36,12 @@ class Item(msgspec.Struct, frozen=True):
     that comment, if it is on the page.
     """
 
-    comment: presentation.Comment
+    comment: presentation.PublicComment
     depth: int
     opens: bool
     closes: int
     answers: str | None
-    answered: presentation.Comment | None
+    answered: presentation.PublicComment | None
 
     @property
     def is_deep(self) -> bool:
@@ -53,7 +54,7 @@ class Links(msgspec.Struct, frozen=True):
 
     base: str
     name: records.ThreadName
-    order: request_shapes.Order
+    order: thread_pages.ListingOrder
     limit: int
 
     def first(self) -> str:
@@ -76,15 +77,18 @@ class Links(msgspec.Struct, frozen=True):
         """Return the thread's feed, relative to the service's root."""
         return f"feeds/{self.name.site}/thread?{urlencode({'thread': self.name.id})}"
 
-    def orders(self) -> list[tuple[request_shapes.Order, str, bool]]:
+    def orders(self) -> list[tuple[thread_pages.ListingOrder, str, bool]]:
         """Return every order with its first page, and whether it is the order shown."""
         return [(order, self._to(order=order), order is self.order) for order in _ORDERS]
 
     def _to(
-        self, *, order: request_shapes.Order = request_shapes.Order.THREAD, **more: str | None
+        self,
+        *,
+        order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD,
+        **more: str | None,
     ) -> str:
         query: dict[str, str | int] = {"thread": self.name.id}
-        if order is not request_shapes.Order.THREAD:
+        if order is not thread_pages.ListingOrder.THREAD:
             query["order"] = order
         if self.limit != request_shapes.DEFAULT_LIMIT:
             query["limit"] = self.limit
@@ -92,7 +96,9 @@ class Links(msgspec.Struct, frozen=True):
         return f"{self.base}?{urlencode(query)}"
 
 
-def items(comments: Sequence[presentation.Comment], order: request_shapes.Order) -> list[Item]:
+def items(
+    comments: Sequence[presentation.PublicComment], order: thread_pages.ListingOrder
+) -> list[Item]:
     """Return the comments of a page with their nesting."""
     here = {comment.id: comment for comment in comments}
     above: list[str] = []
@@ -119,7 +125,7 @@ def items(comments: Sequence[presentation.Comment], order: request_shapes.Order)
     return arranged
 
 
-def shown(page: presentation.ThreadPage) -> list[presentation.Comment]:
+def shown(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
     return list(map(presentation.read, page.comments, page.replies))
 
 
@@ -128,13 +134,13 @@ def anchor(comment_id: str) -> str:
     return f"comment-{comment_id}"
 
 
-def kind_of(comment: presentation.Comment) -> str:
+def kind_of(comment: presentation.PublicComment) -> str:
     """Return what kind of author wrote the comment: guest, member or staff; "" if unknown."""
     kind = comment.author.kind if comment.author else None
-    return kind.value if isinstance(kind, presentation.Kind) else ""
+    return kind.value if isinstance(kind, presentation.AuthorKind) else ""
 
 
-def author_of(comment: presentation.Comment) -> str:
+def author_of(comment: presentation.PublicComment) -> str:
     """Return the author's name as it is shown."""
     return (comment.author.name if comment.author else "") or anonymous()
 
@@ -144,7 +150,7 @@ def anonymous() -> str:
     return catalogue.ENGLISH.text("embed.anonymous")
 
 
-def website_of(comment: presentation.Comment) -> str:
+def website_of(comment: presentation.PublicComment) -> str:
     """Return the author's website if it is a web address, else ""."""
     return web_address(comment.author.website if comment.author else "")
 

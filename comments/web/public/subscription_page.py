@@ -140,7 +140,7 @@ def _form_token(purpose: str) -> str:
 def _posted(purpose: str) -> str:
     """Return the link of the page whose button was pressed."""
     query_strings.read(request_shapes.NoQuery)
-    token = forms.read(request_shapes.Slip).token
+    token = forms.read(request_shapes.LinkForm).token
     return form_tokens.read(token, purpose, context.settings().secret, now=datetime.now(UTC))
 
 
@@ -148,7 +148,7 @@ def _page(
     heading: str,
     text: str,
     *buttons: _Button,
-    request: double_opt_in.Request | None = None,
+    request: double_opt_in.SubscriptionRequest | None = None,
     note: str = "",
 ) -> flask.Response:
     # Relative, because a proxy may have moved the service.

@@ -348,7 +348,10 @@ def test_a_mail_in_a_rush_takes_more_work_than_a_post(settings: config.Settings)
         given = dataclasses.replace(settings, proof_of_work=most)
         works = [
             proof_policy.work(sample_threads.request(site, settings=given, now=here()), purpose)
-            for purpose in (proof_policy.Purpose.POST, proof_policy.Purpose.SIGN_IN)
+            for purpose in (
+                proof_policy.ChallengePurpose.POST,
+                proof_policy.ChallengePurpose.SIGN_IN,
+            )
         ]
         assert works[0] < works[1] or works[1] == post_limits.HARDEST
 

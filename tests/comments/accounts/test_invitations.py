@@ -65,7 +65,7 @@ def test_an_invalid_token_is_refused(store: connection.Store, token: str) -> Non
     with pytest.raises(errors.BadLink):
         account_holders.accept(token)
     with pytest.raises(errors.BadLink):
-        invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
+        invitations.renew(token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW)
 
 
 def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> None:
@@ -77,13 +77,13 @@ def test_a_link_is_valid_for_its_purpose_and_term(store: connection.Store) -> No
     with pytest.raises(errors.BadLink):
         account_holders.accept(reset, "bob")
     with pytest.raises(errors.BadLink):
-        invitations.renew(invitation, invitations.Choice(PASSWORD), secret=SECRET, now=NOW)
+        invitations.renew(invitation, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW)
     with pytest.raises(errors.BadLink) as late:
         account_holders.accept(invitation, "bob", now=NOW + invitations.TERM)
     assert late.value.code == "link-expired"
     over = NOW + invitations.RESET_TERM
     with pytest.raises(errors.BadLink):
-        invitations.renew(reset, invitations.Choice(PASSWORD), secret=SECRET, now=over)
+        invitations.renew(reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=over)
     assert account_holders.accept(
         invitation, "bob", now=NOW + invitations.TERM - timedelta(seconds=1)
     )
@@ -150,7 +150,7 @@ RENEWED = "another password"
 
 
 def _renew(token: str, password: str = RENEWED, code: str = "") -> sessions.Session:
-    choice = invitations.Choice(password, code, account_holders.NETWORK)
+    choice = invitations.PasswordReset(password, code, account_holders.NETWORK)
     return invitations.renew(token, choice, secret=SECRET, now=NOW)
 
 
@@ -164,7 +164,7 @@ def test_a_reset_sets_a_password_and_ends_sessions(store: connection.Store) -> N
     token = invitations.reset(ann, secret=SECRET, now=NOW)
     with pytest.raises(errors.BadInput):
         _renew(token, "short")
-    choice = invitations.Choice(RENEWED, browser=session.token)
+    choice = invitations.PasswordReset(RENEWED, browser=session.token)
     renewed = invitations.renew(token, choice, secret=SECRET, now=NOW)
     assert sessions.find(session.token, SECRET, now=NOW) is None
     assert sessions.find(renewed.token, SECRET, now=NOW) == renewed
@@ -239,7 +239,7 @@ def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) 
 
 def test_a_reset_link_of_an_older_release_is_refused(store: connection.Store) -> None:
     ann = account_holders.account("ann", OWNER)
-    ticket = one_time_links.Ticket(one_time_links.Purpose.RESET, ann.id)
+    ticket = one_time_links.OneTimeLink(one_time_links.LinkPurpose.RESET, ann.id)
     token = one_time_links.issue(ticket, SECRET, now=NOW, term=invitations.RESET_TERM)
     with pytest.raises(errors.BadLink):
         _renew(token)
@@ -268,7 +268,7 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
         "accept": lambda: account_holders.accept(invitation, "bob"),
         "accept_as": lambda: invitations.accept_as(ann.id, invitation, secret=SECRET, now=NOW),
         "renew": lambda: invitations.renew(
-            reset, invitations.Choice(PASSWORD), secret=SECRET, now=NOW
+            reset, invitations.PasswordReset(PASSWORD), secret=SECRET, now=NOW
         ),
         "sign_in": lambda: account_holders.sign_in("ann"),
     }[lost]()
@@ -278,4 +278,4 @@ def test_a_commit_whose_answer_is_lost_is_applied_once(
     used = [row for row in reads.fetch(reads.Query("Ticket"))
             if row.properties["used"].string_value]  # fmt: skip
     assert len(used) == (lost != "sign_in")
-    assert one_time_links.Purpose.RESET in str(used) or lost != "renew"
+    assert one_time_links.LinkPurpose.RESET in str(used) or lost != "renew"

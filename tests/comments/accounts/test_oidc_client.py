@@ -211,11 +211,11 @@ def test_requests_to_a_provider_use_the_safe_http_client(
 ) -> None:
     """C14: the service in production does not reach its own machine."""
     peer = oidc_client.OidcClient(
-        _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.Client()
+        _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.HttpClient()
     )
     with pytest.raises(id_tokens.NotBelieved):
         peer.check()
-    away = safe_http.Client(resolver=lambda _: [])
+    away = safe_http.HttpClient(resolver=lambda _: [])
     named = msgspec.structs.replace(_registered(), issuer="https://provider.example")
     secure = oidc_client.OidcClient(named, "x", away)
     with pytest.raises(errors.Unreachable):

@@ -24,7 +24,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.settings(provider_login.SETTINGS)
 
 CHALLENGE = provider_login.challenge_of()
-PERSON = oidc_client.Person(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
+PERSON = oidc_client.ProviderUser(identities.of_provider("oidc/https://acme.example", "ann"), "Ann")
 
 
 def redeem(client: FlaskClient, code: str, *, site: str = "demo", **more: str) -> TestResponse:
@@ -39,7 +39,7 @@ def enter(code: str, verifier: str = VERIFIER, name: str = "Ann", **more: Any) -
     )
 
 
-def issue(verifier: str = VERIFIER, person: oidc_client.Person = PERSON) -> str:
+def issue(verifier: str = VERIFIER, person: oidc_client.ProviderUser = PERSON) -> str:
     challenge = provider_login.challenge_of(verifier)
     return popup_exchange.issue(person, "demo", challenge, secret=SECRET, now=here())
 
@@ -201,7 +201,7 @@ def test_one_of_many_concurrent_uses_of_a_code_succeeds(
 def test_a_missing_name_is_requested_before_the_code_is_used(
     client: FlaskClient, store: connection.Store
 ) -> None:
-    nameless = oidc_client.Person(PERSON.identity, "")
+    nameless = oidc_client.ProviderUser(PERSON.identity, "")
     code = issue(person=nameless)
     for name in ("", "   ", "a" * 81, "admin"):
         refused = redeem(client, code, name=name)
@@ -210,7 +210,7 @@ def test_a_missing_name_is_requested_before_the_code_is_used(
         assert refused.json["field"] == "name"
     assert api_requests.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
     # Without a name of the reader's choice, the provider's is used.
-    code = issue("w" * 43, oidc_client.Person(identities.of_provider("oidc/x", "c"), "Cat"))
+    code = issue("w" * 43, oidc_client.ProviderUser(identities.of_provider("oidc/x", "c"), "Cat"))
     assert api_requests.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
 
 
@@ -236,7 +236,7 @@ def test_different_subjects_and_issuers_are_different_accounts(
         [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),
          ("https://a.example", "1 "), ("https://a.example:1", "1")]
     ):  # fmt: skip
-        person = oidc_client.Person(
+        person = oidc_client.ProviderUser(
             identities.of_provider(identities.at_issuer(issuer), sub), "Ann"
         )
         verifier = f"{number}" * 43

@@ -136,7 +136,7 @@ def test_a_popup_code_creates_one_account_whichever_call_fails(
 ) -> None:
     def make(number: int) -> Callable[[], TestResponse]:
         verifier = f"{number:043}"
-        person = oidc_client.Person(identities.of_provider("oidc/x", f"{number}"), "Ann")
+        person = oidc_client.ProviderUser(identities.of_provider("oidc/x", f"{number}"), "Ann")
         with open_store.context():
             code = popup_exchange.issue(
                 person,

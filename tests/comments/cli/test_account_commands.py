@@ -111,7 +111,9 @@ def test_an_account_is_added_listed_changed_reset_and_removed(
     token = _token(run, "reset", "ann", page="reset")
     with open_store.context():
         now = account_holders.here()
-        invitations.renew(token, invitations.Choice("another password"), secret=SECRET, now=now)
+        invitations.renew(
+            token, invitations.PasswordReset("another password"), secret=SECRET, now=now
+        )
         assert account_holders.sign_in("ann", "another password")
         credentials.set_totp(made.id, totp.secret(), 0, secret=SECRET, now=now)
     _reset_of_both(run, open_store)
@@ -129,9 +131,9 @@ def _reset_of_both(run: Run, open_store: connection.Store) -> None:
         now = account_holders.here()
         token = _token(run, "reset", "ann", page="reset")
         with pytest.raises(errors.BadInput, match="wrong-totp-code"):
-            invitations.renew(token, invitations.Choice(PASSWORD), secret=SECRET, now=now)
+            invitations.renew(token, invitations.PasswordReset(PASSWORD), secret=SECRET, now=now)
         token = _token(run, "reset", "ann", "--remove-second-factor", page="reset")
-        choice = invitations.Choice(PASSWORD)
+        choice = invitations.PasswordReset(PASSWORD)
         assert not invitations.renew(token, choice, secret=SECRET, now=now).account.has_totp
 
 

@@ -52,12 +52,14 @@ def test_only_the_rule_of_waiting_comments_names_the_awaited_classifiers() -> No
 
 
 def test_the_stored_forms_are_stable() -> None:
-    asked = classifier_verdicts.Asked(("akismet",), "sealed")
+    asked = classifier_verdicts.ClassifiersToAsk(("akismet",), "sealed")
     assert classifier_verdicts.encode(asked) == '{"of":["akismet"],"sender":"sealed"}'
     assert classifier_verdicts.decode_asked('{"of":["akismet"],"sender":"sealed"}') == asked
-    question = classifier_verdicts.Question(3, "sealed")
+    question = classifier_verdicts.ClassifierQuestion(3, "sealed")
     assert classifier_verdicts.encode(question) == '{"revision":3,"sender":"sealed"}'
-    assert classifier_verdicts.decode_question('{"revision":3}') == classifier_verdicts.Question(3)
+    assert classifier_verdicts.decode_question(
+        '{"revision":3}'
+    ) == classifier_verdicts.ClassifierQuestion(3)
     assert (
         classifier_verdicts.encode(classifier_verdicts.Sender("192.0.2.1", "B"))
         == '["192.0.2.1","B"]'

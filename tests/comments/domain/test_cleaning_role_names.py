@@ -121,6 +121,6 @@ def test_a_fragment_of_an_earlier_release_has_no_mark(site: records.Site, store:
     old = made.replace(b',"kind":"guest"', b"")
     assert old != made
     shown = presentation.read(old, 3)
-    assert (shown.author, shown.replies) == (presentation.Author("author of text", ""), 3)
+    assert (shown.author, shown.replies) == (presentation.PublicAuthor("author of text", ""), 3)
     assert nesting.kind_of(shown) == ""
     assert nesting.kind_of(presentation.read(made, 3)) == "guest"

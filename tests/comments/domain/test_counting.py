@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comments.domain import categories, counting
-from comments.domain.counting import Key, Scope, State
+from comments.domain.counting import CountedState, Key, Scope
 from comments.domain.records import Status
 
 THREAD = counting.thread_scope("demo/page")
@@ -17,7 +17,7 @@ ANN = counting.author_scope("demo", "g:ann")
 ANN_HERE = counting.participation_scope("demo/page", "g:ann")
 
 states = st.builds(
-    State,
+    CountedState,
     site=st.sampled_from(["demo", "blog"]),
     thread=st.sampled_from(["demo/page", "demo/other"]),
     author=st.sampled_from(["", "g:ann", "g:bob"]),
@@ -33,12 +33,12 @@ COMMENTS = (*counting.IN_THREAD, *counting.FROM_EVENTS)
 paths = st.lists(perhaps, min_size=2, max_size=8)
 
 
-def along(path: list[State | None]) -> dict[Key, int]:
+def along(path: list[CountedState | None]) -> dict[Key, int]:
     steps = itertools.pairwise(path)
     return counting.total(counting.increments(COMMENTS, *step) for step in steps)
 
 
-def statistics(state: State) -> Iterable[Scope]:
+def statistics(state: CountedState) -> Iterable[Scope]:
     for category in state.categories:
         yield Scope("category", state.site, category=category)
     if state.day:
@@ -46,7 +46,7 @@ def statistics(state: State) -> Iterable[Scope]:
             yield Scope("day", state.site, category=category, day=state.day)
 
 
-def recounted(comments: Iterable[State]) -> dict[Key, int]:
+def recounted(comments: Iterable[CountedState]) -> dict[Key, int]:
     """Count all comments: the oracle, written without the registry."""
     found: Multiset[Key] = Multiset()
     for state in comments:
@@ -70,35 +70,35 @@ def recounted(comments: Iterable[State]) -> dict[Key, int]:
 
 
 @given(paths)
-def test_increments_telescope_over_any_sequence_of_changes(path: list[State | None]) -> None:
+def test_increments_telescope_over_any_sequence_of_changes(path: list[CountedState | None]) -> None:
     assert along(path) == counting.increments(COMMENTS, path[0], path[-1])
 
 
 @given(perhaps, perhaps, st.lists(perhaps), st.lists(perhaps))
 def test_every_path_to_a_state_adds_the_same(
-    first: State | None,
-    last: State | None,
-    one_way: list[State | None],
-    another: list[State | None],
+    first: CountedState | None,
+    last: CountedState | None,
+    one_way: list[CountedState | None],
+    another: list[CountedState | None],
 ) -> None:
     assert along([first, *one_way, last]) == along([first, *another, last])
 
 
 @given(perhaps, perhaps)
-def test_zero_is_never_added(old: State | None, new: State | None) -> None:
+def test_zero_is_never_added(old: CountedState | None, new: CountedState | None) -> None:
     assert 0 not in counting.increments(COMMENTS, old, new).values()
 
 
 @given(perhaps)
-def test_an_unchanged_state_adds_nothing(state: State | None) -> None:
+def test_an_unchanged_state_adds_nothing(state: CountedState | None) -> None:
     assert counting.increments(COMMENTS, state, state) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), perhaps), max_size=30))
 def test_counters_equal_their_recount_after_any_changes(
-    changes: list[tuple[int, State | None]],
+    changes: list[tuple[int, CountedState | None]],
 ) -> None:
-    comments: dict[int, State | None] = {}
+    comments: dict[int, CountedState | None] = {}
     stored: dict[Key, int] = {}
     for place, state in changes:
         more = counting.increments(COMMENTS, comments.get(place), state)
@@ -108,7 +108,7 @@ def test_counters_equal_their_recount_after_any_changes(
 
 
 def test_a_post_counts_in_its_thread_and_site_and_for_its_author() -> None:
-    posted = State("demo", "demo/page", "g:ann", "approved", listed=True)
+    posted = CountedState("demo", "demo/page", "g:ann", "approved", listed=True)
     assert counting.increments(COMMENTS, None, posted) == {
         Key(THREAD, "approved"): 1,
         Key(THREAD, "listed"): 1,
@@ -119,8 +119,8 @@ def test_a_post_counts_in_its_thread_and_site_and_for_its_author() -> None:
 
 
 def test_a_retraction_subtracts_the_comment_and_its_votes_from_the_author() -> None:
-    posted = State("demo", "demo/page", "g:ann", "approved", listed=True, up=3, down=1)
-    gone = State("demo", "demo/page", "", "retracted", listed=True, up=3, down=1)
+    posted = CountedState("demo", "demo/page", "g:ann", "approved", listed=True, up=3, down=1)
+    gone = CountedState("demo", "demo/page", "", "retracted", listed=True, up=3, down=1)
     assert counting.by_scope(counting.increments(counting.FROM_EVENTS, posted, gone)) == {
         SITE: {"approved": -1, "retracted": 1, "up": -3, "down": -1, "score": -2},
         ANN: {"approved": -1, "up": -3, "down": -1, "score": -2},
@@ -128,7 +128,7 @@ def test_a_retraction_subtracts_the_comment_and_its_votes_from_the_author() -> N
 
 
 def test_a_move_subtracts_from_one_thread_what_it_adds_to_the_other() -> None:
-    here = State("demo", "demo/page", "g:ann", "approved", listed=True, up=1)
+    here = CountedState("demo", "demo/page", "g:ann", "approved", listed=True, up=1)
     there = here._replace(thread="demo/other")
     moved = counting.by_scope(counting.increments(COMMENTS, here, there))
     counted = {"approved": 1, "listed": 1, "up": 1, "score": 1}
@@ -139,7 +139,7 @@ def test_a_move_subtracts_from_one_thread_what_it_adds_to_the_other() -> None:
 
 
 def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day() -> None:
-    posted = State(
+    posted = CountedState(
         "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
         categories=("news", "sport"), day="2026-01-31",
     )  # fmt: skip
@@ -159,7 +159,7 @@ def test_a_comment_counts_in_each_category_of_its_thread_and_on_its_day() -> Non
 
 
 def test_a_change_of_categories_moves_only_the_category_counts() -> None:
-    before = State(
+    before = CountedState(
         "demo", "demo/page", "g:ann", "approved", listed=True, up=2,
         categories=("news", "sport"), day="2026-01-31",
     )  # fmt: skip
@@ -172,13 +172,13 @@ def test_a_change_of_categories_moves_only_the_category_counts() -> None:
 
 def test_a_comment_counts_in_the_maximum_number_of_categories() -> None:
     names = tuple(f"{n}" for n in range(categories.MOST))
-    state = State("demo", "demo/page", "", "spam", listed=False, categories=names)
+    state = CountedState("demo", "demo/page", "", "spam", listed=False, categories=names)
     found = counting.increments(counting.STATISTICS, None, state)
     assert {key.scope.category for key in found} == set(names)
 
 
 def test_a_held_comment_adds_no_author_to_statistics() -> None:
-    held = State("demo", "demo/page", "g:ann", "pending", listed=False, day="2026-01-31")
+    held = CountedState("demo", "demo/page", "g:ann", "pending", listed=False, day="2026-01-31")
     assert counting.increments(counting.STATISTICS, None, held) == {
         Key(counting.day_scope("demo", "2026-01-31"), "pending"): 1
     }

@@ -81,7 +81,7 @@ def test_changes_put_the_thread_into_the_backlog_and_reads_do_not(
     listings.page(
         sample_threads.SETTINGS.scheme,
         NAME,
-        thread_pages.Asked(10, None, sample_threads.SETTINGS.secret),
+        thread_pages.PageRequest(10, None, sample_threads.SETTINGS.secret),
     )
     assert len(due) == 0
     for verb in ("edit", "retract"):

@@ -109,7 +109,7 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
     client = apps.create_app(busy_mailer.settings, busy_mailer.store).test_client()
     for place, each in enumerate(said):
         thread = records.ThreadName("demo", f"page-{place}")
-        wanted = subscriptions.Wanted("demo", comment_rows.thread_key_name(thread))
+        wanted = subscriptions.SubscriptionTarget("demo", comment_rows.thread_key_name(thread))
         seal = busy_mailer.seal(FOLLOWER)
         subscriptions.subscribe(busy_mailer.id_of(FOLLOWER), seal, wanted, now=mail_service.START)
         sent = {"name": each.name[: cleaning.MAX_NAME], "body": each.text, "title": each.title}

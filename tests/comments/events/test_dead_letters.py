@@ -102,7 +102,7 @@ def test_a_revived_letter_is_delivered_and_counted(
     event = _dead_event(site)
     dead_letters.revive(event, now=NOW)
     assert dead_letters.waiting(NOW) == dead_letters.Waiting(1, 0, 30 * 60, 0)
-    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
     (message,) = _messages(1, dead=True)
     dead_letters.revive(message, now=NOW)
@@ -151,11 +151,13 @@ def test_a_dead_event_of_followers_is_shown_and_revived(
     def fail(_: object) -> ownership.Writes:
         raise ValueError("planned")
 
-    failing = dispatcher.Exact(wiring.FOLLOWERS, fail, frozenset({outbox.Kind.FOLLOWED}))
+    failing = dispatcher.Exact(wiring.FOLLOWERS, fail, frozenset({outbox.EventKind.FOLLOWED}))
     for _ in range(outbox.MOST_ATTEMPTS):
         dispatcher.deliver([event], now=NOW, handlers=(failing,))
     assert [*dead_letters.dead_ids()] == [event]
     assert dead_letters.show(event).is_dead
     dead_letters.revive(event, now=NOW)
-    assert dispatcher.deliver([event], now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    assert dispatcher.deliver(
+        [event], now=NOW, handlers=wiring.HANDLERS
+    ) == dispatcher.DeliveryCounts(1, 0)
     assert counter_oracle.of(name) == {"followers": 1}

@@ -96,7 +96,7 @@ def test_a_task_that_runs_before_its_commit_is_visible_delivers_nothing_and_lose
 
         row = pool.submit(post).result()
     assert early == counter_oracle.events() == [f"{row.id}.1"]
-    assert dispatcher.sweep(now=NOW, handlers=handlers) == dispatcher.Done(1, 0)
+    assert dispatcher.sweep(now=NOW, handlers=handlers) == dispatcher.DeliveryCounts(1, 0)
     assert told == early
     counter_oracle.assert_all_counted()
 
@@ -130,7 +130,7 @@ def test_an_event_stays_until_every_handler_is_done(
     failing = (*wiring.HANDLERS, dispatcher.Sending("mail", fail))
     assert dispatcher.deliver(
         counter_oracle.events(), now=NOW, handlers=failing
-    ) == dispatcher.Done(0, 1)
+    ) == dispatcher.DeliveryCounts(0, 1)
     (row,) = outbox.read(counter_oracle.events())
     assert row.done == ["counters", "erasures", "questions", "webhooks"]
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
@@ -139,11 +139,11 @@ def test_an_event_stays_until_every_handler_is_done(
 
 
 TERM = timedelta(minutes=10)
-MAIL = frozenset({outbox.Kind.MAIL})
+MAIL = frozenset({outbox.EventKind.MAIL})
 
 
 def _first_mail(event: outbox.Event) -> list[Any]:
-    return [outbox.follow(outbox.Kind.MAIL, f"{event.id}.mail", "1", due=NOW)]
+    return [outbox.follow(outbox.EventKind.MAIL, f"{event.id}.mail", "1", due=NOW)]
 
 
 def test_following_events_are_written_in_the_commit_that_notes_the_first(
@@ -168,7 +168,7 @@ def test_following_events_are_written_in_the_commit_that_notes_the_first(
 
     def _next(event: outbox.Event) -> Any:
         detail = f"{int(event.detail) + 1}"
-        return outbox.follow(outbox.Kind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
+        return outbox.follow(outbox.EventKind.MAIL, f"{row.id}.1.mail.{detail}", detail, due=NOW)
 
     handlers = (*wiring.HANDLERS, dispatcher.Sending("mail", send, kinds=MAIL))
     for _ in range(4):
@@ -244,12 +244,12 @@ def test_a_failing_event_delays_no_other_and_is_retried_later(
     handlers = (dispatcher.Exact("counters", count),)
     assert dispatcher.deliver(
         counter_oracle.events(), now=NOW, handlers=handlers
-    ) == dispatcher.Done(2, 1)
+    ) == dispatcher.DeliveryCounts(2, 1)
     assert counter_oracle.events() == [bad]
     assert outbox.due(NOW, 10) == []
     later = NOW + outbox.FIRST_PAUSE
     assert outbox.due(later, 10) == [bad]
-    assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    assert dispatcher.sweep(now=later, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()
 
 
@@ -268,7 +268,7 @@ def test_a_failing_handler_delays_no_other_and_counts_as_one_attempt(
     handlers = [*wiring.HANDLERS, *(dispatcher.Exact(name, note) for name in ("one", "other"))]
     assert dispatcher.deliver(
         counter_oracle.events(), now=NOW, handlers=handlers
-    ) == dispatcher.Done(2, 1)
+    ) == dispatcher.DeliveryCounts(2, 1)
     (row,) = outbox.read(counter_oracle.events())
     assert (row.key.id(), row.done, row.attempts) == (
         bad,
@@ -315,5 +315,5 @@ def test_an_event_that_always_fails_becomes_a_dead_letter_and_can_be_revived(
     assert outbox.due(NOW + timedelta(days=365), 10) == []
     assert [event.id for event in outbox.pending("counters")] == counter_oracle.events()
     dead_letters.revive(counter_oracle.events()[0], now=NOW)
-    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(1, 0)
+    assert dispatcher.sweep(now=NOW, handlers=wiring.HANDLERS) == dispatcher.DeliveryCounts(1, 0)
     counter_oracle.assert_all_counted()

@@ -51,7 +51,7 @@ def _node(number: int) -> records.ImportedComment:
     return sample_threads.node(f"{number:016}", author=f"g:{number:026}", created=created)
 
 
-def _deliver() -> dispatcher.Done:
+def _deliver() -> dispatcher.DeliveryCounts:
     return dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
@@ -86,7 +86,7 @@ def test_an_import_of_many_authors_and_days_writes_several_events(
     # A repeated import adds nothing and writes no event.
     assert sample_threads.store_imported(PAGE, *nodes) == 0
     assert counter_oracle.events() == events
-    assert _deliver() == dispatcher.Done(len(events), 0)
+    assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
     assert totals.of_site("demo")["participants"] == 101
     _assert_counted(commits)
 
@@ -103,7 +103,7 @@ def test_a_change_from_most_categories_to_as_many_others_writes_several_events(
     assert recategorize.change(PAGE, AFTER, now=NOW) == recategorize.AT_ONCE
     events = counter_oracle.events()
     assert len(events) > 1
-    assert _deliver() == dispatcher.Done(len(events), 0)
+    assert _deliver() == dispatcher.DeliveryCounts(len(events), 0)
     _assert_counted(commits)
 
 
@@ -111,7 +111,7 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     store: connection.Store, site: records.Site, commits: Commits
 ) -> None:
     site = sample_threads.filing(site, *BEFORE)
-    client = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+    client = safe_http.HttpClient(resolver=lambda _host: ["93.184.215.14"])
     secret = webhooks.secret(bytes(32))
     for number in range(webhook_endpoints.MOST):
         url = f"https://hooks.example/{number}"
@@ -119,6 +119,6 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
         webhook_endpoints.add("demo", made, client)
     for number in range(dispatcher.AT_ONCE):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
-    assert _deliver() == dispatcher.Done(dispatcher.AT_ONCE, 0)
+    assert _deliver() == dispatcher.DeliveryCounts(dispatcher.AT_ONCE, 0)
     assert max(commits.writes) > dispatcher.MOST_ROWS  # they have one row in common
     _assert_counted(commits)

@@ -25,17 +25,19 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> Iterator[background_worker.Worker]:
+def worker(
+    open_store: connection.Store, clock: Clock
+) -> Iterator[background_worker.BackgroundWorker]:
     """A worker that has taken its first step; the test takes the others."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    made = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme)
+    made = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
     with open_store.context():
         made.step()
         yield made
 
 
 def test_the_process_that_posted_delivers_soon_without_a_query(
-    worker: background_worker.Worker, site: records.Site, clock: Clock, faults: Commits
+    worker: background_worker.BackgroundWorker, site: records.Site, clock: Clock, faults: Commits
 ) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     worker.step()
@@ -49,7 +51,10 @@ def test_the_process_that_posted_delivers_soon_without_a_query(
 
 
 def test_a_sweep_finds_the_events_of_a_dead_process(
-    worker: background_worker.Worker, store: connection.Store, site: records.Site, clock: Clock
+    worker: background_worker.BackgroundWorker,
+    store: connection.Store,
+    site: records.Site,
+    clock: Clock,
 ) -> None:
     backlog.BACKLOG.forget(store)  # like another process that posts and dies
     sample_threads.grow(site, sample_threads.TREE)
@@ -61,7 +66,7 @@ def test_a_sweep_finds_the_events_of_a_dead_process(
 
 
 def test_a_failing_store_stops_no_worker(
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     store: connection.Store,
     site: records.Site,
     clock: Clock,

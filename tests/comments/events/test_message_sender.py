@@ -28,7 +28,7 @@ from tests.support.histories import counter_oracle
 from tests.support.outside import webhook_site
 from tests.support.threads import sample_threads
 
-LIMITS = safe_http.Limits(connect=60.0, total=60.0)  # every receiver here answers at once
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0)  # every receiver here answers at once
 
 
 @pytest.fixture
@@ -48,14 +48,14 @@ def test_every_hook_receives_each_event_once(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     expected = [webhook_site.post(site, f"{n}") for n in range(5)]
-    assert message_sender.serve(at) == message_sender.Done(15, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(15, 0)
     for each in hooked:
         assert sorted(each.ids) == sorted(expected)
         heard = json.loads(each.heard[0].body)
         assert (heard["type"], heard["data"]["site"]) == ("comment.posted", "demo")
         assert heard["timestamp"] == webhook_site.START.isoformat().replace("+00:00", "Z")
     assert webhook_site.left() == []
-    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
     assert dead_letters.waiting(at()) == dead_letters.Waiting(0, 0, 0, 0)
 
 
@@ -64,12 +64,14 @@ def test_a_failing_hook_neither_delays_others_nor_repeats_their_messages(
 ) -> None:
     hooked[1].status = 500
     expected = [webhook_site.post(site, f"{n}") for n in range(3)]
-    assert message_sender.serve(at) == message_sender.Done(6, 1)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)  # the failing hook is paused
+    assert message_sender.serve(at) == message_sender.SendingCounts(6, 1)
+    assert message_sender.serve(at) == message_sender.SendingCounts(
+        0, 0
+    )  # the failing hook is paused
     assert len(hooked[1].ids) == 1
     hooked[1].status = 200
     at.now += outbox.FIRST_PAUSE
-    assert message_sender.serve(at) == message_sender.Done(3, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(3, 0)
     assert [len(each.ids) for each in hooked] == [3, 4, 3]
     assert sorted(set(hooked[1].ids)) == sorted(expected)
     assert webhook_endpoints.get("demo", "1").failures == 0
@@ -83,9 +85,9 @@ def test_a_receivers_retry_after_is_respected(
     message_sender.serve(at)
     hooked[0].status = 200
     at.now += timedelta(seconds=899)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
     at.now += timedelta(seconds=1)
-    assert message_sender.serve(at) == message_sender.Done(1, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(1, 0)
     assert hooked[0].ids == hooked[0].ids[:1] * 2
 
 
@@ -107,7 +109,7 @@ def test_a_hook_that_answers_410_is_disabled_and_its_messages_are_kept(
     webhook_endpoints.switch_on("demo", "2")
     for letter in page.letters:
         dead_letters.revive(letter.id, now=at())
-    assert message_sender.serve(at) == message_sender.Done(3, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(3, 0)
     assert sorted(set(hooked[2].ids)) == sorted(ids)
 
 
@@ -136,7 +138,7 @@ def test_messages_for_a_removed_hook_are_discarded(
 ) -> None:
     webhook_site.post(site)
     webhook_endpoints.remove("demo", "0")
-    assert message_sender.serve(at) == message_sender.Done(2, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(2, 0)
     assert (hooked[0].heard, webhook_site.left()) == ([], [])
 
 
@@ -159,7 +161,7 @@ def test_slow_receivers_are_served_concurrently(
     with ExitStack() as stack:
         slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]
         client = loopback_servers.client(
-            *(each.port for each in slow), limits=safe_http.Limits(60, 60)
+            *(each.port for each in slow), limits=safe_http.RequestLimits(60, 60)
         )
         message_sender.OUTBOUND.put(open_store, client)
         with open_store.context():
@@ -167,7 +169,7 @@ def test_slow_receivers_are_served_concurrently(
                 each.then = lambda _: gate.wait(30) and None  # type: ignore[assignment]
                 webhook_site.register(f"{number}", each.url, client)
             webhook_site.post(site)
-            assert message_sender.serve(at) == message_sender.Done(4, 0)
+            assert message_sender.serve(at) == message_sender.SendingCounts(4, 0)
 
 
 def test_a_sender_without_messages_loads_no_certificates(
@@ -176,16 +178,16 @@ def test_a_sender_without_messages_loads_no_certificates(
     at: webhook_site.Time,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(safe_http, "Client", lambda: pytest.fail("a client was made"))
+    monkeypatch.setattr(safe_http, "HttpClient", lambda: pytest.fail("a client was made"))
     webhook_site.post(site)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
 
 
 def test_a_round_starts_nothing_after_its_time_limit(
     hooked: list[loopback_servers.Receiver], site: records.Site, at: webhook_site.Time
 ) -> None:
     webhook_site.post(site)
-    assert message_sender.serve(at, within=0.0) == message_sender.Done(0, 0)
+    assert message_sender.serve(at, within=0.0) == message_sender.SendingCounts(0, 0)
     assert len(webhook_site.left()) == 3
 
 
@@ -197,10 +199,10 @@ def test_a_recipient_with_many_messages_gets_another_turn(
 ) -> None:
     monkeypatch.setattr(message_sender, "TURN", 0.0)
     webhook_site.post(site)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
     monkeypatch.setattr(message_sender, "TURN", 5.0)
     monkeypatch.setattr(message_sender, "QUEUES", 1)
-    assert message_sender.serve(at) == message_sender.Done(3, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(3, 0)
 
 
 def test_an_internal_error_ends_neither_the_round_nor_the_message(
@@ -219,7 +221,7 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
         return message_sender.Recipient(message_sender.Way.OPEN, tell=tell)  # type: ignore[arg-type]
 
     with caplog.at_level(logging.ERROR, "flatthread"):
-        assert message_sender.serve(at, among={"hook": fail}) == message_sender.Done(0, 3)
+        assert message_sender.serve(at, among={"hook": fail}) == message_sender.SendingCounts(0, 3)
     rows = message_queue.read(webhook_site.left())
     assert sorted((row.reason, row.attempts) for row in rows) == [
         *[("", 0)] * 3,  # a queue is left after a failed attempt
@@ -227,8 +229,10 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
     ]
     assert webhook_site.SECRET not in caplog.text
     at.now += outbox.FIRST_PAUSE
-    assert message_sender.serve(at, among={}) == message_sender.Done(0, 0)  # no such channel
-    assert message_sender.serve(at) == message_sender.Done(6, 0)
+    assert message_sender.serve(at, among={}) == message_sender.SendingCounts(
+        0, 0
+    )  # no such channel
+    assert message_sender.serve(at) == message_sender.SendingCounts(6, 0)
 
 
 def test_concurrent_senders_send_each_message_once(
@@ -258,7 +262,7 @@ def test_a_worker_sends_soon_after_the_commit_and_stops(
     heard = [threading.Event() for _ in hooked]
     for each, event in zip(hooked, heard, strict=True):
         each.then = lambda _, event=event: event.set()  # type: ignore[misc]
-    worker = background_worker.Worker(
+    worker = background_worker.BackgroundWorker(
         open_store, sample_threads.SETTINGS.scheme, first=message_sender.SWEEP_EVERY
     )
     worker.start()
@@ -274,13 +278,13 @@ def test_a_host_that_comes_to_resolve_to_an_internal_address_gets_no_request(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
     found = ["93.184.215.14"]
-    client = safe_http.Client(LIMITS, resolver=lambda _host: found)
+    client = safe_http.HttpClient(LIMITS, resolver=lambda _host: found)
     message_sender.OUTBOUND.put(open_store, client)
     with open_store.context():
         webhook_site.register("0", "https://hooks.example/", client)
         webhook_site.post(site)
         found[:] = ["169.254.169.254"]
-        assert message_sender.serve(at) == message_sender.Done(0, 1)
+        assert message_sender.serve(at) == message_sender.SendingCounts(0, 1)
         assert "is not on the public Internet" in webhook_endpoints.get("demo", "0").off
 
 
@@ -288,7 +292,7 @@ def test_an_uncommitted_event_is_not_sent(
     hooked: list[loopback_servers.Receiver],
     at: webhook_site.Time,
 ) -> None:
-    change = outbox.tell(outbox.Kind.POSTED, "never.1", [], now=webhook_site.START)
+    change = outbox.tell(outbox.EventKind.POSTED, "never.1", [], now=webhook_site.START)
 
     def body() -> None:
         transactions.apply(change)
@@ -297,5 +301,5 @@ def test_an_uncommitted_event_is_not_sent(
     with pytest.raises(ValueError, match="planned"):
         transactions.transaction(body)
     dispatcher.deliver(["never.1"], now=at(), handlers=wiring.HANDLERS)
-    assert message_sender.serve(at) == message_sender.Done(0, 0)
+    assert message_sender.serve(at) == message_sender.SendingCounts(0, 0)
     assert [each.heard for each in hooked] == [[], [], []]

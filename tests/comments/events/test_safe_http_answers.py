@@ -65,7 +65,7 @@ def test_no_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_answer_is_read_up_to_its_limit(size: int) -> None:
     with loopback_servers.receiver() as told:
         told.answer = b"x" * size
-        client = loopback_servers.client(told.port, limits=safe_http.Limits(answer=1_000))
+        client = loopback_servers.client(told.port, limits=safe_http.RequestLimits(answer=1_000))
         answer = client.send("GET", f"http://hooks.example:{told.port}/")
     assert (len(answer.body), answer.is_cut) == (1_000, size > 1_000)
 
@@ -134,7 +134,7 @@ HOSTILE = {
 @pytest.mark.parametrize("how", HOSTILE)
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_a_request_ends_for_any_behavior_of_the_peer(how: str, scheme: str) -> None:
-    limits = safe_http.Limits(connect=30, total=0.3, answer=1_000)
+    limits = safe_http.RequestLimits(connect=30, total=0.3, answer=1_000)
     with loopback_servers.peer(HOSTILE[how]) as port:
         client = loopback_servers.client(port, limits=limits)
         try:
@@ -156,7 +156,7 @@ def test_the_time_limit_of_a_request_includes_name_resolution() -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     with loopback_servers.peer(answers) as port:
-        limits = safe_http.Limits(connect=30, total=0.5)
+        limits = safe_http.RequestLimits(connect=30, total=0.5)
         client = loopback_servers.client(port, limits=limits, resolver=looked_up)
         with pytest.raises(errors.Unreachable):
             client.send("POST", f"http://hooks.example:{port}/", body=b"{}")

@@ -19,7 +19,7 @@ from tests.support.threads import sample_threads
 NOW = sample_threads.START
 URL = "https://hooks.example/in"
 SECRETS = [webhooks.secret(bytes([n]) * 32) for n in range(4)]
-CLIENT = safe_http.Client(resolver=lambda _host: ["93.184.215.14"])
+CLIENT = safe_http.HttpClient(resolver=lambda _host: ["93.184.215.14"])
 ALL = tuple(webhooks.Type)
 
 
@@ -80,7 +80,7 @@ def test_a_hook_is_registered_listed_and_removed(
 def test_a_url_that_resolves_to_an_internal_address_is_refused_at_registration(
     store: connection.Store, site: records.Site, url: str, found: list[str], reason: str
 ) -> None:
-    client = safe_http.Client(resolver=lambda _host: found)
+    client = safe_http.HttpClient(resolver=lambda _host: found)
     with pytest.raises(errors.UnsafeAddress) as refused:
         webhook_endpoints.add(
             "demo", webhook_endpoints.Registered("one", url, (SECRETS[0],), ALL, NOW), client
@@ -95,7 +95,7 @@ def test_a_name_without_an_address_is_refused(store: connection.Store, site: rec
 
     made = webhook_endpoints.Registered("one", URL, (SECRETS[0],), ALL, NOW)
     with pytest.raises(errors.Unreachable, match=r"no-address \(host=hooks\.example\)"):
-        webhook_endpoints.add("demo", made, safe_http.Client(resolver=unknown))
+        webhook_endpoints.add("demo", made, safe_http.HttpClient(resolver=unknown))
 
 
 def test_a_site_has_a_limited_number_of_hooks_with_distinct_urls(

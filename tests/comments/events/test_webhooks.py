@@ -250,6 +250,6 @@ def test_a_peer_that_does_not_answer_is_retried_later() -> None:
 
 
 def test_an_internal_address_is_given_up() -> None:
-    client = safe_http.Client(resolver=lambda _host: ["10.0.0.1"])
+    client = safe_http.HttpClient(resolver=lambda _host: ["10.0.0.1"])
     found = webhooks.send(client, HOOK, EVENT, b"{}", now=NOW)
     assert (found.end, "Internet" in found.reason) == (End.GIVE_UP, True)

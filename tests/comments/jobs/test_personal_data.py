@@ -144,7 +144,7 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     )
     account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
-    wanted = subscriptions.Wanted("demo", "", account.author, replies=True)
+    wanted = subscriptions.SubscriptionTarget("demo", "", account.author, replies=True)
     subscriber = double_opt_in.subscriber_of("zebedee@example.org", SECRET)
     subscriptions.subscribe(subscriber, "sealed", wanted, now=NOW)
     _settle(settings)
@@ -168,7 +168,7 @@ def test_erased_data_is_nowhere_and_the_thread_stays_intact(
     assert recount.site("demo", tell=print, fixes=False) == 0
     # A repeat finds nothing, and the token is no longer valid.
     api_requests.refused(client.delete(ME, headers=api_requests.bearer(zeb)), 401)
-    assert personal_data.erase(account.author, now=here()) == personal_data.Erased(
+    assert personal_data.erase(account.author, now=here()) == personal_data.ErasureStep(
         0, 0, is_done=True
     )
 
@@ -191,7 +191,7 @@ def _everything(store: connection.Store) -> str:
     del store
     found = []
     for kind in kinds.stored():
-        for entity in reads.fetch(reads.Query(kind.__name__)):
+        for entity in reads.fetch(reads.Query(kind._get_kind())):
             found.append(str(entity))
             blobs = (value.blob_value for value in entity.properties.values())
             found += [_unpacked(blob) for blob in blobs if blob]

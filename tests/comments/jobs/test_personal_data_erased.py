@@ -98,7 +98,7 @@ class ServiceOnDisk:
         cast_vote.vote(shown.id, "g:bob", 1, bobs)
         file_report.report(other.id, reports.Reason.SPAM, hers, author=self.author)
         address = encryption.seal(ADDRESS, "address", SECRET, now=here())
-        wanted = subscriptions.Wanted("demo", "", self.author, replies=True)
+        wanted = subscriptions.SubscriptionTarget("demo", "", self.author, replies=True)
         subscriptions.subscribe(
             double_opt_in.subscriber_of(ADDRESS, SECRET), address, wanted, now=here()
         )

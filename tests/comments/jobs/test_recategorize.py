@@ -298,7 +298,7 @@ def test_the_events_of_two_changes_are_distinct(filed: records.Site) -> None:
     assert len(events) == len(set(events)) == 4 * 3
     rows = outbox.read(events)
     assert {row.kind for row in rows} == {"filed"}
-    assert outbox.Kind.FILED not in outbox.OF_COMMENTS  # only the counters handle it
+    assert outbox.EventKind.FILED not in outbox.OF_COMMENTS  # only the counters handle it
     _assert_all_right()
 
 

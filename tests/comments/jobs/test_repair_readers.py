@@ -205,7 +205,7 @@ def test_a_later_change_of_a_moved_comment_is_visible_at_once(
 
 
 def _clear_after_the_grace(
-    folded: compactor.Compacted, processes: list[reader_processes.Reader]
+    folded: compactor.CompactionResult, processes: list[reader_processes.Reader]
 ) -> None:
     """Clear once no process may use the previous directory."""
     for process in processes:

@@ -32,10 +32,10 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> background_worker.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
     """A worker whose steps the test takes."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return background_worker.Worker(open_store, SCHEME)
+    return background_worker.BackgroundWorker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def _assert_reader_right(name: records.ThreadName) -> None:
 def test_a_worker_gathers_the_counters_of_quiet_threads(
     open_store: connection.Store,
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -74,29 +74,29 @@ def test_a_worker_gathers_the_counters_of_quiet_threads(
 
 def test_a_worker_compacts_due_threads_and_clears_them_after_the_grace(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     worker.step()
     sample_threads.post(site, "text")
-    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     clock.now += backlog.FOLD_AFTER
-    assert worker.step() == scheduler.Done(1, 0, 1)
+    assert worker.step() == scheduler.RoundSummary(1, 0, 1)
     assert _flags(name) == 1
     clock.now += compactor.GRACE - 1
-    assert worker.step() == scheduler.Done(0, 0, 1)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 1)
     assert _flags(name) == 1
     clock.now += 1
-    assert worker.step() == scheduler.Done(0, 1, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 1, 0)
     assert _flags(name) == 0
     _assert_reader_right(name)
 
 
 def test_a_starting_process_finishes_the_work_of_another(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     site: records.Site,
     name: records.ThreadName,
@@ -105,7 +105,7 @@ def test_a_starting_process_finishes_the_work_of_another(
     assert compactor.compact(SCHEME, name) is not None
     sample_threads.post(site, "not folded", thread="x" * 600)
     assert set(scheduler.look()) == {name, sample_threads.name_of(site, "x" * 600)}
-    assert worker.step() == scheduler.Done(2, 0, 2)
+    assert worker.step() == scheduler.RoundSummary(2, 0, 2)
     clock.now += compactor.GRACE
     assert worker.step().cleared == 2
     assert scheduler.look() == []
@@ -120,7 +120,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
     sample_threads.post(site, "left by another process", thread="other")
     backlog.BACKLOG.forget(store)  # that process has ended
     backlog.BACKLOG.put(store, backlog.Backlog(clock)).open()
-    worker = background_worker.Worker(store, SCHEME, first=5.0)
+    worker = background_worker.BackgroundWorker(store, SCHEME, first=5.0)
     sample_threads.post(site, "changed here")
     backlog.erased(name)
     clock.now += 4
@@ -134,7 +134,7 @@ def test_a_starting_process_serves_readers_before_it_looks_for_others_work(
 
 def test_a_failed_compaction_is_retried_and_others_proceed(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     site: records.Site,
     engine: inprocess.Engine,
@@ -144,10 +144,10 @@ def test_a_failed_compaction_is_retried_and_others_proceed(
     for thread in ("page", "other"):
         sample_threads.post(site, "text", thread=thread)
     engine.install_faults(fault_plans.Plan.parse(ABORTING))
-    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
-    assert worker.step() == scheduler.Done(2, 0, 2)
+    assert worker.step() == scheduler.RoundSummary(2, 0, 2)
     engine.install_faults(fault_plans.Plan.parse(ABORTING))
     clock.now += compactor.GRACE
     worker.step()
@@ -160,26 +160,26 @@ def test_a_failed_compaction_is_retried_and_others_proceed(
 
 def test_a_damaged_directory_stops_no_worker(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     site: records.Site,
     name: records.ThreadName,
 ) -> None:
     damaged = sample_threads.name_of(site, "damaged")
     for each in (damaged, name):
         sample_threads.post(site, "text", thread=each.id)
-    row = bucket_rows.BucketDirectory(
+    row = bucket_rows.BucketDirectoryRow(
         key=bucket_rows.directory_key(damaged), version="v", content=b"no"
     )
     writes = ownership.Writes("compactor", put=(row,))
     transactions.transaction(lambda: transactions.apply(writes))
-    assert worker.step() == scheduler.Done(1, 0, 1)
+    assert worker.step() == scheduler.RoundSummary(1, 0, 1)
 
 
 def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
     open_store: connection.Store, site: records.Site, name: records.ThreadName
 ) -> None:
     before = threading.active_count()
-    worker = background_worker.Worker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store, SCHEME)
     assert threading.active_count() == before  # creating a worker starts no thread
     worker.start()
     with open_store.context():
@@ -191,7 +191,7 @@ def test_a_running_worker_compacts_an_edit_by_itself_and_stops(
 
 
 def test_a_waiting_worker_can_be_stopped(open_store: connection.Store) -> None:
-    worker = background_worker.Worker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store, SCHEME)
     worker.start()
     assert worker.stop(programs.PATIENCE)
 

@@ -45,7 +45,7 @@ class Instance(reader_processes.Reader):
             now=lambda: sample_threads.START + timedelta(seconds=age),
         )
 
-    def call(self) -> scheduler.Done:
+    def call(self) -> scheduler.RoundSummary:
         for each in self.others:  # read the directory just before another one replaces it
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
@@ -99,16 +99,16 @@ def test_instances_of_one_call_each_compact_clear_and_erase(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
     first = Instance(engine, others)
-    assert first.call() == scheduler.Done(1, 1, 0)
+    assert first.call() == scheduler.RoundSummary(1, 1, 0)
     assert first.waited == [compactor.GRACE]
     assert {*_holders(CANARY)} > {"Comment"}
     sample_threads.retract(said)
-    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
+    assert Instance(engine, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert scheduler.look() == []
     assert leftovers.sweep(NAME) == []
     idle = Instance(engine, others)
-    assert idle.call() == scheduler.Done(0, 0, 0)
+    assert idle.call() == scheduler.RoundSummary(0, 0, 0)
     assert idle.waited == []
 
 
@@ -133,7 +133,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
         assert scheduler.look() == [NAME]
         for each in others:
             each.assert_current(NAME)
-    assert Instance(engine, others).call() == scheduler.Done(1, 1, 0)
+    assert Instance(engine, others).call() == scheduler.RoundSummary(1, 1, 0)
     assert [*_holders(CANARY)] == []
     assert scheduler.look() == []
     for each in others:
@@ -155,7 +155,7 @@ def test_of_several_concurrent_calls_one_waits(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
     instance = Instance(engine, [])
-    answered: list[scheduler.Done] = []
+    answered: list[scheduler.RoundSummary] = []
     waited: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -172,7 +172,7 @@ def test_of_several_concurrent_calls_one_waits(
             answered.append(instance.upkeep.visit([], wait))
 
     done = instance.do(lambda: instance.upkeep.visit(scheduler.look(), wait))
-    assert (done, answered) == (scheduler.Done(1, 1, 0), [scheduler.Done(0, 0, 1)])
+    assert (done, answered) == (scheduler.RoundSummary(1, 1, 0), [scheduler.RoundSummary(0, 0, 1)])
     assert len(waited) == 1
     assert scheduler.look() == []
 

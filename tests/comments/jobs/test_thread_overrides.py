@@ -254,7 +254,7 @@ def test_a_moderators_title_stays_until_it_is_reset(
     post(site, "bee", 1)
     fold()
     pages(client)
-    wanted = thread_overrides.Wanted("title own", f"{ORIGIN}/own", ["dog"])
+    wanted = thread_overrides.NewDetails("title own", f"{ORIGIN}/own", ["dog"])
     found = thread_overrides.name(site, "page", wanted, ADA, now=NOW)
     assert (found.moved, found.thread.categories) == (2, ("dog",))
     fold()
@@ -263,11 +263,11 @@ def test_a_moderators_title_stays_until_it_is_reset(
     assert words(client) == {"own"}
     assert audit_log.log("demo")[0].after == "set by moderators: categories, title, url"
     back = thread_overrides.name(
-        site, "page", thread_overrides.Wanted(inherits=["title"]), ADA, now=NOW
+        site, "page", thread_overrides.NewDetails(inherits=["title"]), ADA, now=NOW
     )
     assert (back.thread.title, back.thread.own) == ("title bee", ("categories", "url"))
     thread_overrides.name(
-        site, "page", thread_overrides.Wanted(inherits=thread_overrides.FIELDS), ADA, now=NOW
+        site, "page", thread_overrides.NewDetails(inherits=thread_overrides.FIELDS), ADA, now=NOW
     )
     assert shown() == "bee"
     fold()
@@ -277,15 +277,15 @@ def test_a_moderators_title_stays_until_it_is_reset(
 @pytest.mark.parametrize(
     ("wanted", "field"),
     [
-        (thread_overrides.Wanted(url="https://elsewhere.example/x"), "url"),
-        (thread_overrides.Wanted(title="x" * 501), "title"),
-        (thread_overrides.Wanted(categories=["a/b"]), "categories"),
-        (thread_overrides.Wanted(title="x", inherits=["title"]), "inherit"),
-        (thread_overrides.Wanted(inherits=["state"]), "inherit"),
+        (thread_overrides.NewDetails(url="https://elsewhere.example/x"), "url"),
+        (thread_overrides.NewDetails(title="x" * 501), "title"),
+        (thread_overrides.NewDetails(categories=["a/b"]), "categories"),
+        (thread_overrides.NewDetails(title="x", inherits=["title"]), "inherit"),
+        (thread_overrides.NewDetails(inherits=["state"]), "inherit"),
     ],
 )
 def test_an_invalid_title_url_or_category_is_refused_by_its_field(
-    store: connection.Store, site: records.Site, wanted: thread_overrides.Wanted, field: str
+    store: connection.Store, site: records.Site, wanted: thread_overrides.NewDetails, field: str
 ) -> None:
     post(site, "ape")
     with pytest.raises(errors.BadInput) as refused:
@@ -296,7 +296,7 @@ def test_an_invalid_title_url_or_category_is_refused_by_its_field(
 
 def test_an_unknown_thread_cannot_be_named(store: connection.Store, site: records.Site) -> None:
     with pytest.raises(errors.NotFound):
-        thread_overrides.name(site, "nowhere", thread_overrides.Wanted("x"), ADA, now=NOW)
+        thread_overrides.name(site, "nowhere", thread_overrides.NewDetails("x"), ADA, now=NOW)
 
 
 def test_the_console_sets_and_resets_a_title(desk: Desk, site: records.Site) -> None:
@@ -390,7 +390,7 @@ def test_a_decision_about_an_old_thread_does_not_wait_for_the_upgrade(
     judge(first, Verb.SPAM)
     assert (shown(), words(client)) == ("", set())
     recategorize.finish(now=NOW)
-    thread_overrides.name(site, "page", thread_overrides.Wanted("title own"), ADA, now=NOW)
+    thread_overrides.name(site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW)
     assert words(client) == {"own"}
 
 
@@ -400,10 +400,12 @@ def test_a_moderator_can_name_an_old_thread_first(
     post(site, "ape")
     age()
     found = thread_overrides.name(
-        site, "page", thread_overrides.Wanted("title own"), ADA, now=NOW
+        site, "page", thread_overrides.NewDetails("title own"), ADA, now=NOW
     ).thread
     assert (found.title, found.url, found.own) == ("title own", f"{ORIGIN}/ape", ("title",))
-    thread_overrides.name(site, "page", thread_overrides.Wanted(inherits=["title"]), ADA, now=NOW)
+    thread_overrides.name(
+        site, "page", thread_overrides.NewDetails(inherits=["title"]), ADA, now=NOW
+    )
     assert shown() == "ape"
 
 

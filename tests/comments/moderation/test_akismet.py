@@ -173,7 +173,9 @@ def test_after_the_last_attempt_a_comment_is_held_and_its_sender_is_erased(
     said = classifier_answers.of([comment.id])[comment.id].of["akismet"]
     assert (service.status(comment), said.reason) == (Status.PENDING, "answered 503")
     (dead,) = dead_letters.dead().letters
-    assert classifier_verdicts.decode_question(dead.detail) == classifier_verdicts.Question(1)
+    assert classifier_verdicts.decode_question(
+        dead.detail
+    ) == classifier_verdicts.ClassifierQuestion(1)
     # If it is asked again later, there is no address to send.
     service.receiver.status = 200
     service.finds("true")
@@ -317,7 +319,7 @@ def test_a_failed_correction_is_retried(service: Akismet, site: records.Site) ->
     assert submitted(service) == ["submit-spam", "submit-spam"]
     assert (
         classifier_answers.of([comment.id])[comment.id].of["akismet"].state
-        is classifier_answers.State.SAID
+        is classifier_answers.AnswerState.SAID
     )
 
 

@@ -39,15 +39,15 @@ def post(
     return new_comment.post(draft, SiteRequest(site, sample_threads.SETTINGS, now, sender)).comment
 
 
-def ban(row: records.Comment, *, now: datetime = NOW, **wanted: Any) -> rulebook.Book:
+def ban(row: records.Comment, *, now: datetime = NOW, **wanted: Any) -> rulebook.Rulebook:
     more = {name: wanted.pop(name) for name in ("until", "is_shadow") if name in wanted}
     return bans.ban(
-        "demo", row.author.id, bans.Wanted(**wanted), ADA, secret=SECRET, now=now, **more
+        "demo", row.author.id, bans.BanScope(**wanted), ADA, secret=SECRET, now=now, **more
     )
 
 
-def stored(row: records.Comment) -> comment_rows.Comment:
-    found: comment_rows.Comment = reads.get(comment_rows.comment_key(row.id))
+def stored(row: records.Comment) -> comment_rows.CommentRow:
+    found: comment_rows.CommentRow = reads.get(comment_rows.comment_key(row.id))
     return found
 
 
@@ -315,7 +315,7 @@ def test_a_banned_guest_who_clears_the_browser_stays_banned(
     with open_store.context():
         row = reads.get(comment_rows.comment_key(first.json["comment"]["id"]))
         bans.ban(
-            "demo", row.author_id, bans.Wanted(7), ADA,
+            "demo", row.author_id, bans.BanScope(7), ADA,
             secret=settings.secret, now=datetime.now(UTC),
         )  # fmt: skip
     assert (send(HOME).status_code, send(ELSEWHERE).status_code) == (403, 201)

@@ -116,7 +116,7 @@ def test_after_the_last_attempt_the_sites_fallback_applies(
     assert len(service.receiver.heard) == outbox.MOST_ATTEMPTS
     assert service.status(comment) is becomes
     said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
-    assert (said.state, said.reason) == (classifier_answers.State.FAILED, "answered 500")
+    assert (said.state, said.reason) == (classifier_answers.AnswerState.FAILED, "answered 500")
     (dead,) = dead_letters.dead().letters
     assert (dead.reason, dead.is_dead) == ("answered 500", True)
     service.check()
@@ -157,5 +157,5 @@ def test_an_unreadable_secret_gives_the_request_up(service: Service, site: recor
     service.ask()
     assert service.receiver.heard == []
     said = classifier_answers.of([comment.id])[comment.id].of["webhook"]
-    assert said.state is classifier_answers.State.FAILED
+    assert said.state is classifier_answers.AnswerState.FAILED
     assert "SECRET" in said.reason

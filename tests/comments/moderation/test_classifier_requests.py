@@ -177,8 +177,10 @@ def test_an_undone_verdict_stays_undone(service: Service, site: records.Site) ->
     service.ask()
     decisions.undo("demo", entry(comment).id, BOSS, now=service.now)
     assert service.status(comment) is SHOWN
-    about = classifier_requests.About("demo", comment.id, 1)
-    said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, Verdict.SPAM)
+    about = classifier_requests.RequestSubject("demo", comment.id, 1)
+    said = classifier_answers.StoredAnswer(
+        classifier_answers.AnswerState.SAID, service.now, Verdict.SPAM
+    )
     for name, taken in (("webhook", "KNOWN"), ("akismet", "OVERTAKEN")):
         found = classifier_requests.take(
             about, name, said, settings=service.settings, now=service.now
@@ -292,10 +294,12 @@ def test_an_edit_held_by_the_policy_is_not_released_by_a_verdict(
 def test_a_repeated_verdict_is_applied_once(service: Service, site: records.Site) -> None:
     service.is_asked()
     comment = say(site)
-    about = classifier_requests.About("demo", comment.id, 1)
+    about = classifier_requests.RequestSubject("demo", comment.id, 1)
 
     def take(verdict: Verdict) -> str:
-        said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, verdict)
+        said = classifier_answers.StoredAnswer(
+            classifier_answers.AnswerState.SAID, service.now, verdict
+        )
         return classifier_requests.take(
             about, "webhook", said, settings=service.settings, now=service.now
         ).name
@@ -323,8 +327,10 @@ def test_a_verdict_whose_store_call_fails_once_is_applied_once(
 ) -> None:
     service.is_asked()
     comment = say(site)
-    about = classifier_requests.About("demo", comment.id, 1)
-    said = classifier_answers.Entry(classifier_answers.State.SAID, service.now, Verdict.APPROVE)
+    about = classifier_requests.RequestSubject("demo", comment.id, 1)
+    said = classifier_answers.StoredAnswer(
+        classifier_answers.AnswerState.SAID, service.now, Verdict.APPROVE
+    )
     faults.plan[method, faults.calls.get(method, 0) + 1] = (when, status)
     classifier_requests.take(about, "webhook", said, settings=service.settings, now=service.now)
     assert service.status(comment) is SHOWN

@@ -91,7 +91,7 @@ def test_a_classifiers_secret_is_shown_once_and_stored_encrypted(
 def test_an_internal_or_unresolvable_address_is_refused(
     service: Service, url: str, found: list[str]
 ) -> None:
-    client = safe_http.Client(resolver=lambda _host: found)
+    client = safe_http.HttpClient(resolver=lambda _host: found)
     with pytest.raises(errors.BadInput) as refused:
         registration.set_webhook("demo", url, Terms(), service.by(), client)
     assert (refused.value.field, registration.every("demo")) == ("url", ())

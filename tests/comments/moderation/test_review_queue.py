@@ -69,7 +69,7 @@ def _fill(site: records.Site) -> dict[str, records.Case]:
     return {each.comment.id: each for each in found if each.comment.site == "demo"}
 
 
-def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
+def walk(wanted: review_queue.QueueFilter, limit: int) -> list[records.Case]:
     """Return the cases of all pages."""
     found: list[records.Case] = []
     cursor = None
@@ -87,20 +87,20 @@ def walk(wanted: review_queue.Wanted, limit: int) -> list[records.Case]:
 @pytest.mark.parametrize(
     "wanted",
     [
-        review_queue.Wanted("demo"),
-        review_queue.Wanted("demo", review_queue.STATUSES),
-        review_queue.Wanted("demo", (Status.SPAM, Status.APPROVED)),
-        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1"),
-        review_queue.Wanted("demo", author="g:2"),
-        review_queue.Wanted("demo", review_queue.STATUSES, text="TEXT 1"),
-        review_queue.Wanted("demo", review_queue.STATUSES, text="name 3"),
-        review_queue.Wanted("demo", review_queue.STATUSES, author="g:1", text="5"),
-        review_queue.Wanted("demo", review_queue.STATUSES, text="nobody said this"),
+        review_queue.QueueFilter("demo"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES),
+        review_queue.QueueFilter("demo", (Status.SPAM, Status.APPROVED)),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, author="g:1"),
+        review_queue.QueueFilter("demo", author="g:2"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, text="TEXT 1"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, text="name 3"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, author="g:1", text="5"),
+        review_queue.QueueFilter("demo", review_queue.STATUSES, text="nobody said this"),
     ],
     ids=str,
 )
 def test_all_pages_together_list_each_wanted_comment_once_newest_first(
-    filled: dict[str, records.Case], wanted: review_queue.Wanted, limit: int
+    filled: dict[str, records.Case], wanted: review_queue.QueueFilter, limit: int
 ) -> None:
     def is_wanted(case: records.Case) -> bool:
         said, text = case.comment, wanted.text.lower()
@@ -123,7 +123,7 @@ def test_a_text_search_is_bounded_and_continues_on_the_next_page(
     filled: dict[str, records.Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(review_queue, "LOOKED_THROUGH", 10)
-    wanted = review_queue.Wanted("demo", review_queue.STATUSES, text="text 0")
+    wanted = review_queue.QueueFilter("demo", review_queue.STATUSES, text="text 0")
     page = review_queue.page(wanted, limit=5, secret=SECRET)
     assert page.cases == ()
     assert page.cursor
@@ -184,12 +184,12 @@ def test_the_threads_of_a_site_are_listed_newest_first(
 
 
 def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case]) -> None:
-    cursor = review_queue.page(review_queue.Wanted("demo"), limit=1, secret=SECRET).cursor
+    cursor = review_queue.page(review_queue.QueueFilter("demo"), limit=1, secret=SECRET).cursor
     for other in (
-        review_queue.Wanted("blog"),
-        review_queue.Wanted("demo", (Status.SPAM,)),
-        review_queue.Wanted("demo", author="g:1"),
-        review_queue.Wanted("demo", text="x"),
+        review_queue.QueueFilter("blog"),
+        review_queue.QueueFilter("demo", (Status.SPAM,)),
+        review_queue.QueueFilter("demo", author="g:1"),
+        review_queue.QueueFilter("demo", text="x"),
     ):
         with pytest.raises(errors.BadCursor):
             review_queue.page(other, cursor=cursor, secret=SECRET)
@@ -199,16 +199,16 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
         review_queue.thread(records.ThreadName("demo", "t0"), cursor=cursor, secret=SECRET)
     for limit in (0, 101):
         with pytest.raises(errors.BadInput):
-            review_queue.page(review_queue.Wanted("demo"), limit=limit, secret=SECRET)
+            review_queue.page(review_queue.QueueFilter("demo"), limit=limit, secret=SECRET)
     with pytest.raises(errors.BadInput, match="q: too-long"):
-        review_queue.Wanted("demo", text="x" * 101)
+        review_queue.QueueFilter("demo", text="x" * 101)
 
 
 # The last test: it changes what the others share.
 def test_a_moderator_who_decides_while_paging_misses_nothing(
     filled: dict[str, records.Case],
 ) -> None:
-    wanted, met, cursor = review_queue.Wanted("demo"), set(), None
+    wanted, met, cursor = review_queue.QueueFilter("demo"), set(), None
     waiting = {name for name, case in filled.items() if case.comment.status is Status.PENDING}
     while True:
         page = review_queue.page(wanted, limit=2, cursor=cursor, secret=SECRET)

@@ -10,14 +10,14 @@ from comments import errors
 from comments.domain.records import Status
 from comments.domain.text import cleaning, rendering
 from comments.moderation import rules
-from comments.moderation.rules import Action, Rule, Said
+from comments.moderation.rules import Action, Rule, RuleSubject
 
 
-def _said(body: str = "hello", **more: Any) -> Said:
-    return Said(body, rendering.render_markdown(body), **more)
+def _said(body: str = "hello", **more: Any) -> RuleSubject:
+    return RuleSubject(body, rendering.render_markdown(body), **more)
 
 
-def _why(rule: dict[str, Any], said: Said) -> str:
+def _why(rule: dict[str, Any], said: RuleSubject) -> str:
     made = Rule(id="r", action=Action.HOLD, **rule)
     rules.check(made)
     return rules.judge([made], said).why
@@ -54,7 +54,7 @@ def _why(rule: dict[str, Any], said: Said) -> str:
     ],
 )
 def test_a_condition_matches_what_it_describes(
-    rule: dict[str, Any], speaks: Said, silent: Said
+    rule: dict[str, Any], speaks: RuleSubject, silent: RuleSubject
 ) -> None:
     assert _why(rule, speaks)
     assert _why(rule, silent) == ""
@@ -129,7 +129,7 @@ def test_any_text_and_pattern_get_a_result(body: str, pattern: str) -> None:
         return
     # A text that contains the words of the pattern matches it.
     plain = pattern.strip("*")
-    assert rules.judge([rule], Said(f"{body} {plain} {body}", "", name=plain)).why
+    assert rules.judge([rule], RuleSubject(f"{body} {plain} {body}", "", name=plain)).why
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a|b", "[ab]", "a{9}", ".", "\\w"])

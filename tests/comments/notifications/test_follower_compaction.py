@@ -36,7 +36,7 @@ def members() -> list[str]:
     return list(follower_lists.every(NAME, limit=4))
 
 
-def prepared(base: follower_lists.Pointer) -> follower_compaction.Prepared:
+def prepared(base: follower_lists.Pointer) -> follower_compaction.PreparedSegments:
     found = follower_compaction.prepare(NAME, base)
     assert found is not None
     return found
@@ -163,7 +163,7 @@ def test_unchanged_segments_are_kept_and_small_ones_join_their_neighbors() -> No
     assert_settled(staying)
     leave(*names)
     assert_settled([])
-    assert follower_lists.pointer(NAME).directory == id_sets.Directory()
+    assert follower_lists.pointer(NAME).directory == id_sets.IdSetDirectory()
 
 
 def test_loading_adds_each_id_once_even_if_it_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_loading_beside_faster_compactions_loses_nobody(
     ours = follower_compaction.switch
     faster = iter([True, True, False])
 
-    def overtaken(found: follower_compaction.Prepared) -> bool:
+    def overtaken(found: follower_compaction.PreparedSegments) -> bool:
         if next(faster, False):
             other = follower_compaction.prepare(NAME, found.base)
             assert other is not None

@@ -197,9 +197,9 @@ def test_one_mark_in_many_requests_a_compaction_and_fewer_in_large_lists(
     def asking(at: follower_lists.Pointer) -> int:
         return sum(follower_lists._asks(f"{n:010d}", NAME, at) for n in range(10_000))
 
-    lines = (id_sets.Line("key", "first", 200_000),)
+    lines = (id_sets.SegmentSummary("key", "first", 200_000),)
     assert 10_000 / 64 * 0.7 < asking(follower_lists.Pointer()) < 10_000 / 64 * 1.4
-    large = follower_lists.Pointer(directory=id_sets.Directory(0, lines))
+    large = follower_lists.Pointer(directory=id_sets.IdSetDirectory(0, lines))
     assert 10_000 / 464 * 0.5 < asking(large) < 10_000 / 464 * 2
 
 

@@ -47,7 +47,7 @@ def folding() -> Step:
 
         return prepare
 
-    def switch(found: follower_compaction.Prepared) -> Step | None:
+    def switch(found: follower_compaction.PreparedSegments) -> Step | None:
         follower_compaction.switch(found)
         return clean
 

@@ -208,7 +208,7 @@ def _mark_many(ids: list[str], *, follows: bool) -> None:
     entry = follower_rows.follower_mark_entry(NAME, at.generation, follows=follows)
     for first in range(0, len(ids), 500):
         rows = tuple(
-            follower_rows.FollowerMark(
+            follower_rows.FollowerMarkRow(
                 key=follower_rows.follower_mark_key(NAME, at.generation, each), entry=entry
             )
             for each in ids[first : first + 500]

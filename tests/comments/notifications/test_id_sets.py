@@ -79,7 +79,8 @@ def test_an_id_lies_in_the_line_whose_span_contains_it(
     ids: list[str], most: int, each: str
 ) -> None:
     lines = [
-        id_sets.Line(str(n), run[0], len(run)) for n, run in enumerate(id_sets.runs(ids, most))
+        id_sets.SegmentSummary(str(n), run[0], len(run))
+        for n, run in enumerate(id_sets.runs(ids, most))
     ]
     found = lines[id_sets.place_of(lines, each)]
     ends = {line.key: end for line, end in id_sets.spans(lines)}
@@ -106,10 +107,12 @@ def test_a_segment_survives_encoding_and_decoding(ids: list[str]) -> None:
     assert id_sets.decode_ids(id_sets.encode_ids(ids)) == ids
 
 
-@given(st.lists(st.builds(id_sets.Line, st.text(), st.text(), st.integers(0, 2**40))))
-def test_lines_and_directories_survive_encoding_and_decoding(lines: list[id_sets.Line]) -> None:
+@given(st.lists(st.builds(id_sets.SegmentSummary, st.text(), st.text(), st.integers(0, 2**40))))
+def test_lines_and_directories_survive_encoding_and_decoding(
+    lines: list[id_sets.SegmentSummary],
+) -> None:
     assert id_sets.decode_lines(id_sets.encode_lines(lines)) == tuple(lines)
-    directory = id_sets.Directory(2, tuple(lines))
+    directory = id_sets.IdSetDirectory(2, tuple(lines))
     assert id_sets.decode_directory(id_sets.encode_directory(directory)) == directory
     assert directory.count == sum(line.count for line in lines)
 
@@ -119,7 +122,7 @@ def test_ids_are_ordered_like_their_bytes(one: str, other: str) -> None:
     assert (one < other) == (one.encode() < other.encode())
 
 
-LINE = id_sets.Line("0000000001-ab-0", "ann", 2)
+LINE = id_sets.SegmentSummary("0000000001-ab-0", "ann", 2)
 
 
 # A change of these golden values would lose stored lists.
@@ -135,7 +138,7 @@ LINE = id_sets.Line("0000000001-ab-0", "ann", 2)
         (
             "78019bc43871f27a031830d44d4cd235589c9897c7040065030777",
             id_sets.decode_directory,
-            id_sets.Directory(1, (LINE,)),
+            id_sets.IdSetDirectory(1, (LINE,)),
         ),
     ],
     ids=["segment", "lines", "directory"],

@@ -45,7 +45,9 @@ def _held(text: str, status: Status = Status.PENDING) -> records.Comment:
             assert change.new is not None
             new = change.new._replace(status=status.value, listed=False)
             told = [change._replace(new=new)]
-            transactions.apply(outbox.tell(outbox.Kind.POSTED, event.key.id(), told, now=START))
+            transactions.apply(
+                outbox.tell(outbox.EventKind.POSTED, event.key.id(), told, now=START)
+            )
 
     transactions.transaction(body)
     return node
@@ -197,7 +199,7 @@ def test_edits_and_imports_are_not_mailed(mailer: MailService) -> None:
         settings=sample_threads.SETTINGS,
         now=START,
     )
-    text = values.Text("imported", "<p>imported</p>", "html-2")
+    text = values.RenderedText("imported", "<p>imported</p>", "html-2")
     node = records.ImportedComment(
         id="a" * 26,
         reply_to=None,

@@ -46,10 +46,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def worker(open_store: connection.Store, clock: Clock) -> background_worker.Worker:
+def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
     """A worker whose steps the test takes."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
-    return background_worker.Worker(open_store, SCHEME)
+    return background_worker.BackgroundWorker(open_store, SCHEME)
 
 
 @pytest.fixture
@@ -217,44 +217,47 @@ def test_the_name_of_a_threads_list_is_stable() -> None:
 
 
 def test_a_requested_compaction_of_a_list_runs_at_the_next_step(
-    store: connection.Store, worker: background_worker.Worker, asking: None
+    store: connection.Store, worker: background_worker.BackgroundWorker, asking: None
 ) -> None:
     worker.step()
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     subscriptions.follow(THREAD, "bob", now=sample_threads.START)
-    assert worker.step() == scheduler.Done(1, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(1, 0, 0)
     assert _marks() == 0
     assert subscriptions.page(THREAD, limit=9).ids == ("ann", "bob")
-    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 0)
 
 
 def test_a_list_without_a_request_is_not_compacted(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(follower_lists, "MARKS", 1_000_000_000)
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     clock.now += backlog.FOLD_AFTER
-    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     assert _marks() == 1
 
 
 def test_a_starting_process_compacts_lists_that_requested_it_from_another(
-    store: connection.Store, worker: background_worker.Worker, site: records.Site, asking: None
+    store: connection.Store,
+    worker: background_worker.BackgroundWorker,
+    site: records.Site,
+    asking: None,
 ) -> None:
     subscriptions.follow(THREAD, "ann", now=sample_threads.START)
     sample_threads.post(site, "text")
     backlog.BACKLOG.of(store).take()
     assert scheduler.look() == [THREAD, LIST]
-    assert worker.step() == scheduler.Done(2, 0, 1)
+    assert worker.step() == scheduler.RoundSummary(2, 0, 1)
     assert _marks() == 0
 
 
 def test_a_failed_compaction_of_a_list_is_retried(
     store: connection.Store,
-    worker: background_worker.Worker,
+    worker: background_worker.BackgroundWorker,
     clock: Clock,
     engine: inprocess.Engine,
     asking: None,
@@ -266,10 +269,10 @@ def test_a_failed_compaction_of_a_list_is_retried(
     engine.install_faults(
         fault_plans.Plan.parse({"rules": [{"rpc": "Commit", "status": "ABORTED"}]})
     )
-    assert worker.step() == scheduler.Done(0, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(0, 0, 0)
     engine.install_faults(None)
     clock.now += 2 * 5.0
-    assert worker.step() == scheduler.Done(1, 0, 0)
+    assert worker.step() == scheduler.RoundSummary(1, 0, 0)
     assert _marks() == 0
     assert compactor.compact(SCHEME, THREAD) is not None  # the thread itself was not compacted
 
@@ -294,7 +297,7 @@ def test_cron_compacts_lists_that_request_it(
 def test_a_running_worker_compacts_a_list_by_itself(
     open_store: connection.Store, asking: None
 ) -> None:
-    worker = background_worker.Worker(open_store, SCHEME)
+    worker = background_worker.BackgroundWorker(open_store, SCHEME)
     worker.start()
     with open_store.context():
         subscriptions.follow(THREAD, "ann", now=sample_threads.START)

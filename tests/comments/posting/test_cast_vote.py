@@ -265,13 +265,13 @@ def test_a_voter_sees_their_own_votes_of_a_thread(
     sample_votes.vote(rows[5], "bob")
     sample_votes.vote(rows[5], "bob", 0)
 
-    def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotes:
+    def own(voter: str, limit: int = 100, cursor: str | None = None) -> cast_vote.OwnVotesPage:
         return cast_vote.own(NAME, voter, limit=limit, cursor=cursor, secret="s")
 
     with testing.meter(engine) as cost:
-        assert own("g:bob") == cast_vote.OwnVotes(expected, None)
+        assert own("g:bob") == cast_vote.OwnVotesPage(expected, None)
     assert (cost.reads, cost.writes) == (2, 0)
-    assert own("g:nobody") == cast_vote.OwnVotes({}, None)
+    assert own("g:nobody") == cast_vote.OwnVotesPage({}, None)
     for limit in (1, 2, 3, 5):
         found: dict[str, int] = {}
         page = own("g:bob", limit)

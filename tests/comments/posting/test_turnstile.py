@@ -35,7 +35,7 @@ pytestmark = pytest.mark.settings(posts_per_network=20)
 
 HOST = "blog.example"
 GOOD = "token"
-LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0, answer=turnstile.LIMITS.answer)
 SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for servers that never answer
 BOSS = records.Actor("cli", "the command line")
 Talk = Callable[[socket.socket, threading.Event], None]
@@ -68,7 +68,7 @@ def is_asked(
     store: connection.Store,
     port: int,
     settings: config.Settings,
-    limits: safe_http.Limits = LIMITS,
+    limits: safe_http.RequestLimits = LIMITS,
     **more: Any,
 ) -> None:
     client = loopback_servers.client(port, limits=limits)

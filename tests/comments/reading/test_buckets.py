@@ -26,9 +26,9 @@ GOLDEN_WHOLE = (
 )
 
 ENTRIES = [
-    buckets.Entry("AA", "a" * 26, 1, b'{"id":"a"}'),
-    buckets.Entry("AAAB", "b" * 26, 3, b'{"id":"b"}'),
-    buckets.Entry("AB", "c" * 26, 2, b'{"id":"c"}'),
+    buckets.ListedEntry("AA", "a" * 26, 1, b'{"id":"a"}'),
+    buckets.ListedEntry("AAAB", "b" * 26, 3, b'{"id":"b"}'),
+    buckets.ListedEntry("AB", "c" * 26, 2, b'{"id":"c"}'),
 ]
 
 
@@ -48,7 +48,7 @@ def test_a_directory_with_all_fields_survives_encoding_and_decoding() -> None:
     moment = datetime(2026, 1, 2, tzinfo=UTC)
     whole = msgspec.structs.replace(
         CONTENT_OF,
-        best=buckets.Best("r", "r-1"),
+        best=buckets.RankingKeys("r", "r-1"),
         replaced=(buckets.Replaced("q", moment), buckets.Replaced("p", moment)),
     )
     assert buckets.decode_content(buckets.encode_content(whole)) == whole
@@ -57,7 +57,7 @@ def test_a_directory_with_all_fields_survives_encoding_and_decoding() -> None:
 
 def test_a_line_counts_the_rows_below_each_ancestor() -> None:
     run = [
-        buckets.Entry(sort_hash, sort_hash, 1, b"{}")
+        buckets.ListedEntry(sort_hash, sort_hash, 1, b"{}")
         for sort_hash in ("AAABAC", "AAABAD", "AAAC", "AB", "ABAB", "AC")
     ]
     line = buckets.line(SCHEME, "k", run, previous="AAABAB")
@@ -67,25 +67,27 @@ def test_a_line_counts_the_rows_below_each_ancestor() -> None:
 
 
 def test_a_line_that_starts_a_discussion_names_it() -> None:
-    run = [buckets.Entry("AB", "x", 1, b"{}"), buckets.Entry("ABAB", "y", 1, b"{}")]
+    run = [buckets.ListedEntry("AB", "x", 1, b"{}"), buckets.ListedEntry("ABAB", "y", 1, b"{}")]
     assert buckets.line(SCHEME, "k", run, previous="AAAB").roots == (("AB", 0),)
     assert buckets.line(SCHEME, "k", run, previous="").heads == ()
 
 
 def test_a_mark_weighs_the_rows_it_adds_to_the_buckets() -> None:
     weights = {
-        (json, held): merged_view.weight_of(buckets.Mark("AA", "a", 1, json, held))
+        (json, held): merged_view.weight_of(buckets.ChangedEntry("AA", "a", 1, json, held))
         for json in (b"", b"{}")
         for held in (False, True)
     }
     assert weights == {(b"", False): 0, (b"", True): -1, (b"{}", False): 1, (b"{}", True): 0}
 
 
-CONTENT_OF = buckets.Content(
+CONTENT_OF = buckets.DirectoryContent(
     lines=(
-        buckets.Line("t-0", "AA", "AB", 3, ((2, 1),), buckets.pack_roots((("AA", 0), ("AB", 2)))),
+        buckets.BucketSummary(
+            "t-0", "AA", "AB", 3, ((2, 1),), buckets.pack_roots((("AA", 0), ("AB", 2)))
+        ),
     ),
-    tail=(buckets.Mark("AC", "d" * 26, 1, b"{}", held=False),),
+    tail=(buckets.ChangedEntry("AC", "d" * 26, 1, b"{}", held=False),),
     clearing=(buckets.Clearing("d" * 26, 1, is_listed=True),),
     dead=("s-1",),
     changed=datetime(2026, 1, 2, 3, 4, 5, 678901, UTC),
@@ -95,16 +97,16 @@ CONTENT_OF = buckets.Content(
 @pytest.mark.parametrize(
     "content",
     [
-        buckets.Content(
+        buckets.DirectoryContent(
             lines=tuple(buckets.line(SCHEME, f"{n:026}", ENTRIES, "") for n in range(900))
         ),
-        buckets.Content(
+        buckets.DirectoryContent(
             tail=tuple(
-                buckets.Mark(f"{n:04}", f"{n:026}", 1000 + n, b"j" * 600, held=False)
+                buckets.ChangedEntry(f"{n:04}", f"{n:026}", 1000 + n, b"j" * 600, held=False)
                 for n in range(900)
             )
         ),
-        buckets.Content(
+        buckets.DirectoryContent(
             clearing=tuple(
                 buckets.Clearing(f"{n:026}", 1000 + n, is_listed=True) for n in range(900)
             )
@@ -112,7 +114,7 @@ CONTENT_OF = buckets.Content(
     ],
     ids=["lines", "tail", "rows to be cleared"],
 )
-def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.Content) -> None:
+def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.DirectoryContent) -> None:
     """A cache limited in bytes needs the right weight of each item."""
     stored = buckets.encode_content(content)
     tracemalloc.start()

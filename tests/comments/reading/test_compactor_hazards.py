@@ -47,7 +47,7 @@ def ten_compacted(site: records.Site) -> dict[str, records.Comment]:
     return rows
 
 
-def _prepare(name: records.ThreadName) -> compactor.Prepared:
+def _prepare(name: records.ThreadName) -> compactor.PreparedBuckets:
     prepared = compactor.prepare(SCHEME, name)
     assert prepared is not None
     return prepared
@@ -64,8 +64,8 @@ def _edit(comment: records.Comment, body: str) -> None:
     )
 
 
-def _row(comment: records.Comment) -> comment_rows.Comment:
-    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
+def _row(comment: records.Comment) -> comment_rows.CommentRow:
+    row: comment_rows.CommentRow = reads.get(comment_rows.comment_key(comment.id))
     return row
 
 
@@ -204,16 +204,16 @@ def test_a_reader_whose_bucket_was_deleted_reloads_and_reads_right(
     for row in ten_compacted.values():
         _edit(row, f"edit of {row.body}")
     compaction.whole(name)
-    with pytest.raises(directories.Gone):
+    with pytest.raises(directories.DirectoryOutdated):
         list(view.rows())
     _assert_reader_right(name)
 
 
 def test_a_newer_row_in_the_directory_replaces_an_older_one_in_the_delta() -> None:
-    old = buckets.Entry("AA", "id", 1, b"old")
-    newer = buckets.Mark("AA", "id", 2, b"new", held=True)
-    directory = buckets.Directory("v", buckets.Content(tail=(newer,)))
-    row = deltas.Row(
+    old = buckets.ListedEntry("AA", "id", 1, b"old")
+    newer = buckets.ChangedEntry("AA", "id", 2, b"new", held=True)
+    directory = buckets.Directory("v", buckets.DirectoryContent(tail=(newer,)))
+    row = deltas.DeltaRow(
         old,
         is_listed=True,
         shelved=True,
@@ -331,7 +331,7 @@ def test_reading_writes_nothing_at_any_stage_of_a_compaction(
 ) -> None:
     sample_threads.post(site, "new")
     prepared = _prepare(name)
-    folded: list[compactor.Compacted] = []
+    folded: list[compactor.CompactionResult] = []
 
     def switch() -> None:
         switched = compactor.switch(prepared)
@@ -390,7 +390,9 @@ def test_an_erased_text_is_in_no_stored_byte_after_compaction_and_clearing(
     _assert_reader_right(name)
 
 
-def _attempt_that_is_left(site: records.Site, name: records.ThreadName) -> compactor.Prepared:
+def _attempt_that_is_left(
+    site: records.Site, name: records.ThreadName
+) -> compactor.PreparedBuckets:
     for number in range(6):
         sample_threads.post(site, f"later {number}")
     prepared = _prepare(name)

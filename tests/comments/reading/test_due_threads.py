@@ -28,8 +28,8 @@ def _entered(store: connection.Store) -> None:
     """Run every test here inside the store."""
 
 
-def _row(comment: records.Comment) -> comment_rows.Comment:
-    row: comment_rows.Comment = reads.get(comment_rows.comment_key(comment.id))
+def _row(comment: records.Comment) -> comment_rows.CommentRow:
+    row: comment_rows.CommentRow = reads.get(comment_rows.comment_key(comment.id))
     return row
 
 
@@ -193,7 +193,7 @@ def test_a_process_returns_to_the_changes_it_left(site: records.Site) -> None:
     assert due_threads.due(LATER) == [
         NAME
     ]  # compacted but uncleared threads may have been left by a dead process
-    assert mine.round([NAME]) == scheduler.Done(1, 0, 1)
+    assert mine.round([NAME]) == scheduler.RoundSummary(1, 0, 1)
     assert waiting.next_due == backlog.FOLD_AFTER
 
 

@@ -27,7 +27,7 @@ GOLDEN = (
     "4141a441414142c42d7b226964223a2261222c227265706c696573223a317d2c7b226964223a2262222c2272"
     "65706c696573223a307d"
 )
-HEAD = first_page.Head(
+HEAD = first_page.FirstPage(
     tag="tag",
     total=3,
     changed=datetime(2026, 1, 2, tzinfo=UTC),
@@ -84,12 +84,12 @@ def _fold(name: records.ThreadName) -> records.ThreadName:
 
 
 def _page(name: records.ThreadName, limit: int) -> bytes:
-    return listings.page(SCHEME, name, thread_pages.Asked(limit, None, SECRET)).json()
+    return listings.page(SCHEME, name, thread_pages.PageRequest(limit, None, SECRET)).json()
 
 
 def _tags(name: records.ThreadName) -> Iterator[str]:
     """Yield the tags of the first page, with and without the stored first page."""
-    asked = thread_pages.Asked(5, None, SECRET)
+    asked = thread_pages.PageRequest(5, None, SECRET)
     yield thread_pages.InOrder(name, asked).look()
 
 
@@ -137,7 +137,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     shown = _page(name, 12)
     rows = [
         presentation.read(json, 0)
-        for json in listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET)).comments
+        for json in listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET)).comments
     ]
     sample_threads.post(site, "far below the first page")
     changed = _page(name, 12)
@@ -146,7 +146,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     assert changed != shown  # the total
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
     reader = reader_processes.of_floor(name)
-    found = listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    found = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))
     assert (list(found.comments), list(found.replies), found.total) == (
         reader[0][:12],
         reader[1][:12],
@@ -161,7 +161,7 @@ def test_the_probe_of_a_first_page_is_made_once(
     sample_threads.post(site, "new")
     calls: list[str] = []
     process = reader_processes.Reader(engine, seen=lambda method, _request: calls.append(method))
-    asked = thread_pages.Asked(12, None, SECRET)
+    asked = thread_pages.PageRequest(12, None, SECRET)
     process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls.count("RunQuery") == 1
 
@@ -179,7 +179,7 @@ def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
             process.now = view_cache.CACHE_MAX_AGE
 
     process = reader_processes.Reader(engine, seen=seen)
-    asked = thread_pages.Asked(12, None, SECRET)
+    asked = thread_pages.PageRequest(12, None, SECRET)
     process.do(lambda: listings.page(SCHEME, name, asked))
     assert calls[:4] == ["Lookup", "RunQuery", "Lookup", "RunQuery"]
 
@@ -212,5 +212,5 @@ def test_rows_too_long_for_a_first_page_are_read_without_one(
     sample_threads.post(site, "more")
     _fold(name)
     assert reads.get(bucket_rows.directory_key(name)).head == b""
-    page = listings.page(SCHEME, name, thread_pages.Asked(12, None, SECRET))
+    page = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))
     assert list(page.comments) == reader_processes.of_floor(name)[0][:12]

@@ -129,7 +129,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
     seen: list[bytes] = []
     part = content_coding.part
 
-    def noting(data: bytes, coding: content_coding.Coding) -> content_coding.Part:
+    def noting(data: bytes, coding: content_coding.Coding) -> content_coding.EncodedPart:
         if b'"html"' in data:
             seen.append(data)
         return part(data, coding)

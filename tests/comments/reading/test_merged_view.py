@@ -31,14 +31,14 @@ class Stored:
     """Rows in buckets, other rows and changes in marks, and the resulting list."""
 
     def __init__(self, draw: st.DrawFn) -> None:
-        self.rows: dict[str, buckets.Entry] = {}
-        self.marks: list[buckets.Mark] = []
+        self.rows: dict[str, buckets.ListedEntry] = {}
+        self.marks: list[buckets.ChangedEntry] = []
         self.loads: list[list[str]] = []
         self.stored: dict[str, bytes] = {}
         held = []
         self.hashes = draw(threads())
         for place, sort_hash in enumerate(self.hashes):
-            entry = buckets.Entry(sort_hash, f"id{place}", 1, b'{"n":%d}' % place)
+            entry = buckets.ListedEntry(sort_hash, f"id{place}", 1, b'{"n":%d}' % place)
             fate = draw(st.integers(0, 9))
             if fate < 6:
                 held.append(entry)
@@ -54,13 +54,13 @@ class Stored:
                 self._mark(entry, entry.json, held=False)
         self.directory = self._shelved(sorted(held, key=lambda e: e.sort_hash), draw)
 
-    def _mark(self, entry: buckets.Entry, json: bytes, *, held: bool) -> None:
-        mark = buckets.Mark(entry.sort_hash, entry.id, 2, json, held)
+    def _mark(self, entry: buckets.ListedEntry, json: bytes, *, held: bool) -> None:
+        mark = buckets.ChangedEntry(entry.sort_hash, entry.id, 2, json, held)
         self.marks.append(mark)
         if json:
             self.rows[entry.sort_hash] = mark.entry
 
-    def _shelved(self, held: list[buckets.Entry], draw: st.DrawFn) -> buckets.Directory:
+    def _shelved(self, held: list[buckets.ListedEntry], draw: st.DrawFn) -> buckets.Directory:
         lines, previous = [], ""
         while held:
             size = draw(st.integers(1, 9))
@@ -69,7 +69,7 @@ class Stored:
             self.stored[key] = buckets.encode_bucket(run)
             lines.append(buckets.line(SCHEME, key, run, previous))
             previous = run[-1].sort_hash
-        content = buckets.encode_content(buckets.Content(lines=tuple(lines)))
+        content = buckets.encode_content(buckets.DirectoryContent(lines=tuple(lines)))
         return buckets.Directory("v", buckets.decode_content(content))
 
     def view(self) -> merged_view.View:
@@ -82,7 +82,7 @@ class Stored:
         return [buckets.decode_bucket(self.stored[key]) for key in wanted]
 
     @property
-    def listed(self) -> list[buckets.Entry]:
+    def listed(self) -> list[buckets.ListedEntry]:
         return [self.rows[sort_hash] for sort_hash in sorted(self.rows)]
 
 
@@ -140,7 +140,8 @@ def test_discussions_and_their_sizes_need_no_bucket(made: Stored) -> None:
 @pytest.mark.parametrize("limit", [1, 10, 100])
 def test_a_page_reads_its_buckets_in_two_calls(limit: int) -> None:
     entries = [
-        buckets.Entry(sorthash.encode_segment(SCHEME, n), f"id{n}", 1, b"{}") for n in range(1000)
+        buckets.ListedEntry(sorthash.encode_segment(SCHEME, n), f"id{n}", 1, b"{}")
+        for n in range(1000)
     ]
     lines, kept = [], {}
     for first in range(0, 1000, 10):
@@ -154,7 +155,7 @@ def test_a_page_reads_its_buckets_in_two_calls(limit: int) -> None:
         calls.append(len(wanted))
         return [kept[key] for key in wanted]
 
-    directory = buckets.Directory("v", buckets.Content(lines=tuple(lines)))
+    directory = buckets.Directory("v", buckets.DirectoryContent(lines=tuple(lines)))
     view = merged_view.View(directory, [], load)
     start = entries[505].sort_hash
     assert list(itertools.islice(view.rows(start, limit=limit), limit)) == entries[505:][:limit]
@@ -163,7 +164,7 @@ def test_a_page_reads_its_buckets_in_two_calls(limit: int) -> None:
 
 
 def test_everything_a_view_shows_changes_its_tag() -> None:
-    mark = buckets.Mark("AA", "id", 1, b"{}", held=False)
+    mark = buckets.ChangedEntry("AA", "id", 1, b"{}", held=False)
     changes = ({"id": "other"}, {"revision": 2}, {"json": b""}, {"held": True})
     marks = [[], [mark], *([msgspec.structs.replace(mark, **change)] for change in changes)]
     tags = {

@@ -22,7 +22,7 @@ from comments.posting import own_comment
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor
 from comments.reading.materialized import ranking
-from comments.reading.thread_pages import Order
+from comments.reading.thread_pages import ListingOrder
 from comments.store import connection
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -34,7 +34,7 @@ WRITERS = 50
 FOLDINGS = 8
 REST = 3  # pause between two passes of a reader, as a multiple of a pass's duration
 TREE = {f"{n}": {f"{n}.1": {f"{n}.1.1": {}}, f"{n}.2": {}} for n in range(1, 5)}
-Read = Callable[[thread_pages.Asked], presentation.ThreadPage]
+Read = Callable[[thread_pages.PageRequest], presentation.ThreadPage]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,21 +78,21 @@ def _listings(site: records.Site, rows: dict[str, records.Comment]) -> Iterator[
     name = sample_threads.name_of(site)
     whole = ordered_query.thread(name)
 
-    def of(order: Order, parent: str | None = None) -> Read:
+    def of(order: ListingOrder, parent: str | None = None) -> Read:
         return lambda asked: listings.page(SCHEME, name, asked, order=order, parent=parent)
 
     everything = frozenset(row.id for row in whole)
-    for order in Order:
+    for order in ListingOrder:
         yield Listing(order, of(order), everything)
     roots = frozenset(row.id for row in whole if row.level == 0)
-    yield Listing("roots", of(Order.THREAD, ordered_query.ROOTS), roots)
+    yield Listing("roots", of(ListingOrder.THREAD, ordered_query.ROOTS), roots)
     children = frozenset(row.id for row in whole if row.parent == rows["1"].id)
-    yield Listing("children", of(Order.THREAD, rows["1"].id), children)
+    yield Listing("children", of(ListingOrder.THREAD, rows["1"].id), children)
     below = frozenset({rows[text].id for text in ("1.1", "1.1.1", "1.2")})
     yield Listing("replies", lambda asked: listings.replies(rows["1"].id, asked), below)
     target = rows["2.1.1"]
 
-    def around(asked: thread_pages.Asked) -> presentation.ThreadPage:
+    def around(asked: thread_pages.PageRequest) -> presentation.ThreadPage:
         if asked.cursor is None:
             return listings.around(SCHEME, name, target.id, asked)
         return listings.page(SCHEME, name, asked)
@@ -107,10 +107,10 @@ def _ids(page: presentation.ThreadPage) -> list[str]:
 
 def _walk(listing: Listing) -> list[str]:
     """Return all ids of a listing, page by page."""
-    page = listing.read(thread_pages.Asked(3, None, SECRET))
+    page = listing.read(thread_pages.PageRequest(3, None, SECRET))
     found = _ids(page)
     while page.cursor is not None:
-        page = listing.read(thread_pages.Asked(3, page.cursor, SECRET))
+        page = listing.read(thread_pages.PageRequest(3, page.cursor, SECRET))
         found += _ids(page)
         assert len(found) < 500, "paging does not end"
     return found
@@ -192,7 +192,7 @@ def test_while_50_threads_write_each_staying_comment_is_shown_once_in_every_list
         assert [each for each in counts if counts[each] > 1] == [], listing.name
         assert listing.stays <= counts.keys(), listing.name
         walked.add(listing.name)
-    assert walked == {*Order, "roots", "children", "replies", "around"}
+    assert walked == {*ListingOrder, "roots", "children", "replies", "around"}
 
 
 def _edit(row: records.Comment, number: int) -> None:
@@ -212,10 +212,10 @@ def test_a_cursor_of_any_other_listing_is_refused(
     sample_threads.post(site, "elsewhere", thread="other")
     sample_threads.post(site, "elsewhere too", thread="other")
     thread = "/api/v1/sites/demo/comments?limit=1&thread="
-    urls = [f"{thread}page&order={order}" for order in Order]
+    urls = [f"{thread}page&order={order}" for order in ListingOrder]
     urls += [f"{thread}page&parent=root", f"{thread}page&parent={ranked_rows['1'].id}"]
     urls += [f"/api/v1/comments/{ranked_rows[text].id}/replies?limit=1" for text in ("1", "2")]
-    urls += [f"{thread}other&order={order}" for order in Order]
+    urls += [f"{thread}other&order={order}" for order in ListingOrder]
     held = {url: client.get(url).get_json()["cursor"] for url in urls}
     assert all(held.values())
     for url in urls:
@@ -231,10 +231,10 @@ def test_invalid_limits_orders_and_parents_are_refused_by_name(
 ) -> None:
     foreign = sample_threads.post(site, "elsewhere", thread="other").id
     own, thread = ranked_rows["1"].id, "/api/v1/sites/demo/comments?thread=page"
-    for order in Order:
+    for order in ListingOrder:
         for limit in ("0", "201", "-1", "x", ""):
             _assert_refused(client.get(f"{thread}&order={order}&limit={limit}"), 400, "limit")
-        if order is not Order.THREAD:
+        if order is not ListingOrder.THREAD:
             for parent in ("root", own, foreign):
                 _assert_refused(
                     client.get(f"{thread}&order={order}&parent={parent}"), 400, "parent"

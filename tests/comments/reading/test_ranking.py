@@ -16,7 +16,7 @@ from comments.posting import own_comment
 from comments.reading import listings, thread_pages
 from comments.reading.compaction import compactor, leftovers
 from comments.reading.materialized import buckets, directories, ranking, view_cache
-from comments.reading.thread_pages import Order
+from comments.reading.thread_pages import ListingOrder
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.tree import ordered_query
@@ -84,8 +84,8 @@ def _fold(name: records.ThreadName) -> None:
 def _page(
     name: records.ThreadName, limit: int = 4, cursor: str | None = None
 ) -> presentation.ThreadPage:
-    asked = thread_pages.Asked(limit, cursor, SECRET)
-    return listings.page(SCHEME, name, asked, order=Order.BEST)
+    asked = thread_pages.PageRequest(limit, cursor, SECRET)
+    return listings.page(SCHEME, name, asked, order=ListingOrder.BEST)
 
 
 def _from(name: records.ThreadName, cursor: str | None, limit: int) -> list[tuple[bytes, int]]:
@@ -128,9 +128,11 @@ def test_many_votes_rank_above_a_higher_share_of_few_votes() -> None:
 
 
 def test_the_format_of_a_ranking_is_stable() -> None:
-    made = ranking.Ranking((ranking.Ranked("AB", 3, 0), ranking.Ranked("AA", 2, 1)))
+    made = ranking.Ranking(
+        (ranking.RankedDiscussion("AB", 3, 0), ranking.RankedDiscussion("AA", 2, 1))
+    )
     assert ranking.decode(ranking.encode(made)) == made
-    top = (ranking.TopRow(buckets.Entry("AA", "a" * 26, 1, b"{}"), 2),)
+    top = (ranking.TopRow(buckets.ListedEntry("AA", "a" * 26, 1, b"{}"), 2),)
     assert ranking.decode_top(ranking.encode_top(top)) == top
     assert ranking.decode(bytes.fromhex(GOLDEN_RANKING)) == made
     assert ranking.decode_top(bytes.fromhex(GOLDEN_TOP)) == top

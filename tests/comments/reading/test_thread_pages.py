@@ -62,14 +62,14 @@ def _pages(read: Callable[[str | None], presentation.ThreadPage]) -> list[presen
 
 
 @pytest.mark.parametrize("limit", [3, 7, 50])
-@pytest.mark.parametrize("order", list(ordered_query.Order))
+@pytest.mark.parametrize("order", list(ordered_query.QueryOrder))
 def test_every_page_equals_the_ordered_query(
-    thread_name: records.ThreadName, order: ordered_query.Order, limit: int
+    thread_name: records.ThreadName, order: ordered_query.QueryOrder, limit: int
 ) -> None:
     cursor = None
     while True:
-        asked = thread_pages.Asked(limit, cursor, SECRET)
-        found = listings.page(SCHEME, thread_name, asked, order=thread_pages.Order(order))
+        asked = thread_pages.PageRequest(limit, cursor, SECRET)
+        found = listings.page(SCHEME, thread_name, asked, order=thread_pages.ListingOrder(order))
         expected = ordered_query.page(
             thread_name, order=order, parent=None, limit=limit, cursor=cursor, secret=SECRET
         )
@@ -87,8 +87,8 @@ def test_recent_discussions_come_first_and_complete(
         lambda cursor: listings.page(
             SCHEME,
             thread_name,
-            thread_pages.Asked(limit, cursor, SECRET),
-            order=thread_pages.Order.RECENT,
+            thread_pages.PageRequest(limit, cursor, SECRET),
+            order=thread_pages.ListingOrder.RECENT,
         )
     )
     rows = ordered_query.thread(thread_name)
@@ -105,7 +105,7 @@ def test_recent_discussions_come_first_and_complete(
 def test_replies_equal_the_ordered_query(thread_name: records.ThreadName) -> None:
     for row in ordered_query.thread(thread_name):
         for limit in (2, 50):
-            asked = thread_pages.Asked(limit, None, SECRET)
+            asked = thread_pages.PageRequest(limit, None, SECRET)
             below = ordered_query.replies(row.id, limit=limit, cursor=None, secret=SECRET)
             found = listings.replies(row.id, asked)
             assert found.json() == presentation.page(below).json()
@@ -116,11 +116,11 @@ def test_one_level_equals_the_ordered_query(thread_name: records.ThreadName, lim
     for parent in (ordered_query.ROOTS, *(row.id for row in ordered_query.thread(thread_name)[:3])):
         cursor = None
         while True:
-            asked = thread_pages.Asked(limit, cursor, SECRET)
+            asked = thread_pages.PageRequest(limit, cursor, SECRET)
             found = listings.page(SCHEME, thread_name, asked, parent=parent)
             expected = ordered_query.page(
                 thread_name,
-                order=ordered_query.Order.THREAD,
+                order=ordered_query.QueryOrder.THREAD,
                 parent=parent,
                 limit=limit,
                 cursor=cursor,
@@ -140,7 +140,9 @@ def test_the_page_around_a_comment_contains_it_and_is_contiguous(
     whole = [presentation.fragment(row) for row in rows]
     below = [sum(other.sort_hash.startswith(row.sort_hash) for other in rows) - 1 for row in rows]
     for row in rows:
-        page = listings.around(SCHEME, thread_name, row.id, thread_pages.Asked(limit, None, SECRET))
+        page = listings.around(
+            SCHEME, thread_name, row.id, thread_pages.PageRequest(limit, None, SECRET)
+        )
         assert presentation.fragment(row) in page.comments
         start = whole.index(page.comments[0])
         assert list(page.comments) == whole[start : start + len(page.comments)]
@@ -149,16 +151,17 @@ def test_the_page_around_a_comment_contains_it_and_is_contiguous(
         rest = whole[start + len(page.comments) :]
         assert (page.cursor is None) == (not rest)
         if page.cursor is not None:
-            asked = thread_pages.Asked(200, page.cursor, SECRET)
+            asked = thread_pages.PageRequest(200, page.cursor, SECRET)
             assert list(listings.page(SCHEME, thread_name, asked).comments) == rest
 
 
 def test_a_held_comment_changes_no_page(thread_name: records.ThreadName) -> None:
     def pages() -> list[bytes]:
         compaction.forget()
-        asked = thread_pages.Asked(5, None, SECRET)
+        asked = thread_pages.PageRequest(5, None, SECRET)
         found = [
-            listings.page(SCHEME, thread_name, asked, order=order) for order in thread_pages.Order
+            listings.page(SCHEME, thread_name, asked, order=order)
+            for order in thread_pages.ListingOrder
         ]
         found += [listings.page(SCHEME, thread_name, asked, parent=ordered_query.ROOTS)]
         return [page.json() for page in found]
@@ -172,11 +175,11 @@ def test_a_held_comment_changes_no_page(thread_name: records.ThreadName) -> None
 
 
 def test_a_cursor_of_another_order_is_refused(thread_name: records.ThreadName) -> None:
-    first = listings.page(SCHEME, thread_name, thread_pages.Asked(2, None, SECRET))
+    first = listings.page(SCHEME, thread_name, thread_pages.PageRequest(2, None, SECRET))
     with pytest.raises(errors.BadCursor):
         listings.page(
             SCHEME,
             thread_name,
-            thread_pages.Asked(2, first.cursor, SECRET),
-            order=thread_pages.Order.RECENT,
+            thread_pages.PageRequest(2, first.cursor, SECRET),
+            order=thread_pages.ListingOrder.RECENT,
         )

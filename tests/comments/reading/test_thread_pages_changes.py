@@ -80,8 +80,8 @@ def _fold(name: records.ThreadName) -> None:
 
 def _changed(name: records.ThreadName) -> set[object]:
     """Return the newest changes that pages of all orders report."""
-    asked = thread_pages.Asked(1, None, SECRET)
-    pages = [listings.page(SCHEME, name, asked, order=order) for order in thread_pages.Order]
+    asked = thread_pages.PageRequest(1, None, SECRET)
+    pages = [listings.page(SCHEME, name, asked, order=order) for order in thread_pages.ListingOrder]
     pages += [listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)]
     return {page.changed for page in pages}
 
@@ -105,5 +105,5 @@ def test_a_row_that_changes_during_a_read_comes_with_all_earlier_changes(
         return real(kind, names)
 
     monkeypatch.setattr(reads, "lookup", late)
-    found = listings.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
+    found = listings.page(SCHEME, name, thread_pages.PageRequest(50, None, SECRET))
     assert found.comments == tuple(map(presentation.fragment, ordered_query.thread(name)))

@@ -39,7 +39,7 @@ def name(
 
 
 def _first_page(name: records.ThreadName) -> presentation.ThreadPage:
-    return listings.page(SCHEME, name, thread_pages.Asked(50, None, SECRET))
+    return listings.page(SCHEME, name, thread_pages.PageRequest(50, None, SECRET))
 
 
 def test_a_settled_first_page_costs_one_read_cold_and_only_the_probe_warm(
@@ -58,7 +58,7 @@ def test_a_change_costs_one_probe_and_one_read(
     name: records.ThreadName, engine: inprocess.Engine, site: records.Site
 ) -> None:
     _first_page(name)
-    listings.page(SCHEME, name, thread_pages.Asked(51, None, SECRET))  # caches its buckets
+    listings.page(SCHEME, name, thread_pages.PageRequest(51, None, SECRET))  # caches its buckets
     sample_threads.post(site, "new")
     with testing.meter(engine) as cost:
         _first_page(name)
@@ -77,7 +77,7 @@ def test_a_level_costs_only_its_rows(
     compaction.whole(name)
     compaction.forget()
     with testing.meter(engine) as cost:
-        asked = thread_pages.Asked(20, None, SECRET)
+        asked = thread_pages.PageRequest(20, None, SECRET)
         page = listings.page(SCHEME, name, asked, parent=ordered_query.ROOTS)
     assert page.replies == (1,) * 20
     assert cost.reads == 21 + 1
@@ -96,7 +96,7 @@ def test_the_page_around_a_comment_costs_three_reads_cold(
     for row in rows[::7]:
         compaction.forget()
         with testing.meter(engine) as cost:
-            listings.around(SCHEME, name, row.id, thread_pages.Asked(50, None, SECRET))
+            listings.around(SCHEME, name, row.id, thread_pages.PageRequest(50, None, SECRET))
         assert cost.reads <= 3
         assert cost.empty == 1
 

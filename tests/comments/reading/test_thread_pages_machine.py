@@ -79,11 +79,13 @@ class Machine(RuleBasedStateMachine):
         self.writer.do(partial(self._change, "clear", 0))
 
     @rule(
-        order=st.sampled_from([*thread_pages.Order, None]),
+        order=st.sampled_from([*thread_pages.ListingOrder, None]),
         most=st.integers(2, 9),
         changes=st.lists(CHANGES, min_size=2, max_size=8),
     )
-    def read(self, order: thread_pages.Order | None, most: int, changes: Sequence[Change]) -> None:
+    def read(
+        self, order: thread_pages.ListingOrder | None, most: int, changes: Sequence[Change]
+    ) -> None:
         """Read a page or the whole thread, with one change before each call."""
         self.moments, self.most, self.waiting = [self._now()], most, list(changes)
         self._cut()
@@ -141,11 +143,11 @@ def _edit(comment: records.Comment, body: str, now: datetime) -> None:
     )
 
 
-def _shown(order: thread_pages.Order | None) -> Shown:
+def _shown(order: thread_pages.ListingOrder | None) -> Shown:
     """Return a page that holds the thread, or the whole-thread response if `order` is None."""
     if order is None:
         return _decoded(full_thread.WholeThread(NAME, SECRET).page().json())
-    asked = thread_pages.Asked(200, None, SECRET)
+    asked = thread_pages.PageRequest(200, None, SECRET)
     return _decoded(listings.page(SCHEME, NAME, asked, order=order).json())
 
 
@@ -162,9 +164,9 @@ def _decoded(page: bytes) -> Shown:
     return found
 
 
-def _is_alike(order: thread_pages.Order | None, shown: Shown, moment: Shown) -> bool:
+def _is_alike(order: thread_pages.ListingOrder | None, shown: Shown, moment: Shown) -> bool:
     """Tell whether a page equals one moment; the order is compared only for `thread`."""
-    if order in (thread_pages.Order.THREAD, None):
+    if order in (thread_pages.ListingOrder.THREAD, None):
         return shown == moment
     return _by_id(shown) == _by_id(moment)
 

@@ -37,7 +37,7 @@ TODAY = "2026-01-02"
 NOW = datetime.fromisoformat(f"{TODAY}T03:04:05+00:00")
 
 
-def used(store: connection.Store, site: str = "demo") -> usage.Numbers:
+def used(store: connection.Store, site: str = "demo") -> usage.UsageAmounts:
     """Return today's usage as known to this process, stored or not."""
     with store.context():
         return usage.total(site, now=datetime.now(UTC))
@@ -45,7 +45,7 @@ def used(store: connection.Store, site: str = "demo") -> usage.Numbers:
 
 def spend(store: connection.Store, site: str = "demo", **numbers: int) -> None:
     with store.context():
-        usage.note(site, usage.Numbers(**numbers), now=datetime.now(UTC))
+        usage.note(site, usage.UsageAmounts(**numbers), now=datetime.now(UTC))
 
 
 def limit(store: connection.Store, **limits: int | str) -> None:
@@ -120,7 +120,7 @@ def test_two_processes_add_to_one_row(open_store: connection.Store) -> None:
         with open_store.context():
             assert usage.flush() == 1
         forget(open_store)
-    assert used(open_store) == usage.Numbers(reads=7, mails=2)
+    assert used(open_store) == usage.UsageAmounts(reads=7, mails=2)
 
 
 def test_a_flush_whose_answer_is_lost_adds_once(
@@ -195,7 +195,7 @@ def test_every_acknowledged_post_is_counted_once_in_any_process(
 def test_a_doubtful_post_is_dropped_if_it_was_not_stored(
     client: FlaskClient, engine: inprocess.Engine, open_store: connection.Store, clock: Clock
 ) -> None:
-    usage.BOOK.put(open_store, usage.Book(clock))
+    usage.BOOK.put(open_store, usage.ProcessUsage(clock))
     lose(engine, {"when": "before", "status": "PERMISSION_DENIED"})
     assert post(client, key="never").status_code == 503
     engine.install_faults(None)
@@ -229,7 +229,7 @@ def test_usage_that_cannot_be_stored_is_kept(
 
 def test_a_day_ends_at_midnight(open_store: connection.Store) -> None:
     with open_store.context():
-        usage.note("demo", usage.Numbers(posts=9), now=NOW)
+        usage.note("demo", usage.UsageAmounts(posts=9), now=NOW)
         assert usage.total("demo", now=NOW).posts == 9
         assert usage.total("demo", now=NOW + timedelta(days=1)).posts == 0
         usage.flush()
@@ -250,9 +250,9 @@ engine = inprocess.open_engine(sys.argv[1], indexes=ROOT / "index.yaml")
 store = connection.Store(inprocess.Channel(engine), project="test")
 now = datetime.fromisoformat(sys.argv[2])
 with store.context():
-    usage.note("demo", usage.Numbers(reads=100), now=now)
+    usage.note("demo", usage.UsageAmounts(reads=100), now=now)
     usage.flush()
-    usage.note("demo", usage.Numbers(reads=10), now=now)
+    usage.note("demo", usage.UsageAmounts(reads=10), now=now)
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -269,7 +269,9 @@ def test_a_kill_loses_only_unstored_usage(tmp_path: Path) -> None:
 
 def test_a_worker_stores_pending_usage_when_it_ends(open_store: connection.Store) -> None:
     spend(open_store, posts=3)
-    worker = background_worker.Worker(open_store, sample_threads.SETTINGS.scheme, first=600)
+    worker = background_worker.BackgroundWorker(
+        open_store, sample_threads.SETTINGS.scheme, first=600
+    )
     worker.start()
     assert worker.stop(programs.PATIENCE)
     forget(open_store)
@@ -337,11 +339,11 @@ def test_a_slow_site_is_slow_for_members_too(
 @pytest.mark.parametrize(
     ("reads", "standing"),
     [
-        (0, budgets.Standing.FREE),
-        (799, budgets.Standing.FREE),
-        (800, budgets.Standing.SHORT),
-        (999, budgets.Standing.SHORT),
-        (1_000, budgets.Standing.SPENT),
+        (0, budgets.BudgetLevel.FREE),
+        (799, budgets.BudgetLevel.FREE),
+        (800, budgets.BudgetLevel.SHORT),
+        (999, budgets.BudgetLevel.SHORT),
+        (1_000, budgets.BudgetLevel.SPENT),
     ],
 )
 def test_a_budget_is_reported_as_short_at_four_fifths(
@@ -349,7 +351,7 @@ def test_a_budget_is_reported_as_short_at_four_fifths(
     site: records.Site,
     caplog: pytest.LogCaptureFixture,
     reads: int,
-    standing: budgets.Standing,
+    standing: budgets.BudgetLevel,
 ) -> None:
     limit(open_store, reads=1_000, posts=50)
     spend(open_store, reads=reads)

@@ -14,7 +14,7 @@ from comments.store import connection
 
 def test_a_site_without_its_own_limit_has_the_services(settings: config.Settings) -> None:
     service = dataclasses.replace(settings, proof_of_work=7, posts_per_thread=9)
-    own = records.OwnGuard(proof_of_work=0, same_texts=4)
+    own = records.OwnPostLimits(proof_of_work=0, same_texts=4)
     found = post_limits.of(records.Site("demo", (), "", 2, guard=own), service)
     assert dataclasses.astuple(found) == (0, 0, 0, 0, 9, 4)
 
@@ -36,7 +36,7 @@ def test_each_limit_has_a_range(
         site_settings.change(site.id, guard={name: post_limits.RANGES[name]})
         assert getattr(site_settings.get(site.id).guard, name) == post_limits.RANGES[name]
         site_settings.change(site.id, guard={name: None}, cdn_seconds=1)
-        assert site_settings.get(site.id).guard == records.OwnGuard()
+        assert site_settings.get(site.id).guard == records.OwnPostLimits()
 
 
 def run(app: flask.Flask, *words: str) -> click.testing.Result:

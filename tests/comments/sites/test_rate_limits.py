@@ -15,8 +15,8 @@ def digest(number: int) -> bytes:
     return number.to_bytes(8)
 
 
-def journal(store: connection.Store, now: datetime = NOW) -> rate_limits.Journal:
-    made = rate_limits.Journal(LIMIT, "somebody", "a secret")
+def journal(store: connection.Store, now: datetime = NOW) -> rate_limits.RateLimitJournal:
+    made = rate_limits.RateLimitJournal(LIMIT, "somebody", "a secret")
     made.fill(reads.get(made.key), now=now)
     return made
 
@@ -26,7 +26,7 @@ def noted(store: connection.Store, count: int, *, has_proof: bool, now: datetime
         made, writes = journal(store, now), None
         for number in range(1, count + 1):
             proof = digest(number) if has_proof else rate_limits.NOTHING
-            mark = rate_limits.Mark(int(now.timestamp()), digest(number), digest(7), proof)
+            mark = rate_limits.CountedItem(int(now.timestamp()), digest(number), digest(7), proof)
             writes = made.note(mark)
             made.fill(writes.put[0], now=now)  # type: ignore[arg-type]
         assert writes is not None

@@ -30,7 +30,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-class Odd(schema.Kind):
+class Odd(schema.StoredRow):
     """A kind with a property type that the codec does not support."""
 
     where = ndb.GeoPtProperty()  # type: ignore[attr-defined]
@@ -71,7 +71,7 @@ def test_a_row_is_sent_and_read_as_by_ndb(
 
 def test_a_row_that_was_read_may_be_changed_and_sent(store: connection.Store) -> None:
     key = counter_rows.thread_counter_key(records.ThreadName("demo", "page"), 0)
-    stored = _message(counter_rows.Counter(key=key, scope="thread/demo/page", shards=2))
+    stored = _message(counter_rows.CounterRow(key=key, scope="thread/demo/page", shards=2))
     row: Any = codec.row(key, stored)
     row.shards += 1
     assert _message(row).properties["shards"].integer_value == 3
@@ -81,7 +81,7 @@ def test_a_missing_property_has_its_default_and_an_unknown_one_is_dropped(
     store: connection.Store,
 ) -> None:
     key = comment_rows.site_key("demo")
-    stored = _message(comment_rows.Site(key=key, digits="AB", width=2, cdn_seconds=5))
+    stored = _message(comment_rows.SiteRow(key=key, digits="AB", width=2, cdn_seconds=5))
     del stored.properties["cdn_seconds"], stored.properties["origins"]
     stored.properties["gone"].string_value = "of an older version"
     row: Any = codec.row(key, stored)
@@ -91,7 +91,7 @@ def test_a_missing_property_has_its_default_and_an_unknown_one_is_dropped(
 
 def test_a_required_property_without_a_value_is_refused(store: connection.Store) -> None:
     with pytest.raises(ValueError, match="width"):
-        _message(comment_rows.Site(key=comment_rows.site_key("demo"), digits="AB"))
+        _message(comment_rows.SiteRow(key=comment_rows.site_key("demo"), digits="AB"))
 
 
 def test_a_kind_with_an_unsupported_property_is_refused(store: connection.Store) -> None:

@@ -217,7 +217,7 @@ def test_the_rows_and_total_of_an_ordered_page_are_from_one_moment(
     def page() -> records.OrderedPage:
         return ordered_query.page(
             raw,
-            order=ordered_query.Order.THREAD,
+            order=ordered_query.QueryOrder.THREAD,
             parent=None,
             limit=200,
             cursor=None,

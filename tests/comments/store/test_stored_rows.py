@@ -79,7 +79,7 @@ def test_the_stored_properties_of_a_comment_are_stable() -> None:
         "categories",
         "rule", "why", "stood", "judged", "pinned", "brought",
     }  # fmt: skip
-    properties = comment_rows.Comment._properties  # type: ignore[attr-defined]
+    properties = comment_rows.CommentRow._properties  # type: ignore[attr-defined]
     assert {name for name, kept in properties.items() if kept._indexed} == indexed
     assert {name for name, kept in properties.items() if not kept._indexed} == stored
 

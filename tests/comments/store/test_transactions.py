@@ -279,7 +279,7 @@ def test_a_transaction_may_begin_with_a_query_or_a_write(
     faults.requests.clear()
 
     def write() -> None:
-        row = comment_rows.Site(key=comment_rows.site_key("other"), digits="AB", width=2)
+        row = comment_rows.SiteRow(key=comment_rows.site_key("other"), digits="AB", width=2)
         transactions.apply(ownership.Writes("site_settings", put=(row,)))
 
     assert transactions.transaction(lambda: sample_threads.listed(site)) == ["1"]
@@ -307,7 +307,7 @@ def test_a_failing_body_releases_its_locks(
 def test_only_its_owner_may_write_a_kind(
     store: connection.Store, faults: Faults, verb: str
 ) -> None:
-    row = moderation_rows.Rulebook(key=moderation_rows.rulebook_key("demo"), content="{}")
+    row = moderation_rows.RulebookRow(key=moderation_rows.rulebook_key("demo"), content="{}")
     writes = ownership.Writes("posting", **{verb: (row.key if verb == "delete" else row,)})  # type: ignore[arg-type]
     faults.requests.clear()
     with pytest.raises(errors.UnownedWrite):

@@ -26,7 +26,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
     return interceptor.use(Commits())
 
 
-def _deliver() -> dispatcher.Done:
+def _deliver() -> dispatcher.DeliveryCounts:
     return dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=wiring.HANDLERS)
 
 
@@ -36,7 +36,7 @@ def test_sites_and_authors_are_counted_from_events(
     grown = sample_threads.grow(site, sample_threads.TREE)
     sample_threads.post(site, "elsewhere", thread="other", author=sample_threads.author("1"))
     sample_threads.retract(grown["1.1"])
-    assert _deliver() == dispatcher.Done(10, 0)
+    assert _deliver() == dispatcher.DeliveryCounts(10, 0)
     counter_oracle.assert_all_counted()
     assert totals.of_site("demo") == {"approved": 8, "retracted": 1, "participants": 7}
     assert totals.of_site("never seen") == {}
@@ -87,7 +87,9 @@ def test_events_delivered_repeatedly_late_and_in_any_order_count_once(
     events = sorted(counter_oracle.events(), reverse=True)
     for event in events:
         dispatcher.deliver([event, event], now=NOW, handlers=wiring.HANDLERS)
-    assert dispatcher.deliver(events, now=NOW, handlers=wiring.HANDLERS) == dispatcher.Done(9, 0)
+    assert dispatcher.deliver(
+        events, now=NOW, handlers=wiring.HANDLERS
+    ) == dispatcher.DeliveryCounts(9, 0)
     counter_oracle.assert_all_counted()
 
 
@@ -126,7 +128,7 @@ def test_changes_beyond_one_transaction_are_delivered_in_parts(
     for batch in range(3):
         sample_threads.store_imported(NAME, *(_node(f"{batch}.{n}") for n in range(80)))
     faults.calls.clear()
-    assert _deliver() == dispatcher.Done(3, 0)
+    assert _deliver() == dispatcher.DeliveryCounts(3, 0)
     assert faults.calls.count("Commit") == 3
     counter_oracle.assert_all_counted()
     assert totals.of_site("demo")["participants"] == 240

@@ -94,7 +94,7 @@ def test_with_spread_counters_replies_to_different_parents_write_no_row_in_commo
     sharding.spread(NAME, 16)
     known = sharding.SHARDS.of(store)
     # all of them in progress at the same time
-    turns = [sharding.Turn(known, NAME) for _ in parents]
+    turns = [sharding.TransactionShard(known, NAME) for _ in parents]
     written = []
     for parent, turn in zip(parents, turns, strict=True):
         with testing.meter(engine) as cost:
@@ -138,12 +138,12 @@ def test_a_writer_with_an_outdated_number_of_shards_counts_in_the_first(
     parent = sample_threads.post(site, "parent")
     sharding.spread(NAME, 4)
     known = sharding.SHARDS.of(store)
-    turns = [sharding.Turn(known, NAME) for _ in range(3)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
     sharding.gather(NAME)
     known.learn(NAME, 4)  # like a process that did not see the gathering
-    late = sharding.Turn(known, NAME)
+    late = sharding.TransactionShard(known, NAME)
     _append(site, parent.id, late)
     assert counter_oracle.of(NAME)["approved"] == 2
     counter_oracle.assert_counted()
@@ -212,7 +212,7 @@ def test_counts_of_a_spread_thread_are_from_one_moment(
     parents = [sample_threads.post(site, f"{n}").id for n in range(4)]
     sharding.spread(NAME, 4)
     known = sharding.SHARDS.of(store)
-    turns = [sharding.Turn(known, NAME) for _ in parents]
+    turns = [sharding.TransactionShard(known, NAME) for _ in parents]
     for parent, turn in zip(parents, turns, strict=True):
         _append(site, parent, turn)
     assert len(list(reads.fetch(reads.Query("Counter")))) == 4
@@ -271,7 +271,7 @@ def test_only_their_owner_writes_counters(store: connection.Store, site: records
         transactions.transaction(row.put)
 
 
-def _append(site: records.Site, parent: str, turn: sharding.Turn) -> None:
+def _append(site: records.Site, parent: str, turn: sharding.TransactionShard) -> None:
     """Post as `posting` does, without ending the turn."""
     number = next(_numbers)
     draft = values.Draft(
@@ -279,7 +279,7 @@ def _append(site: records.Site, parent: str, turn: sharding.Turn) -> None:
         name=NAME,
         reply_to=parent,
         author=sample_threads.author(f"{number}"),
-        text=values.Text("text", "text", ""),
+        text=values.RenderedText("text", "text", ""),
         fingerprint=b"",
         created=sample_threads.START,
         brought=naming.encode(naming.Brought()),

@@ -10,7 +10,7 @@ from comments.domain import records
 from comments.posting import own_comment
 from comments.store import connection
 from comments.tree import ordered_query
-from comments.tree.ordered_query import Order
+from comments.tree.ordered_query import QueryOrder
 from tests.support import prepared_stores
 from tests.support.threads import sample_threads
 
@@ -50,16 +50,16 @@ def test_a_thread_without_comments_is_an_empty_page(site: records.Site) -> None:
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        (Order.THREAD, ORDER),
-        (Order.OLDEST, ORDER),  # the tree was posted in reading order
-        (Order.NEWEST, ORDER[::-1]),
+        (QueryOrder.THREAD, ORDER),
+        (QueryOrder.OLDEST, ORDER),  # the tree was posted in reading order
+        (QueryOrder.NEWEST, ORDER[::-1]),
     ],
 )
 def test_pages_of_any_size_join_to_the_whole_thread(
     site: records.Site,
     posted_rows: dict[str, records.Comment],
     limit: int,
-    order: Order,
+    order: QueryOrder,
     expected: list[str],
 ) -> None:
     pages = _pages(lambda cursor: _page(site, order=order, limit=limit, cursor=cursor))
@@ -74,7 +74,7 @@ def test_comments_posted_at_the_same_time_are_paged_by_hash(site: records.Site) 
     for text in "abcdef":
         sample_threads.post(site, text, thread="at once")
     asked = {"thread": "at once", "limit": 2}
-    for order, expected in ((Order.OLDEST, "abcdef"), (Order.NEWEST, "fedcba")):
+    for order, expected in ((QueryOrder.OLDEST, "abcdef"), (QueryOrder.NEWEST, "fedcba")):
         pages = _pages(lambda cursor, order=order: _page(site, order=order, cursor=cursor, **asked))  # type: ignore[arg-type, misc]
         assert [t for page in pages for t in sample_threads.texts(page.comments)] == list(expected)
 
@@ -162,7 +162,7 @@ def test_a_cursor_of_another_listing_is_refused(
         with pytest.raises(errors.BadCursor):
             _page(site, limit=1, cursor=damaged)
     with pytest.raises(errors.BadCursor):
-        _page(site, limit=1, cursor=cursor, order=Order.NEWEST)
+        _page(site, limit=1, cursor=cursor, order=QueryOrder.NEWEST)
     with pytest.raises(errors.BadCursor):
         _page(site, limit=1, cursor=cursor, parent=ordered_query.ROOTS)
     with pytest.raises(errors.BadCursor):
@@ -183,7 +183,7 @@ def test_a_parent_is_accepted_only_in_thread_order(
     site: records.Site, posted_rows: dict[str, records.Comment]
 ) -> None:
     with pytest.raises(errors.BadInput, match="parent"):
-        _page(site, parent=posted_rows["1"].id, order=Order.NEWEST)
+        _page(site, parent=posted_rows["1"].id, order=QueryOrder.NEWEST)
 
 
 def test_an_unlisted_comment_is_not_found(site: records.Site) -> None:
@@ -216,7 +216,13 @@ def test_threads_of_one_site_do_not_mix(
 
 
 def _page(site: records.Site, *, thread: str = "page", **asked: Any) -> records.OrderedPage:
-    values = {"order": Order.THREAD, "parent": None, "limit": 50, "cursor": None, "secret": SECRET}
+    values = {
+        "order": QueryOrder.THREAD,
+        "parent": None,
+        "limit": 50,
+        "cursor": None,
+        "secret": SECRET,
+    }
     return ordered_query.page(sample_threads.name_of(site, thread), **{**values, **asked})
 
 

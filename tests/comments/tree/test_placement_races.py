@@ -242,7 +242,7 @@ def _assert_pages_hold(site: records.Site, expected: list[str]) -> None:
     while True:
         page = ordered_query.page(
             sample_threads.name_of(site),
-            order=ordered_query.Order.THREAD,
+            order=ordered_query.QueryOrder.THREAD,
             parent=None,
             limit=7,
             cursor=cursor,

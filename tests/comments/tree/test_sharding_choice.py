@@ -48,18 +48,18 @@ def test_an_aborted_attempt_takes_another_shard_which_the_next_transaction_keeps
 
 def test_concurrent_writers_take_different_shards(known: Shards) -> None:
     known.learn(NAME, 8)
-    turns = [sharding.Turn(known, NAME) for _ in range(8)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(8)]
     assert len({turn.take() for turn in turns}) == 8
 
 
 def test_more_writers_than_shards_share_them(known: Shards) -> None:
     known.learn(NAME, 2)
-    turns = [sharding.Turn(known, NAME) for _ in range(5)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(5)]
     assert {turn.take() for turn in turns} == {0, 1}
 
 
 def test_a_conflict_requests_four_shards_per_writer(known: Shards, clock: Clock) -> None:
-    turns = [sharding.Turn(known, NAME) for _ in range(3)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
     turns[0].take()
@@ -71,7 +71,7 @@ def test_a_conflict_requests_four_shards_per_writer(known: Shards, clock: Clock)
 
 
 def test_a_process_spreads_a_thread_at_most_once_a_second(known: Shards, clock: Clock) -> None:
-    turns = [sharding.Turn(known, NAME) for _ in range(3)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(3)]
     for turn in turns:
         turn.take()
         turn.take()
@@ -81,7 +81,7 @@ def test_a_process_spreads_a_thread_at_most_once_a_second(known: Shards, clock: 
 
 
 def test_the_number_of_shards_is_limited(known: Shards) -> None:
-    turns = [sharding.Turn(known, NAME) for _ in range(40)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(40)]
     for turn in turns:
         turn.take()
     turns[0].take()
@@ -90,12 +90,12 @@ def test_the_number_of_shards_is_limited(known: Shards) -> None:
 
 def test_a_removed_shard_is_not_taken(known: Shards) -> None:
     known.learn(NAME, 8)
-    turns = [sharding.Turn(known, NAME) for _ in range(8)]
+    turns = [sharding.TransactionShard(known, NAME) for _ in range(8)]
     for turn in turns:
         turn.take()
         turn.end()
     known.learn(NAME, 1)
-    again = sharding.Turn(known, NAME)
+    again = sharding.TransactionShard(known, NAME)
     assert again.take() == 0
 
 

@@ -104,7 +104,7 @@ def test_a_range_includes_its_first_and_last_day(
             statistics.by_day("demo", since=first, until=last)
         assert refused.value.field == "since"
         return
-    reads: list[Callable[..., statistics.ReportPage[statistics.Line]]] = [
+    reads: list[Callable[..., statistics.ReportPage[statistics.StatisticsEntry]]] = [
         statistics.by_day,
         statistics.by_day_and_category,
         lambda *a, **o: statistics.by_day(*a, "news", **o),  # type: ignore[arg-type, call-arg]
@@ -184,11 +184,13 @@ def _rows(thread: str) -> list[records.Comment]:
 
 def test_the_authors_of_a_thread_and_the_threads_of_an_author(reported_site: records.Site) -> None:
     people = statistics.commenters(THREAD).lines
-    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert people == (statistics.AuthorCount("g:ann", 3), statistics.AuthorCount("g:bob", 1))
     assert statistics.threads_of("demo", "g:ann").lines == (
-        statistics.Place("a", "", 3), statistics.Place("b", "", 1)
+        statistics.ThreadCount("a", "", 3), statistics.ThreadCount("b", "", 1)
     )  # fmt: skip
-    assert statistics.threads_of("demo-2", "g:ann").lines == (statistics.Place("page", "", 1),)
+    assert statistics.threads_of("demo-2", "g:ann").lines == (
+        statistics.ThreadCount("page", "", 1),
+    )
     assert statistics.threads_of("demo", "g:nobody").lines == ()
 
 
@@ -208,7 +210,7 @@ def test_the_authors_of_a_category_and_the_categories_of_an_author(
     reported_site: records.Site,
 ) -> None:
     people = statistics.commenters_of_category("demo", "News").lines
-    assert people == (statistics.Person("g:ann", 3), statistics.Person("g:bob", 1))
+    assert people == (statistics.AuthorCount("g:ann", 3), statistics.AuthorCount("g:bob", 1))
     assert statistics.categories_of("demo", "g:ann") == ["news", "newsletter", "sport"]
     assert statistics.categories_of("demo", "g:cid") == []
     recategorize.change(THREAD, ["travel"], now=NOW)
@@ -221,9 +223,9 @@ def test_an_author_who_retracted_everything_is_in_no_list(reported_site: records
     (row,) = (row for row in _rows("a") if row.author.id == "g:bob")
     own_comment.retract(row.id, author_id="g:bob", revision=None, now=NOW)
     _deliver()
-    assert statistics.commenters(THREAD).lines == (statistics.Person("g:ann", 3),)
+    assert statistics.commenters(THREAD).lines == (statistics.AuthorCount("g:ann", 3),)
     assert statistics.commenters_of_category("demo", "sport").lines == (
-        statistics.Person("g:ann", 3),
+        statistics.AuthorCount("g:ann", 3),
     )
     assert statistics.threads_of("demo", "g:bob").lines == ()
 
@@ -243,7 +245,7 @@ def test_an_author_with_only_held_comments_is_in_no_list(store: connection.Store
     assert (day.comments, day.pending, day.commenters) == (0, 1, 0)
     sample_threads.post(site, "text", author=sample_threads.author("zoe"))
     people = statistics.whole(lambda after: statistics.commenters(name, after=after, limit=1))
-    assert list(people) == [statistics.Person("g:zoe", 1)]
+    assert list(people) == [statistics.AuthorCount("g:zoe", 1)]
 
 
 @pytest.mark.parametrize("limit", [0, -1, statistics.MOST + 1])

@@ -103,12 +103,12 @@ def test_a_fault_of_the_commit_stores_nothing(
     url = admin.exported()
     engine.reset()
 
-    def full(_writer: row_writer.Writer) -> None:
+    def full(_writer: row_writer.RowWriter) -> None:
         fault = sqlite3.OperationalError("database or disk is full")
         fault.sqlite_errorcode = sqlite3.SQLITE_FULL
         raise fault
 
-    monkeypatch.setattr(row_writer.Writer, "save_state", full)
+    monkeypatch.setattr(row_writer.RowWriter, "save_state", full)
     operation = admin.ended(admin.load(url))
     monkeypatch.undo()
     assert operation.error.code == RESOURCE_EXHAUSTED

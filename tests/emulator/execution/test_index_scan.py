@@ -28,10 +28,10 @@ class Cost:
 def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
     """Count at the reader, below all scans."""
     found = Cost()
-    scan, entity_by_id = row_reader.Reader.scan, row_reader.Reader.entity_by_id
+    scan, entity_by_id = row_reader.RowReader.scan, row_reader.RowReader.entity_by_id
 
     def counted_scan(
-        self: row_reader.Reader,
+        self: row_reader.RowReader,
         name: tuple[bytes, bytes],
         low: bytes,
         high: bytes,
@@ -44,12 +44,12 @@ def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
             found.entities += row[3] is not None
             yield row
 
-    def counted_entity(self: row_reader.Reader, entity_id: int) -> row_reader.Stored:
+    def counted_entity(self: row_reader.RowReader, entity_id: int) -> row_reader.Stored:
         found.entities += 1
         return entity_by_id(self, entity_id)
 
-    monkeypatch.setattr(row_reader.Reader, "scan", counted_scan)
-    monkeypatch.setattr(row_reader.Reader, "entity_by_id", counted_entity)
+    monkeypatch.setattr(row_reader.RowReader, "scan", counted_scan)
+    monkeypatch.setattr(row_reader.RowReader, "entity_by_id", counted_entity)
     return found
 
 

@@ -40,7 +40,7 @@ def index(*names: str) -> indexes.Index:
     return indexes.Index("K", tuple((name.lstrip("-"), name.startswith("-")) for name in names))
 
 
-def scans(plan: query_plan.Plan) -> list[list[list[str]]]:
+def scans(plan: query_plan.QueryPlan) -> list[list[list[str]]]:
     return [
         [[name for name, _ in scan.index.properties] for scan in branch.scans]
         for branch in plan.branches

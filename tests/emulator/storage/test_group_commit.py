@@ -155,10 +155,10 @@ def test_a_fault_of_sqlite_in_one_part_fails_its_group(
     engine, service = opened
     held = Held(engine, threads, service.entity(service.key("T", "held"), a=0))
 
-    def fail(_: row_writer.Writer) -> None:
+    def fail(_: row_writer.RowWriter) -> None:
         raise shared_commits.fault(sqlite3.SQLITE_IOERR)
 
-    monkeypatch.setattr(row_writer.Writer, "save_state", fail)
+    monkeypatch.setattr(row_writer.RowWriter, "save_state", fail)
     held.release(0)
     assert "cannot be read or written" in str(held.done.exception(PATIENCE))
     held = shared_commits.Held(engine, threads)

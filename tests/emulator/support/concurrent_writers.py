@@ -33,13 +33,13 @@ _SYNC = 0.005  # seconds
 
 def tell_of_groups(tell: Callable[[int], object]) -> None:
     """Call a function with the number of commits in each COMMIT, before they are answered."""
-    usual = group_commit.Turn._has_happened
+    usual = group_commit.WriteTurn._has_happened
 
-    def told(turn: group_commit.Turn, group: group_commit._Group) -> None:
+    def told(turn: group_commit.WriteTurn, group: group_commit._Group) -> None:
         tell(len(group.parts))
         usual(turn, group)
 
-    group_commit.Turn._has_happened = told  # type: ignore[assignment]
+    group_commit.WriteTurn._has_happened = told  # type: ignore[assignment]
 
 
 def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:

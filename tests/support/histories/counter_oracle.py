@@ -11,7 +11,7 @@ from comments.tree.counters import totals
 _OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATISTICS]
 
 
-def states() -> Iterator[counting.State]:
+def states() -> Iterator[counting.CountedState]:
     """Yield the counted state of every stored comment, in the categories of its thread."""
     filed = {
         message.key.path[-1].name: conversion.texts(message.properties["categories"])
@@ -20,7 +20,7 @@ def states() -> Iterator[counting.State]:
     for message in reads.fetch(reads.Query("Comment")):
         row = conversion.comment_from_message(message)
         thread = message.properties["thread"].string_value
-        yield counting.State(
+        yield counting.CountedState(
             site=row.site,
             thread=thread,
             author=row.author.id,

@@ -66,7 +66,7 @@ class OperatorSteps:
         self.now = sample_threads.START
         self.seconds = 1_000.0
         self.told: set[str] = set()
-        self._folded: list[compactor.Compacted] = []
+        self._folded: list[compactor.CompactionResult] = []
 
     def wait(self, seconds: float) -> None:
         """Advance every clock."""
@@ -121,8 +121,8 @@ class OperatorSteps:
                 raise PlannedError
             self.told.add(event.id)
 
-        def begin(event: outbox.Event) -> list[event_rows.Event]:
-            return [outbox.follow(outbox.Kind.MAIL, f"{event.id}{FOLLOWS}", "", due=self.now)]
+        def begin(event: outbox.Event) -> list[event_rows.EventRow]:
+            return [outbox.follow(outbox.EventKind.MAIL, f"{event.id}{FOLLOWS}", "", due=self.now)]
 
         def fail(_: object) -> ownership.Writes:
             raise PlannedError
@@ -142,7 +142,7 @@ class OperatorSteps:
             dispatcher.Exact("writer", write if writes else fail, every),
             dispatcher.Sending("recorder", send, every),
             dispatcher.Sending("sender", begin, every, timedelta(minutes=1)),
-            dispatcher.Sending("postman", send, frozenset({outbox.Kind.MAIL})),
+            dispatcher.Sending("postman", send, frozenset({outbox.EventKind.MAIL})),
         ]
 
     def _fold(self, one: int, _two: int, _three: int) -> Step:

@@ -84,7 +84,7 @@ class ReaderSteps(OperatorSteps):
             name = name_of(draft.thread)
             known = sharding.SHARDS.of(connection.current(), self.shards)
             # Other posts are running, so this one is counted in another shard.
-            turns = [sharding.Turn(known, name) for _ in range(writers)]
+            turns = [sharding.TransactionShard(known, name) for _ in range(writers)]
             with contextlib.ExitStack() as stack:
                 for turn in turns:
                     turn.take()

@@ -24,7 +24,7 @@ from tests.support.threads import sample_threads
 
 BOSS = records.Actor("cli", "the command line")
 GUEST = records.Author("Ann", "https://ann.example", "ann@mailbox.example", "g:ann")
-LIMITS = safe_http.Limits(connect=60.0, total=60.0, answer=classifier_requests.LIMITS.answer)
+LIMITS = safe_http.RequestLimits(connect=60.0, total=60.0, answer=classifier_requests.LIMITS.answer)
 SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for classifiers that never answer
 
 
@@ -34,7 +34,7 @@ class Service:
     def __init__(
         self,
         receiver: loopback_servers.Receiver,
-        client: safe_http.Client,
+        client: safe_http.HttpClient,
         settings: config.Settings,
         other: loopback_servers.Receiver | None = None,
     ) -> None:
@@ -59,9 +59,9 @@ class Service:
         """Set the verdict that the receiver answers with."""
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
-    def ask(self, times: int = 1) -> message_sender.Done:
+    def ask(self, times: int = 1) -> message_sender.SendingCounts:
         """Deliver events and send the due requests; `times` > 1 repeats it every two hours."""
-        done = message_sender.Done()
+        done = message_sender.SendingCounts()
         for number in range(times):
             self.now += timedelta(hours=2 * bool(number))
             self.deliver()

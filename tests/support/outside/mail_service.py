@@ -43,7 +43,7 @@ class MailService:
 
     def subscribe(self, email: str, *, author: str = "", replies: bool = False) -> str:
         thread = "" if replies else comment_rows.thread_key_name(THREAD)
-        wanted = subscriptions.Wanted("demo", thread, author, replies)
+        wanted = subscriptions.SubscriptionTarget("demo", thread, author, replies)
         subscriptions.subscribe(self.id_of(email), self.seal(email), wanted, now=self.now)
         return self.id_of(email)
 
@@ -55,7 +55,7 @@ class MailService:
         written = records.Author("Bob", id=author)
         return sample_threads.post(SITE, text, parent, author=written, now=START)
 
-    def sweep(self) -> dispatcher.Done:
+    def sweep(self) -> dispatcher.DeliveryCounts:
         return dispatcher.sweep(now=self.now, handlers=self.handlers)
 
     def deliver(self) -> None:

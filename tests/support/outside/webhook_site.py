@@ -25,7 +25,7 @@ class Time:
         return self.now
 
 
-def register(name: str, url: str, client: safe_http.Client) -> None:
+def register(name: str, url: str, client: safe_http.HttpClient) -> None:
     made = webhook_endpoints.Registered(name, url, (SECRET,), tuple(webhooks.Type), START)
     webhook_endpoints.add("demo", made, client)
 

@@ -54,7 +54,7 @@ def _hash(password: str, _hasher: object) -> str:
 def sign_in(
     login: str, password: str = PASSWORD, code: str = "", *, now: datetime = NOW, token: str = ""
 ) -> sessions.Session:
-    attempt = password_login.Attempt(login, password, code, NETWORK, token)
+    attempt = password_login.LoginAttempt(login, password, code, NETWORK, token)
     return password_login.sign_in(attempt, secret=SECRET, now=now)
 
 
@@ -69,7 +69,7 @@ def invite(
 def accept(
     token: str, login: str = "ann", password: str = PASSWORD, *, now: datetime = NOW
 ) -> sessions.Session:
-    form = invitations.Form(login.capitalize() or "Ann", login, password)
+    form = invitations.SignUpForm(login.capitalize() or "Ann", login, password)
     return invitations.accept(token, form, browser="", secret=SECRET, now=now)
 
 

@@ -159,7 +159,7 @@ def _json(value: object) -> tuple[int, bytes]:
 def impostor(store: connection.Store) -> Iterator[Impostor]:
     """Run a provider that this store's service may reach."""
     with loopback_servers.receiver() as told:
-        client = loopback_servers.client(told.port, limits=safe_http.Limits(total=30.0))
+        client = loopback_servers.client(told.port, limits=safe_http.RequestLimits(total=30.0))
         message_sender.OUTBOUND.put(store, client)
         yield Impostor(told)
 

@@ -33,10 +33,10 @@ def answering(redirect: str) -> Iterator[str]:
         yield program.wait_for(r"answers at (http://\S+)")[1]
 
 
-def reaching(issuer: str) -> safe_http.Client:
+def reaching(issuer: str) -> safe_http.HttpClient:
     """Return an HTTP client that may reach the provider."""
     return loopback_servers.client(
-        int(issuer.rpartition(":")[2]), limits=safe_http.Limits(total=60.0)
+        int(issuer.rpartition(":")[2]), limits=safe_http.RequestLimits(total=60.0)
     )
 
 

@@ -84,8 +84,8 @@ class Compaction:
     """A process's compaction that may continue at any time, or never."""
 
     process: Process
-    prepared: compactor.Prepared
-    folded: compactor.Compacted | None = None
+    prepared: compactor.PreparedBuckets
+    folded: compactor.CompactionResult | None = None
     may_clear: float = 0.0
 
 
@@ -112,13 +112,13 @@ def assert_view(rows: list[records.Comment], shown: dict[str, object]) -> None:
 
 def assert_page(rows: list[records.Comment], pick: int) -> None:
     """A page of a few rows, from any position and in any order, equals the ordered query's page."""
-    order = list(thread_pages.Order)[pick % len(thread_pages.Order)]
-    asked = thread_pages.Asked(1 + pick % 5, None, SECRET)
+    order = list(thread_pages.ListingOrder)[pick % len(thread_pages.ListingOrder)]
+    asked = thread_pages.PageRequest(1 + pick % 5, None, SECRET)
     found = listings.page(SCHEME, NAME, asked, order=order)
     if pick % 3 and found.cursor:
         asked = msgspec.structs.replace(asked, cursor=found.cursor)
         found = listings.page(SCHEME, NAME, asked, order=order)
-    if order in {thread_pages.Order.RECENT, thread_pages.Order.BEST}:
+    if order in {thread_pages.ListingOrder.RECENT, thread_pages.ListingOrder.BEST}:
         run = [row for root in _roots(rows, order) for row in rows if _is_in(root, row)]
         first = asked.limit if asked.cursor else 0
         shown = run[first : first + asked.limit]
@@ -127,7 +127,7 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
         return
     expected = ordered_query.page(
         NAME,
-        order=ordered_query.Order(order),
+        order=ordered_query.QueryOrder(order),
         parent=None,
         limit=asked.limit,
         cursor=asked.cursor,
@@ -136,10 +136,10 @@ def assert_page(rows: list[records.Comment], pick: int) -> None:
     assert found.json() == presentation.page(expected).json()
 
 
-def _roots(rows: list[records.Comment], order: thread_pages.Order) -> list[str]:
+def _roots(rows: list[records.Comment], order: thread_pages.ListingOrder) -> list[str]:
     """Return the discussions in order: newest first, or as the directory ranks them."""
     roots = sorted({buckets.root_of(SCHEME, row.sort_hash) for row in rows})
-    if order is thread_pages.Order.RECENT:
+    if order is thread_pages.ListingOrder.RECENT:
         return roots[::-1]
     try:
         best = thread_view.view(NAME).directory.content.best

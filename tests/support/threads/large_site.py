@@ -114,21 +114,21 @@ def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
     places = range(count)
     statuses = Counter(status_of(place).value for place in places)
     site = counter_rows.site_counter_key(SITE)
-    yield counter_rows.Counter(
+    yield counter_rows.CounterRow(
         key=site, scope=f"site/{SITE}", numbers=counter_rows.encoded(statuses)
     )
     yield from _authors(count)
     yield from _threads(count, now)
     for place in places:
         if place % 10 == 5:
-            yield moderation_rows.Report(
+            yield moderation_rows.ReportRow(
                 key=moderation_rows.report_key(comment(place, count)), site=SITE, people=["x"],
                 reasons='{"spam": 2}', open=place % 7 + 1, last=now,
             )  # fmt: skip
         if place % 2 == 1:
             yield _entry(place, count, now)
         if place % 5 == 0:
-            yield event_rows.Message(
+            yield event_rows.MessageRow(
                 key=event_rows.message_key(f"{comment(place, count)}.1/mail/{place}"), queue="mail",
                 content="{}", at=now, due=outbox.NEVER, since=outbox.NEVER, waits=False,
                 attempts=24, reason="the server does not answer",
@@ -163,7 +163,7 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
         for left in range(half // len(SMALL))
     }
     for number, (name, size) in enumerate(sizes.items()):
-        yield comment_rows.Thread(
+        yield comment_rows.ThreadRow(
             key=comment_rows.thread_key(name), site=SITE, thread=name.id, child_count=size,
             title=f"About {name.id}", url=f"http://localhost/{number}",
             categories=[CATEGORIES[number % len(CATEGORIES)]],
@@ -172,12 +172,12 @@ def _threads(count: int, now: datetime) -> Iterator[ndb.Model]:
         key = counter_rows.thread_counter_key(name, 0)
         text = counter_rows.encoded({"listed": size, "approved": size})
         scope = f"thread/{comment_rows.thread_key_name(name)}"
-        yield counter_rows.Counter(key=key, scope=scope, site=SITE, numbers=text)
+        yield counter_rows.CounterRow(key=key, scope=scope, site=SITE, numbers=text)
 
 
 def _entry(place: int, count: int, now: datetime) -> ndb.Model:
     name = comment_rows.comment_id(hashlib.sha256(f"audit {place}".encode()).digest())
-    return moderation_rows.AuditEntry(
+    return moderation_rows.AuditEntryRow(
         key=moderation_rows.audit_key(name), site=SITE, subject=comment(place, count), verb="spam",
         actor="cli", actor_name="Ada", at=now - timedelta(minutes=place), before="approved",
         after="spam", reason="seen",
@@ -188,11 +188,13 @@ def _days(now: datetime) -> Iterator[ndb.Model]:
     text = counter_rows.encoded({"approved": 7, "participants": 3, "pending": 1})
     for category in ("", *CATEGORIES):
         if category:
-            yield counter_rows.Category(key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text)
+            yield counter_rows.CategoryRow(
+                key=ndb.Key("Category", f"{SITE}/{category}"), numbers=text
+            )
         for back in range(DAYS):
             day = (now.date() - timedelta(days=back)).isoformat()
             key = ndb.Key("Day", f"{SITE}/{category}/{day}")
-            yield counter_rows.Day(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
+            yield counter_rows.DayRow(key=key, entry=f"{SITE}/{day}/{category}", numbers=text)
 
 
 def _message(store: connection.Store, row: ndb.Model) -> protobufs.Entity:
@@ -207,7 +209,9 @@ def _rulebook(now: datetime) -> None:
     for number in range(BANS):
         policy_changes.ban(SITE, f"g:author{number}", ADA, now=now - timedelta(days=1))
     for system in ("disqus", "wordpress"):
-        with import_progress.Journal(SITE, system, f"{system}.xml", 1_145, lambda: now) as journal:
+        with import_progress.ImportJournal(
+            SITE, system, f"{system}.xml", 1_145, lambda: now
+        ) as journal:
             journal.advance(1_145)
             journal.end(1_145)
 

@@ -69,7 +69,7 @@ class Reader:
 
     def shown(self, name: records.ThreadName) -> Whole:
         """Return what this process shows of a thread."""
-        asked = thread_pages.Asked(200, None, sample_threads.SETTINGS.secret)
+        asked = thread_pages.PageRequest(200, None, sample_threads.SETTINGS.secret)
         page = self.do(lambda: listings.page(sample_threads.SETTINGS.scheme, name, asked))
         return list(page.comments), list(page.replies), page.total
 

@@ -28,7 +28,7 @@ def planned(
     reader: import_source.Reader = disqus.read,
     levels: int = 8,
     site: records.Site = SITE,
-) -> import_writer.Plan:
+) -> import_writer.CheckedImport:
     scheme = sorthash.Scheme(levels=levels)
     return import_writer.plan(reader, IMPORTS / name, site=site, scheme=scheme, secret=SECRET)
 
@@ -49,7 +49,7 @@ def post(post_id: str, parent: str | None = None, minute: int = 0, **more: str) 
 THREAD = '<thread dsq:id="1"><link>https://garden.example/roses</link></thread>\n'
 
 
-def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_writer.Plan:
+def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_writer.CheckedImport:
     return import_writer.plan(
         disqus.read,
         path,
@@ -59,7 +59,7 @@ def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_wr
     )
 
 
-def written(plan: import_writer.Plan) -> dict[str, records.ImportedComment]:
+def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComment]:
     """Return the comments that a plan would write, by their id in the source."""
     return {
         comment.source.partition(":")[2]: comment
@@ -69,11 +69,11 @@ def written(plan: import_writer.Plan) -> dict[str, records.ImportedComment]:
     }
 
 
-def notes(plan: import_writer.Plan, kind: str) -> list[tuple[int, str]]:
+def notes(plan: import_writer.CheckedImport, kind: str) -> list[tuple[int, str]]:
     return [(note.line, note.text) for note in plan.report.notes if note.kind == kind]
 
 
-def write(plan: import_writer.Plan, levels: int = 8) -> import_writer.Summary:
+def write(plan: import_writer.CheckedImport, levels: int = 8) -> import_writer.ImportSummary:
     return import_writer.write(plan, scheme=sorthash.Scheme(levels=levels), now=NOW)
 
 
@@ -87,6 +87,6 @@ def entities() -> int:
     return sum(reads.count(reads.Query(kind)) for kind in ("Comment", "Thread"))
 
 
-def source_ids(found: list[records.Comment], plan: import_writer.Plan) -> list[str]:
+def source_ids(found: list[records.Comment], plan: import_writer.CheckedImport) -> list[str]:
     names = {plan.id_of(node.id): node.id for thread in plan.threads for node in thread.nodes}
     return [names[row.id] for row in found]

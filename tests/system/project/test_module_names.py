@@ -1,5 +1,6 @@
-"""Module names of the backend: each names one thing, in whichever room it is."""
+"""Names of modules and public classes of the backend: each names one thing in all rooms."""
 
+import ast
 import itertools
 from collections import Counter
 from pathlib import Path
@@ -20,3 +21,15 @@ def test_no_two_modules_have_the_same_name() -> None:
 def test_no_two_module_names_differ_only_in_number() -> None:
     pairs = itertools.permutations(set(NAMES), 2)
     assert [(one, other) for one, other in pairs if other in _plurals(one)] == []
+
+
+def _public_classes(path: Path) -> list[str]:
+    statements = ast.parse(path.read_text()).body
+    names = [each.name for each in statements if isinstance(each, ast.ClassDef)]
+    return [name for name in names if not name.startswith("_")]
+
+
+def test_no_two_modules_define_public_classes_of_the_same_name() -> None:
+    found = Counter(name for path in COMMENTS.rglob("*.py") for name in _public_classes(path))
+    assert len(found) > 200
+    assert [name for name, number in found.items() if number > 1] == []

@@ -23,7 +23,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 def show(site_id: str) -> flask.Response:
     """Show the newest entries, about one subject or all."""
     visit = site_visit.enter(site_id)
-    query, secret = query_strings.read(admin_queries.Log), site_visit.settings().secret
+    query, secret = query_strings.read(admin_queries.AuditLogQuery), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
     after = None
     if query.cursor:
@@ -47,7 +47,7 @@ def show(site_id: str) -> flask.Response:
 def undo(site_id: str) -> flask.Response:
     """Undo the change of an entry, unless something else was decided since."""
     visit = site_visit.enter(site_id)
-    sent, now = forms.read(admin_queries.Undo), datetime.now(UTC)
+    sent, now = forms.read(admin_queries.UndoForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     entry = audit_log.entry(site, sent.entry)
     if comment_rows.is_comment_id(entry.subject):

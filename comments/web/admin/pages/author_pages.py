@@ -21,7 +21,7 @@ _PAGE = 50
 def index(site_id: str) -> flask.Response:
     """List the authors with an approved comment by score, the highest first, and the bans."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Listing)
+    query = query_strings.read(admin_queries.ListingQuery)
     found = leaderboard.known(
         visit.site.id, limit=_PAGE, cursor=query.start, secret=site_visit.settings().secret
     )
@@ -35,12 +35,12 @@ def index(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show one author's comments of every status."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Author)
+    query = query_strings.read(admin_queries.AuthorQuery)
     report = decision_forms.taken(visit)
     if isinstance(report, flask.Response):
         return report
     secret = site_visit.settings().secret
-    wanted = review_queue.Wanted(visit.site.id, review_queue.STATUSES, query.id)
+    wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, query.id)
     numbers: counter_rows.Numbers = review_queue.standings(visit.site.id, [query.id]).get(
         query.id, {}
     )
@@ -65,6 +65,6 @@ def show(site_id: str) -> flask.Response:
     )
 
 
-def _standing(book: rulebook.Book) -> list[bans.Listed]:
+def _standing(book: rulebook.Rulebook) -> list[bans.Listed]:
     now = datetime.now(UTC)
     return bans.listed([ban for ban in book.bans if ban.stands(now)][-_PAGE:])

@@ -19,8 +19,8 @@ _ROUNDS = 10  # of 100 comments each; for more, the moderator presses the button
 def settle(site_id: str) -> flask.Response:
     """Ban an author or lift the ban, and hide or restore their comments if asked to."""
     visit = site_visit.enter(site_id)
-    author = query_strings.read(admin_queries.Author).id
-    sent, now = forms.read(admin_queries.Ban), datetime.now(UTC)
+    author = query_strings.read(admin_queries.AuthorQuery).id
+    sent, now = forms.read(admin_queries.BanForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
     if sent.act == "ban":
         days = admin_queries.number("days", sent.days) if sent.days else 0
@@ -28,7 +28,7 @@ def settle(site_id: str) -> flask.Response:
             admin_queries.number("network_days", sent.network_days) if sent.network_days else None
         )
         bans.ban(
-            site, author, bans.Wanted(network, bool(sent.mailbox)), actor,
+            site, author, bans.BanScope(network, bool(sent.mailbox)), actor,
             secret=site_visit.settings().secret, now=now, is_shadow=bool(sent.shadow),
             until=now + timedelta(days=days) if sent.days else None, reason=sent.reason,
         )  # fmt: skip
@@ -42,7 +42,7 @@ def settle(site_id: str) -> flask.Response:
     return site_visit.done(visit, f"author?{site_visit.query(id=author)}", _SAID[sent.act])
 
 
-def _rounds(step: Callable[[], list[decisions.Outcome]]) -> None:
+def _rounds(step: Callable[[], list[decisions.DecisionResult]]) -> None:
     for _ in range(_ROUNDS):
         outcomes = step()
         if len(outcomes) < decisions.MOST_AT_ONCE or all(each.code for each in outcomes):

@@ -23,7 +23,7 @@ blueprint = site_visit.blueprint("advisers")
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     return _page(visit)
 
 
@@ -31,7 +31,7 @@ def show(site_id: str) -> flask.Response:
 def change(site_id: str) -> flask.Response:
     """Enable, change or disable a classifier, or rotate its secret."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site = forms.read(admin_queries.Adviser), visit.site.id
+    sent, site = forms.read(admin_queries.ClassifierForm), visit.site.id
     by = registration.By(visit.account.actor, datetime.now(UTC), site_visit.settings(), sent.reason)
     if sent.act == "remove":
         registration.remove(site, sent.name, by)
@@ -53,7 +53,7 @@ def change(site_id: str) -> flask.Response:
 def change_turnstile(site_id: str) -> flask.Response:
     """Enable, change or disable Turnstile."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent, site, now = forms.read(admin_queries.Turnstile), visit.site.id, datetime.now(UTC)
+    sent, site, now = forms.read(admin_queries.TurnstileForm), visit.site.id, datetime.now(UTC)
     noted = site_settings.Noted(audit_log.Act(visit.account.actor, "set-site", sent.reason), now)
     if sent.act == "remove":
         turnstile_settings.remove(site, noted=noted)
@@ -69,7 +69,7 @@ def _disabled(name: str) -> str:
     return labels.text("admin.classifiers-disabled", classifier=name)
 
 
-def _client() -> safe_http.Client:
+def _client() -> safe_http.HttpClient:
     return classifier_requests.OUTBOUND.get()
 
 

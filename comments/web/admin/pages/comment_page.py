@@ -17,15 +17,15 @@ _OTHERS = 5
 def show(site_id: str, comment_id: str) -> flask.Response:
     """Show the comment, and the outcome of a decision about it."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     report = decision_forms.taken(visit, comment_id)
     if isinstance(report, flask.Response):
         return report
     case = decisions.case(visit.site.id, comment_id)
     said, secret = case.comment, site_visit.settings().secret
-    others: tuple[comment_list.Row, ...] = ()
+    others: tuple[comment_list.CommentListItem, ...] = ()
     if said.author.id:
-        wanted = review_queue.Wanted(visit.site.id, review_queue.STATUSES, said.author.id)
+        wanted = review_queue.QueueFilter(visit.site.id, review_queue.STATUSES, said.author.id)
         found = review_queue.page(wanted, limit=_OTHERS + 1, secret=secret)
         cases = [each for each in found.cases if each.comment.id != comment_id][:_OTHERS]
         others = tuple(comment_list.of(visit.site, cases))

@@ -24,7 +24,7 @@ _UNITS = (
 def show() -> flask.Response:
     """Show the number of pending deliveries, and the dead letters."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    query = query_strings.read(admin_queries.Listing)
+    query = query_strings.read(admin_queries.ListingQuery)
     return signed_in.page(
         "admin/health.html",
         waiting=_waiting(dead_letters.waiting(datetime.now(UTC))),
@@ -57,7 +57,7 @@ def _age(seconds: int) -> str:
 def settle() -> flask.Response:
     """Retry or discard a dead letter."""
     signed_in.require(roles.Role.OWNER, roles.SERVICE)
-    sent = forms.read(admin_queries.Letter)
+    sent = forms.read(admin_queries.DeadLetterForm)
     if sent.act == "revive":
         dead_letters.revive(sent.id, now=datetime.now(UTC))
     else:

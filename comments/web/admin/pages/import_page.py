@@ -19,7 +19,7 @@ blueprint = site_visit.blueprint("imports")
 def show(site_id: str) -> flask.Response:
     """List all imports, the newest first."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     now = datetime.now(UTC)
     found = [(each, each.goes_on(now)) for each in import_progress.of(visit.site.id)]
     return site_visit.page("imports.html", visit, imports=found)

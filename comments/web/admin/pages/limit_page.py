@@ -52,7 +52,7 @@ def today(site: records.Site, now: datetime) -> list[Used]:
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     found = []
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
-        most, standing = limits.get(name, (0, budgets.Standing.FREE))
+        most, standing = limits.get(name, (0, budgets.BudgetLevel.FREE))
         found.append(Used(name, used, most, standing.name.lower() if most else ""))
     return found
 
@@ -61,7 +61,7 @@ def today(site: records.Site, now: datetime) -> list[Used]:
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     site, holds = visit.site, post_limits.of(visit.site, site_visit.settings())
     return site_visit.page(
         "limits.html",
@@ -84,7 +84,7 @@ def show(site_id: str) -> flask.Response:
 def change_guard(site_id: str) -> flask.Response:
     """Change the post limits."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.Guard)
+    sent = forms.read(admin_queries.PostLimitsForm)
     given = msgspec.structs.asdict(sent)
     del given["reason"]
     site_settings.change(
@@ -102,8 +102,8 @@ def change_guard(site_id: str) -> flask.Response:
 def change_budget(site_id: str) -> flask.Response:
     """Change the daily budget, and what happens when it is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.Budget)
-    numbers = {name: getattr(sent, name) for name in usage.Numbers.__struct_fields__}
+    sent = forms.read(admin_queries.BudgetForm)
+    numbers = {name: getattr(sent, name) for name in usage.UsageAmounts.__struct_fields__}
     given: dict[str, int | str] = {"then": sent.then}
     given |= {
         name: admin_queries.number(name, text, _DIGITS) if text else 0

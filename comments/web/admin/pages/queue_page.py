@@ -21,7 +21,7 @@ def find(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show the comments, and the outcomes of the decisions in the form."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Queue)
+    query = query_strings.read(admin_queries.QueueQuery)
     report = decision_forms.taken(visit)
     if isinstance(report, flask.Response):
         return report
@@ -44,7 +44,7 @@ def show(site_id: str) -> flask.Response:
 def reported(site_id: str) -> flask.Response:
     """Show the comments with open reports, the most reported first."""
     visit = site_visit.enter(site_id)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     report = decision_forms.taken(visit)
     if isinstance(report, flask.Response):
         return report

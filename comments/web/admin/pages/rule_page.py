@@ -19,7 +19,7 @@ _SHOWN = 100  # matches of a dry run
 def show(site_id: str) -> flask.Response:
     """Show the rules, and the form with one of them or empty."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Rules)
+    query = query_strings.read(admin_queries.RuleQuery)
     book = rulebook.read(visit.site.id)
     chosen = next((rule for rule in book.rules if rule.id == query.rule), None)
     if query.rule and chosen is None:
@@ -31,7 +31,7 @@ def show(site_id: str) -> flask.Response:
 def put(site_id: str) -> flask.Response:
     """Try a rule on recent comments, or save it."""
     visit = site_visit.enter(site_id)
-    sent = forms.read(admin_queries.Rule)
+    sent = forms.read(admin_queries.RuleForm)
     rule = _rule(sent)
     if sent.act == "try":
         last = admin_queries.number("last", sent.last)
@@ -50,7 +50,7 @@ def put(site_id: str) -> flask.Response:
 def remove(site_id: str) -> flask.Response:
     """Remove a rule."""
     visit = site_visit.enter(site_id)
-    sent = forms.read(admin_queries.Removal)
+    sent = forms.read(admin_queries.RuleRemovalForm)
     policy_changes.remove_rule(
         visit.site.id, sent.id, visit.account.actor, now=datetime.now(UTC), reason=sent.reason
     )
@@ -59,9 +59,9 @@ def remove(site_id: str) -> flask.Response:
 
 def _page(
     visit: site_visit.Visit,
-    book: rulebook.Book,
+    book: rulebook.Rulebook,
     chosen: rules.Rule | None,
-    sent: admin_queries.Rule | None = None,
+    sent: admin_queries.RuleForm | None = None,
     report: dry_run.DryRunReport | None = None,
 ) -> flask.Response:
     return site_visit.page(
@@ -78,7 +78,7 @@ def _page(
     )
 
 
-def _rule(sent: admin_queries.Rule) -> rules.Rule:
+def _rule(sent: admin_queries.RuleForm) -> rules.Rule:
     def count(field: str, text: str) -> int | None:
         return admin_queries.number(field, text) if text else None
 

@@ -18,7 +18,7 @@ blueprint = site_visit.blueprint("settings")
 def show(site_id: str) -> flask.Response:
     """Show the forms."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    query_strings.read(admin_queries.Nothing)
+    query_strings.read(admin_queries.EmptyQuery)
     return site_visit.page(
         "settings.html",
         visit,
@@ -33,7 +33,7 @@ def show(site_id: str) -> flask.Response:
 def change_policy(site_id: str) -> flask.Response:
     """Change the moderation of the site."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.Policy)
+    sent = forms.read(admin_queries.PolicyForm)
     policy_changes.set_policy(
         visit.site.id,
         visit.account.actor,
@@ -50,7 +50,7 @@ def change_policy(site_id: str) -> flask.Response:
 def change(site_id: str) -> flask.Response:
     """Change the settings of the site, with the checks of the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
-    sent = forms.read(admin_queries.Site)
+    sent = forms.read(admin_queries.SiteForm)
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
     site_settings.change(
         visit.site.id,

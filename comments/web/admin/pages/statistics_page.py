@@ -18,7 +18,7 @@ _MOST_CATEGORIES = 200
 def show(site_id: str) -> flask.Response:
     """Show comments and distinct commenters of the last days and of each category."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Statistics)
+    query = query_strings.read(admin_queries.StatisticsQuery)
     until = datetime.now(UTC).date()
     since = until - timedelta(days=int(query.days) - 1)
     found = statistics.by_day(visit.site.id, query.category, since=since, until=until)
@@ -48,8 +48,8 @@ def show(site_id: str) -> flask.Response:
 
 
 def _filled(
-    lines: dict[date, statistics.Line], since: date, until: date
-) -> list[tuple[str, statistics.Line | None]]:
+    lines: dict[date, statistics.StatisticsEntry], since: date, until: date
+) -> list[tuple[str, statistics.StatisticsEntry | None]]:
     """Return the days of a period by their names, days without comments included."""
     days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
     return [(labels.day(day), lines.get(day)) for day in days]

@@ -20,7 +20,7 @@ blueprint = site_visit.blueprint("threads")
 def index(site_id: str) -> flask.Response:
     """List the threads with their counts, the newest first."""
     visit = site_visit.enter(site_id)
-    query = query_strings.read(admin_queries.Listing)
+    query = query_strings.read(admin_queries.ListingQuery)
     found = review_queue.threads(
         visit.site.id, cursor=query.start, secret=site_visit.settings().secret
     )
@@ -38,7 +38,7 @@ def index(site_id: str) -> flask.Response:
 def show(site_id: str) -> flask.Response:
     """Show a thread in reading order, with comments of every status."""
     visit = site_visit.enter(site_id)
-    thread, query = query_strings.read_thread(admin_queries.Listing, visit.site)
+    thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
     report = decision_forms.taken(visit)
     if isinstance(report, flask.Response):
         return report
@@ -65,8 +65,8 @@ def show(site_id: str) -> flask.Response:
 def settle(site_id: str) -> flask.Response:
     """Lock or unlock a thread, and set its policy."""
     visit = site_visit.enter(site_id)
-    thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
-    sent = forms.read(admin_queries.Thread)
+    thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
+    sent = forms.read(admin_queries.ThreadForm)
     name = records.ThreadName(visit.site.id, thread)
     policy_changes.set_thread(
         name,
@@ -87,13 +87,13 @@ def entitle(site_id: str) -> flask.Response:
     Sets only fields that differ from what the page showed, so the others still follow the comments.
     """
     visit = site_visit.enter(site_id)
-    thread, _ = query_strings.read_thread(admin_queries.Listing, visit.site)
-    sent, now = forms.read(admin_queries.Title), datetime.now(UTC)
+    thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
+    sent, now = forms.read(admin_queries.ThreadDetailsForm), datetime.now(UTC)
     shown = _stored(records.ThreadName(visit.site.id, thread))
-    wanted = thread_overrides.Wanted(inherits=thread_overrides.FIELDS)
+    wanted = thread_overrides.NewDetails(inherits=thread_overrides.FIELDS)
     if sent.act == "set":
         names = admin_queries.phrases(sent.categories)
-        wanted = thread_overrides.Wanted(
+        wanted = thread_overrides.NewDetails(
             title=None if sent.title == shown.title else sent.title,
             url=None if sent.url == shown.url else sent.url,
             categories=None if set(names) == set(shown.categories) else names,

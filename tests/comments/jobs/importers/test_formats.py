@@ -11,15 +11,17 @@ from comments.domain.records import Status
 from comments.jobs.importers import disqus, import_source, wordpress
 
 IMPORTS = Path(__file__).parents[3] / "fixtures" / "imports"
-Items = Iterator[import_source.Thread | import_source.Comment | import_source.Skipped]
+Items = Iterator[
+    import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem
+]
 
 
-def comments(items: Items) -> dict[str, import_source.Comment]:
-    return {item.id: item for item in items if isinstance(item, import_source.Comment)}
+def comments(items: Items) -> dict[str, import_source.SourceComment]:
+    return {item.id: item for item in items if isinstance(item, import_source.SourceComment)}
 
 
-def threads(items: Items) -> dict[str, import_source.Thread]:
-    return {item.key: item for item in items if isinstance(item, import_source.Thread)}
+def threads(items: Items) -> dict[str, import_source.SourceThread]:
+    return {item.key: item for item in items if isinstance(item, import_source.SourceThread)}
 
 
 def at(*parts: int) -> datetime:
@@ -28,7 +30,7 @@ def at(*parts: int) -> datetime:
 
 def test_a_disqus_post_is_read_with_its_line_author_and_links() -> None:
     post = comments(disqus.read(IMPORTS / "disqus.xml"))["103"]
-    assert post == import_source.Comment(
+    assert post == import_source.SourceComment(
         system="disqus",
         id="103",
         line=4,
@@ -100,7 +102,7 @@ def test_wordpress_states_become_statuses_and_unknown_ones_are_held() -> None:
 
 def test_pingbacks_and_private_notes_are_skipped() -> None:
     items = list(wordpress.read(IMPORTS / "wordpress.xml"))
-    skipped = [item for item in items if isinstance(item, import_source.Skipped)]
+    skipped = [item for item in items if isinstance(item, import_source.SkippedItem)]
     assert [(item.id, item.what) for item in skipped] == [("11", "pingback"), ("17", "order_note")]
 
 

@@ -78,7 +78,7 @@ def test_threads_without_comments_are_not_created() -> None:
 
 
 def _by(name: str = "", email: str = "", account: str = "", system: str = "disqus") -> str:
-    comment = import_source.Comment(
+    comment = import_source.SourceComment(
         system=system,
         id="1",
         line=1,
@@ -113,7 +113,7 @@ def test_authors_are_identified_by_address_then_account_then_name() -> None:
 
 def test_an_authors_id_depends_on_the_site_and_cannot_be_guessed_from_an_address() -> None:
     comment = msgspec.structs.replace(
-        import_source.Comment("disqus", "1", 1, "1", None, Status.APPROVED, NOW, "Ada", ""),
+        import_source.SourceComment("disqus", "1", 1, "1", None, Status.APPROVED, NOW, "Ada", ""),
         email="ada@garden.example",
     )
     ids = {

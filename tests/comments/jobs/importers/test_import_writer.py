@@ -34,7 +34,7 @@ def test_an_import_stores_everything_in_order(garden: records.Site) -> None:
     with planned("disqus.xml") as plan:
         steps: list[int] = []
         summary = import_writer.write(plan, scheme=SCHEME, now=NOW, progress=steps.append)
-        assert summary == import_writer.Summary(added=12, present=0, threads=2)
+        assert summary == import_writer.ImportSummary(added=12, present=0, threads=2)
         assert sum(steps) == 12
         assert source_ids([row for row in rows() if row.thread == ROSES.id], plan) == (
             ["108", "101", "103", "104", "105", "102", "106", "107", "109"]
@@ -56,7 +56,7 @@ def test_importing_again_adds_nothing_and_changes_nothing(garden: records.Site) 
     with planned("disqus.xml") as plan:
         write(plan)
         before = rows()
-        assert write(plan) == import_writer.Summary(added=0, present=12, threads=2)
+        assert write(plan) == import_writer.ImportSummary(added=0, present=12, threads=2)
     assert rows() == before
 
 
@@ -112,7 +112,7 @@ def test_an_interrupted_import_is_completed_by_another_run(
         import_writer.write(plan, scheme=SCHEME, now=NOW, progress=kill)
     assert len(rows()) == sum(done)
     with planned("disqus.xml") as plan:
-        assert write(plan) == import_writer.Summary(
+        assert write(plan) == import_writer.ImportSummary(
             added=12 - sum(done), present=sum(done), threads=2
         )
         order = source_ids([row for row in rows() if row.thread == ROSES.id], plan)

@@ -50,11 +50,11 @@ def test_a_real_file_that_is_not_xml_is_refused_and_leaves_nothing(
     assert entities() == 0
 
 
-def by_definition(items: list[import_source.Comment], levels: int) -> Iterator[str]:
+def by_definition(items: list[import_source.SourceComment], levels: int) -> Iterator[str]:
     """Yield one thread by the definition of its order: compute each place, then walk the tree."""
     by_id = {item.id: item for item in items}
 
-    def place(item: import_source.Comment) -> tuple[str | None, int]:
+    def place(item: import_source.SourceComment) -> tuple[str | None, int]:
         if item.parent not in by_id:
             return None, 0
         above, level = place(by_id[item.parent])
@@ -91,10 +91,12 @@ def test_a_real_export_is_stored_completely_and_in_order(
     garden: records.Site, name: str, count: int, levels: int
 ) -> None:
     path, reader = optional_tools.real_export(name), READERS[name]
-    items = {item.id: item for item in reader(path) if isinstance(item, import_source.Comment)}
+    items = {
+        item.id: item for item in reader(path) if isinstance(item, import_source.SourceComment)
+    }
     scheme = sorthash.Scheme(levels=levels)
     with import_writer.plan(reader, path, site=garden, scheme=scheme, secret=SECRET) as plan:
-        assert write(plan, levels) == import_writer.Summary(count, 0, len(plan.threads))
+        assert write(plan, levels) == import_writer.ImportSummary(count, 0, len(plan.threads))
         stored = rows()
         for thread in plan.threads:
             found = [row for row in stored if row.thread == thread.name.id]

@@ -117,7 +117,7 @@ def test_the_log_names_every_decision_and_what_it_changed(desk: Desk, site: reco
     policy_changes.set_thread(
         name, ADA, now=now(), state=records.ThreadState.CLOSED, policy=Policy.OFF
     )
-    thread_overrides.name(site, "page", thread_overrides.Wanted("Cats"), ADA, now=now())
+    thread_overrides.name(site, "page", thread_overrides.NewDetails("Cats"), ADA, now=now())
     until = datetime(2099, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
     policy_changes.ban("demo", "g:eve", ADA, now=now(), until=until)
     act = audit_log.Act(ADA, "set-site")

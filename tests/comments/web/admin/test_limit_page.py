@@ -31,12 +31,12 @@ def test_an_owner_sets_the_limits_for_posts_and_the_budget(
     assert site.guard.same_texts is None
     assert "Now 7, set for this site" in owner.page("/limits")
     owner.settle("/limits")  # all limits are the service's again
-    assert site_settings.get("demo").guard == records.OwnGuard()
+    assert site_settings.get("demo").guard == records.OwnPostLimits()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
     assert site_settings.get("demo").budget == records.Budget(
         posts=5, reads=1_000_000_000, then="read-only"
     )
-    usage.note("demo", usage.Numbers(posts=5), now=now())
+    usage.note("demo", usage.UsageAmounts(posts=5), now=now())
     assert "5 used today. <strong>Nothing is left.</strong>" in owner.page("/limits")
     entries = audit_log.log("demo")
     assert [(each.verb, each.after) for each in entries] == [
@@ -64,7 +64,7 @@ def test_an_invalid_limit_is_refused_by_its_field(
 ) -> None:
     said = owner.settle(path, status=400, **form)
     assert labels.label("admin.field", next(iter(form))).lower() in said.lower()
-    assert site_settings.get("demo").guard == records.OwnGuard()
+    assert site_settings.get("demo").guard == records.OwnPostLimits()
     assert site_settings.get("demo").budget == records.Budget()
 
 
@@ -113,7 +113,7 @@ def test_imports_are_shown_with_their_progress(
     owner: Desk, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "No imports yet." in owner.page("/imports")
-    with import_progress.Journal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
+    with import_progress.ImportJournal("demo", "disqus", "a<b>.xml", 1_000, now) as journal:
         journal.advance(100)  # a moment after the beginning: not worth a write
         assert "Running" in owner.page("/imports")
         monkeypatch.setattr(import_progress, "PAUSE", 0.0)
@@ -124,7 +124,10 @@ def test_imports_are_shown_with_their_progress(
     assert "<td>Finished</td>" in page
     assert "a&lt;b&gt;.xml" in page
     assert "<td>299</td>" in page
-    with pytest.raises(KeyError), import_progress.Journal("demo", "wordpress", "b.xml", 1, now):
+    with (
+        pytest.raises(KeyError),
+        import_progress.ImportJournal("demo", "wordpress", "b.xml", 1, now),
+    ):
         raise KeyError
     late = now() + timedelta(minutes=2)
     assert [each.goes_on(late) for each in import_progress.of("demo")] == [False, False]

@@ -236,7 +236,7 @@ def test_todays_usage_is_shown_beside_the_budget(desk: Desk, site: records.Site)
     )
     site_settings.change("demo", budget={"posts": 5})
     for used, left in ((3, "Enough"), (1, "Less than 20%"), (1, "<strong>Nothing</strong>")):
-        usage.note("demo", usage.Numbers(posts=used), now=now())
+        usage.note("demo", usage.UsageAmounts(posts=used), now=now())
         page = desk.page("/statistics")
         assert re.search(rf'"row">New comments</th><td>\d</td><td>5</td><td>{left}</td>', page)
 
@@ -298,7 +298,7 @@ def test_these_pages_are_valid_html_too(owner: Desk, site: records.Site) -> None
     row = sample_threads.post(site, "text casino", author=EVE, now=now())
     sample_threads.post(site, "more", author=EVE, now=now())
     policy_changes.ban("demo", "g:eve", ADA, now=now(), is_shadow=True)
-    with import_progress.Journal("demo", "disqus", "export.xml", 9, now):
+    with import_progress.ImportJournal("demo", "disqus", "export.xml", 9, now):
         pass
     events = [stored_state.name_of(each) for each in stored_state.rows("Event")]
     documents = [owner.client.get("/admin/health").text]

@@ -72,7 +72,7 @@ def test_a_classifier_may_answer_later_and_repeat_the_same_answer(
     entry = classifier_answers.of([comment.id])[comment.id].of["webhook"]
     assert (service.status(comment), entry.state) == (
         Status.PENDING,
-        classifier_answers.State.LATER,
+        classifier_answers.AnswerState.LATER,
     )
     for _ in range(2):
         response = give(client, service, question, reason="read by us")

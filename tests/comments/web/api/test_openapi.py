@@ -74,7 +74,7 @@ def test_parameters_contain_no_references() -> None:
 
 
 def test_the_schemas_of_responses_have_no_personal_fields() -> None:
-    fields = {field.name for field in msgspec.structs.fields(presentation.Author)}
+    fields = {field.name for field in msgspec.structs.fields(presentation.PublicAuthor)}
     assert fields == {"name", "website", "kind"}
 
 

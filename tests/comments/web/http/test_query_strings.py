@@ -5,6 +5,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records
+from comments.reading import thread_pages
 from comments.web.http import request_shapes
 from comments.web.http.decode import query_strings
 
@@ -20,13 +21,15 @@ def read(query: str) -> tuple[str, request_shapes.ListQuery]:
 def test_a_query_has_defaults() -> None:
     thread, query = read("thread=a%20b+c")
     assert thread == "a b c"
-    assert (query.order, query.limit) == (request_shapes.Order.THREAD, 50)
+    assert (query.order, query.limit) == (thread_pages.ListingOrder.THREAD, 50)
 
 
 def test_a_query_is_read_completely() -> None:
     thread, query = read(f"order=newest&limit=200&cursor=x.y&parent=root&around={ID}&thread=t&")
     assert thread == "t"
-    assert query == request_shapes.ListQuery(request_shapes.Order.NEWEST, 200, "x.y", "root", ID)
+    assert query == request_shapes.ListQuery(
+        thread_pages.ListingOrder.NEWEST, 200, "x.y", "root", ID
+    )
 
 
 def test_a_page_names_a_thread() -> None:

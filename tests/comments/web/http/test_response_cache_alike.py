@@ -164,7 +164,7 @@ def test_an_error_in_the_cache_is_logged_and_the_request_goes_to_flask(
         raise RuntimeError("a planned fault")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("comments.reading.materialized.first_page.Head.page", fail)
+        patch.setattr("comments.reading.materialized.first_page.FirstPage.page", fail)
         failed = [process.client.get(f"{SITE}?thread=other") for process in (quick, plain)]
     told = [each for each in caplog.records if each.levelname == "WARNING"]
     assert [each.message for each in told] == ["a page could not be made without Flask"]

@@ -215,7 +215,7 @@ class TwoProcesses:
         self.now = 0.0
         self.written = [(-N, 1)]  # when, and how many comments there were then
         self.least = [1, 1]  # comments that each process has written or shown
-        self.folded: list[compactor.Compacted] = []
+        self.folded: list[compactor.CompactionResult] = []
         with self.both[0].store.context():
             site = site_settings.add(
                 "demo", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START

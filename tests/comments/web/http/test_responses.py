@@ -49,13 +49,13 @@ def rows(open_store: connection.Store, site: records.Site) -> dict[str, records.
 def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts pages taken from views or stored first pages, and bytes put into a coding."""
     counted: Counter[str] = Counter()
-    cut, top, encode = merged_view.View.rows, first_page.Head.page, content_coding.encode
+    cut, top, encode = merged_view.View.rows, first_page.FirstPage.page, content_coding.encode
 
     def counting_rows(self: merged_view.View, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return cut(self, *args, **named)  # type: ignore[arg-type]
 
-    def counting_top(self: first_page.Head, *args: object, **named: object) -> object:
+    def counting_top(self: first_page.FirstPage, *args: object, **named: object) -> object:
         counted["rows"] += 1
         return top(self, *args, **named)  # type: ignore[arg-type]
 
@@ -64,7 +64,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return encode(data, coding)
 
     monkeypatch.setattr(merged_view.View, "rows", counting_rows)
-    monkeypatch.setattr(first_page.Head, "page", counting_top)
+    monkeypatch.setattr(first_page.FirstPage, "page", counting_top)
     monkeypatch.setattr(content_coding, "encode", counting_encode)
     return counted
 

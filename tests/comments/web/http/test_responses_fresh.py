@@ -86,7 +86,7 @@ def _write(
     def note() -> None:
         found = ordered_query.page(
             name,
-            order=ordered_query.Order.THREAD,
+            order=ordered_query.QueryOrder.THREAD,
             parent=None,
             limit=200,
             cursor=None,

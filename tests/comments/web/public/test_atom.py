@@ -17,22 +17,22 @@ from comments.web.public import atom
 NAME = records.ThreadName("demo", "page")
 ID = "aaaqeayeaudaocajbifqydiob4"
 WHEN = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
-COMMENT = presentation.Comment(
+COMMENT = presentation.PublicComment(
     id=ID,
     slug="s",
     parent=None,
     reply_to=None,
     level=0,
     html="<p>a &amp; b ]]&gt;</p>",
-    author=presentation.Author("Ann", "https://ann.example/"),
+    author=presentation.PublicAuthor("Ann", "https://ann.example/"),
     created=WHEN,
     edited=None,
     score=0,
     status=presentation.Shown.APPROVED,
     revision=1,
 )
-ENTRY = feeds.Entry(COMMENT, NAME, "A <title>", "https://site.example/a")
-HEAD = atom.Head(
+ENTRY = feeds.FeedEntry(COMMENT, NAME, "A <title>", "https://site.example/a")
+HEAD = atom.FeedMetadata(
     id="urn:uuid:00000000-0000-0000-0000-000000000000",
     title="Comments",
     itself="thread?thread=page",
@@ -56,8 +56,8 @@ href="https://site.example/a#comment-aaaqeayeaudaocajbifqydiob4" />\
 <content type="html">&lt;p&gt;a &amp;amp; b ]]&amp;gt;&lt;/p&gt;</content></entry></feed>"""
 
 
-def made(entry: feeds.Entry = ENTRY, *, title: str = "Comments") -> bytes:
-    head = atom.Head(HEAD.id, title, HEAD.itself, HEAD.page, HEAD.place)
+def made(entry: feeds.FeedEntry = ENTRY, *, title: str = "Comments") -> bytes:
+    head = atom.FeedMetadata(HEAD.id, title, HEAD.itself, HEAD.page, HEAD.place)
     return atom.document(head, feeds.Feed((entry,), WHEN))
 
 
@@ -89,8 +89,10 @@ def test_a_feed_without_comments_is_valid() -> None:
     ["]]>", "<script>alert(1)</script>", "&lt;b&gt;", 'a"b', "a\u2028b", "\x00\x0b\ufffe\ud800"],
 )
 def test_no_text_ends_its_element(text: str) -> None:
-    comment = msgspec.structs.replace(COMMENT, author=presentation.Author(text, ""), html=text)
-    entry = feeds.Entry(comment, NAME, text, text)
+    comment = msgspec.structs.replace(
+        COMMENT, author=presentation.PublicAuthor(text, ""), html=text
+    )
+    entry = feeds.FeedEntry(comment, NAME, text, text)
     root = ET.fromstring(made(entry, title=text))  # noqa: S314 - our own
     shown = "\ufffd" * 4 if "\x00" in text else text
     atom_names = {"a": "http://www.w3.org/2005/Atom"}
@@ -102,7 +104,9 @@ def test_no_text_ends_its_element(text: str) -> None:
 
 @given(st.text(), st.text(), st.text())
 def test_any_text_makes_a_valid_document(title: Any, name: Any, html: Any) -> None:
-    comment = msgspec.structs.replace(COMMENT, author=presentation.Author(name, name), html=html)
-    found = feedparser.parse(made(feeds.Entry(comment, NAME, title, title), title=title))
+    comment = msgspec.structs.replace(
+        COMMENT, author=presentation.PublicAuthor(name, name), html=html
+    )
+    found = feedparser.parse(made(feeds.FeedEntry(comment, NAME, title, title), title=title))
     assert found.bozo is False, found.get("bozo_exception")
     assert found.entries[0].id == "urn:uuid:00010203-0405-0607-0809-0a0b0c0d0e0f"

@@ -7,8 +7,8 @@ import pytest
 
 from comments.domain import records
 from comments.posting import own_comment
+from comments.reading import thread_pages
 from comments.store import connection
-from comments.web.http import request_shapes
 from comments.web.public import nesting
 from tests.conftest import ROOT
 from tests.support import optional_tools
@@ -64,11 +64,11 @@ def test_every_order_equals_the_apis(
 def test_every_order_of_the_api_is_linked(
     client: flask.testing.FlaskClient, compacted_page: dict[str, records.Comment]
 ) -> None:
-    assert set(nesting._ORDERS) == set(request_shapes.Order)
-    for order in request_shapes.Order:
+    assert set(nesting._ORDERS) == set(thread_pages.ListingOrder)
+    for order in thread_pages.ListingOrder:
         page = get(client, order=order)
         current = [v["href"] for _, v in page.elements if "aria-current" in v]
-        plain = order is request_shapes.Order.THREAD
+        plain = order is thread_pages.ListingOrder.THREAD
         assert current == ["?thread=page" if plain else f"?thread=page&order={order}"]
 
 
