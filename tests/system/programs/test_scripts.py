@@ -303,7 +303,7 @@ esac
         (folder / ".venv").symlink_to(theirs)
         made, did = self.venv(folder)
         assert made.returncode == 0, made.stderr
-        assert f".venv is a link to {theirs}. Replacing the link" in made.stderr
+        assert f".venv is a link to {theirs}. A new environment replaces the link" in made.stderr
         assert sorted(theirs.rglob("*")) == before
         assert not (folder / ".venv").is_symlink()
         assert "-m venv --clear .venv" in did
