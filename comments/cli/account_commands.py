@@ -56,7 +56,7 @@ def _base(url: str) -> str:
     if url or settings.public_url:
         return url or settings.public_url
     if settings.datastore != "embedded":
-        raise click.ClickException("set PUBLIC_URL or use --url to give this service's address")
+        raise click.ClickException("Set PUBLIC_URL, or give this service's address with --url.")
     noted = server_address.find(settings.data_dir)
     if not noted:
         click.echo(
@@ -74,7 +74,7 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
         click.ClickException: neither or both are given.
     """
     if bool(site) == service:
-        raise click.ClickException("use either --site or --service (all sites)")
+        raise click.ClickException("Use either --site or --service (all sites).")
     return roles.Grant(roles.Role(role), roles.SERVICE if service else site_settings.get(site).id)
 
 
@@ -95,7 +95,7 @@ def _invite(role: str | None, site: str, mail: str, url: str, *, service: bool) 
     from comments.accounts import invitations
 
     if role is None:
-        raise click.ClickException("use --owner or --moderator")
+        raise click.ClickException("Use --owner or --moderator.")
     base = _base(url)
     is_service = service or (role == roles.Role.OWNER and not site)
     invitation = invitations.Invitation((_where(role, site, service=is_service),), mail)
@@ -192,7 +192,7 @@ def _reset(login: str, url: str, *, removes: bool) -> None:
 
     found, base = _named(login), _base(url)
     if not found.grants:
-        raise click.ClickException(f"{login} has no role and therefore no password")
+        raise click.ClickException(f"{login} has no role and therefore no password.")
     token = invitations.reset(
         found,
         secret=console.settings().secret,

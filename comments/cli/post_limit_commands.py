@@ -82,5 +82,5 @@ def _no_turnstile(site_id: str) -> None:
 
 def _number(value: str) -> int:
     if not (value.isascii() and value.isdecimal() and len(value) <= 9):  # noqa: PLR2004
-        raise click.ClickException("VALUE must be a whole number of up to 9 digits, or `service`")
+        raise click.ClickException("VALUE must be a whole number of up to 9 digits, or `service`.")
     return int(value)

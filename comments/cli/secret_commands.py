@@ -24,7 +24,7 @@ def _renew() -> None:
 
     settings = console.settings()
     if len(secret_rotation.accepted(settings.secret)) == 1:
-        raise click.ClickException("set SECRET_OLD to the previous secret")
+        raise click.ClickException("Set SECRET_OLD to the previous secret.")
     actor = records.Actor("cli", "command line")
     by = registration.By(actor, datetime.now(UTC), settings, "the secret was changed")
     done = reencryption.renew(by)

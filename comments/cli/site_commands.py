@@ -93,7 +93,7 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     """Change the given settings of a website."""
     given = (*origins, *query_keys, *filed, *moderators)
     if not given and keep_trailing_slash is None and cdn_seconds is None and freshness is None:
-        raise click.ClickException(f"nothing to change for {site_id}; see --help for the options")
+        raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
     changed = site_settings.change(
         site_id,
         origins=origins or None,

@@ -79,7 +79,7 @@ def _by_day(
     from comments.tree.counters import statistics
 
     if is_whole and category:
-        raise click.ClickException("--category and --all cannot be combined")
+        raise click.ClickException("--category and --all cannot be combined.")
     first, last = (None if each is None else each.date() for each in (since, until))
     site = site_settings.get(site_id).id
     read = (

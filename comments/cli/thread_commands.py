@@ -44,11 +44,11 @@ def _set_thread(
     from comments.jobs import thread_overrides
 
     if names and no_category:
-        raise click.ClickException("--category and --no-category cannot be combined")
+        raise click.ClickException("--category and --no-category cannot be combined.")
     listed = names if names or no_category else None
     if title is None and url is None and listed is None and not inherits:
         raise click.ClickException(
-            "nothing to change; use --title, --url, --category, --no-category or --inherit"
+            "Nothing to change. Use --title, --url, --category, --no-category or --inherit."
         )
     name = console.thread(site_id, thread_id)
     found = thread_overrides.name(

@@ -145,7 +145,9 @@ def _status() -> None:
         for number in (found.events, found.messages, found.dead)
     )
     pending = f"{console.counted(events, 'event')}, {console.counted(told, 'message')}"
-    click.echo(f"Pending: {pending}; the oldest is {found.oldest} s old.")
+    has_any = found.events or found.messages
+    age = f"; the oldest is {found.oldest} s old" if has_any else ""
+    click.echo(f"Pending: {pending}{age}.")
     click.echo(f"Dead letters: {dead}.")
 
 
@@ -220,7 +222,7 @@ def _settle(letter_id: str | None, is_all: bool, verb: Callable[[str], None]) ->
     from comments.events import dead_letters
 
     if (letter_id is None) != is_all:
-        raise click.UsageError("use either ID or --all")
+        raise click.UsageError("Use either ID or --all.")
     if letter_id is not None:
         verb(letter_id)
         return 1

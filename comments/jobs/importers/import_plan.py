@@ -270,7 +270,7 @@ class FirstPass:
             self._note(
                 import_report.ELSEWHERE,
                 threads[0].line,
-                f"{host or 'no host'} ({len(threads)} threads)",
+                f"{host or 'no host'} ({import_report.counted(len(threads), 'thread')})",
             )
 
     def _settle_parents(self) -> None:

@@ -56,7 +56,7 @@ class ImportReport(msgspec.Struct, frozen=True):
 
         Notes that may need attention are listed; the others are summed up in one line.
         """
-        comments, threads = _counted(self.comments, "comment"), _counted(self.threads, "thread")
+        comments, threads = counted(self.comments, "comment"), counted(self.threads, "thread")
         yield f"{self.file}: {comments} in {threads}."
         if self.statuses:
             yield ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
@@ -85,7 +85,8 @@ def _summed(kind: str, notes: Sequence[Note]) -> str:
     )
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """Write a number with its noun: "1 thread", "2 threads"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

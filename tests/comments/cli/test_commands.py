@@ -132,7 +132,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         (["thread", "set", "demo", "page", "--category", "a/b"], "The name of a category must"),
         (["thread", "set", "demo", "page", "--category", "a"], "There is no thread page."),
         (["thread", "set", "nobody", "page", "--category", "a"], "There is no site nobody."),
-        (["thread", "set", "demo", "page"], "nothing to change; use --title"),
+        (["thread", "set", "demo", "page"], "Nothing to change. Use --title"),
         (
             ["thread", "set", "demo", "page", "--category", "a", "--no-category"],
             "--category and --no-category",
@@ -153,7 +153,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         (["site", "set", "demo", "--freshness", "61"], "freshness must be between 0 and 60."),
         (["site", "set", "demo", "--freshness", "-1"], "freshness must be between 0 and 60."),
         (["site", "set", "demo", "--category", "a/b"], "The name of a category must"),
-        (["site", "set", "demo"], "nothing to change for demo"),
+        (["site", "set", "demo"], "Nothing to change for demo."),
         (["repair", "--site", "nobody"], "There is no site nobody."),
     ],
 )
