@@ -1,8 +1,7 @@
 """Wiring: make a Flask application from settings and a store.
 
-Every request runs inside `store.context()`, which is entered around the whole application. Error
-handlers are therefore inside too, and however a request ends, it cannot leave a thread in a
-context.
+Every request, including its error handlers, runs inside `store.context()`. The context is entered
+around the whole application, so it is always left again, even if the request fails.
 """
 
 import itertools
@@ -53,10 +52,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-WARMING = 0.5  # seconds for warming up a process; the start waits for it
-WARMED = 32  # threads at most: Python runs code faster after some dozen runs
-_CUT = 4  # of these, threads whose one-comment page is requested too
-_QUIET = 2.0  # seconds before a process looks for work that others left; readers come first
+WARMING = 0.5  # seconds that warming up may delay the start of a process
+WARMED = 32  # maximum number of threads; Python runs code faster after a few dozen runs
+_CUT = 4  # number of these threads whose one-comment page is requested too
+_QUIET = 2.0  # seconds that readers come first, before a process looks for unfinished work
 _SITE = re.compile(
     r"/(?:api/v1/sites|embed|feeds|admin/sites|sign-in/sites)/([a-z0-9-]{1,63})(?:/|$)"
 )
@@ -71,7 +70,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     app.jinja_env.globals |= page_text.GLOBALS
     app.config["MAX_CONTENT_LENGTH"] = settings.max_body
-    # Do not redirect "//" or a missing slash: these are other paths, and ids must not be repaired.
+    # Do not redirect "//" or a missing slash: ids must match exactly and are never repaired.
     app.url_map.merge_slashes = False
     app.url_map.converters |= {"site": paths.SiteId, "comment": paths.CommentId}
     context.keep(app, context.Context(settings, store))
@@ -99,7 +98,7 @@ def create_app(settings: config.Settings, store: connection.Store) -> flask.Flas
 
 
 def create_commands(open_store: console.Opener) -> flask.Flask:
-    """Make an application with commands only. The command that runs opens the store."""
+    """Make an application that has only commands. A command opens the store when it runs."""
     app = flask.Flask("comments", static_folder=None, template_folder="web/templates")
     console.open_later(app, open_store)
     commands.register(app)
@@ -107,14 +106,15 @@ def create_commands(open_store: console.Opener) -> flask.Flask:
 
 
 def public_url(app: flask.Flask) -> str:
-    """Return the public URL of this service from its settings; "" if they do not say."""
+    """Return the public URL of this service from its settings; "" if it is not set."""
     return context.of(app).settings.public_url
 
 
 def note_address(app: flask.Flask, url: str) -> None:
-    """Note the service's address `url` in the data folder, for links that commands print.
+    """Save the service's address `url` in the data folder, for links that commands print.
 
-    With any store but the embedded one, commands may run on another machine: nothing is noted.
+    Only the embedded store needs this. With other stores, commands may run on another machine, so
+    nothing is saved.
     """
     settings = context.of(app).settings
     if settings.datastore != "embedded":
@@ -141,21 +141,22 @@ def start_worker(app: flask.Flask) -> background_worker.BackgroundWorker:
 
 
 class Offer(NamedTuple):
-    """A one-time link that makes the first owner of the service, and the file that contains it."""
+    """A one-time link for the first owner of the service, and the file that contains it."""
 
     link: str
     file: Path
 
 
 def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
-    """Make a link for the first owner of the service at `url`, and save it in a file.
+    """Make a link for the first owner of the service, and save it in a file.
 
-    If PUBLIC_URL is set, the link begins with it, because the service answers other host names with
-    421. If the service has had an owner, return None and remove the file.
+    The link begins with PUBLIC_URL if that is set, because the service answers other host names
+    with 421, and with `url` otherwise. If the service has ever had an owner, return None and remove
+    the file.
 
     Raises:
         errors.Overloaded: the store did not answer, so it is unknown whether there was an owner.
-        OSError: the data folder cannot be written.
+        OSError: the file cannot be written or removed.
     """
     kept = context.of(app)
     with kept.store.context():
@@ -170,11 +171,11 @@ def offer_ownership(app: flask.Flask, url: str) -> Offer | None:
 
 
 def warm_up(app: flask.Flask) -> None:
-    """Request what readers may request first, so the first reader does not wait for lazy loading.
+    """Request typical pages, so that the first reader does not wait for lazy loading.
 
-    Call it after the last fork, before there are readers. It reads a few compacted threads, if
-    there are any, and writes nothing. Failures are ignored: an unreachable store must not keep a
-    process from starting.
+    Call it after the last fork and before the process accepts requests. It reads a few compacted
+    threads, if there are any, and writes nothing. Errors are logged and ignored: a process must
+    start even if the store is unreachable.
     """
     end = time.monotonic() + WARMING
     host = urllib.parse.urlsplit(context.of(app).settings.public_url).hostname or "localhost"
@@ -182,9 +183,9 @@ def warm_up(app: flask.Flask) -> None:
     try:
         with context.of(app).store.context(), connection.within(WARMING):
             asked = [_first_page(name) for name in directories.some(WARMED)]
-        # Short threads have no second page, so a page of one comment stands in for it.
+        # Also exercises paging: most threads are too short for a second page at the usual limit.
         asked += [f"{target}&limit=1" for target in asked[:_CUT]]
-        # The first page in each coding goes through Flask, the others through the response cache.
+        # Flask answers the first request for each coding; the response cache answers the others.
         codings = itertools.cycle(("identity", "gzip"))
         for target in asked + asked[:1] or ["/healthz"]:
             left = end - time.monotonic()
@@ -203,11 +204,11 @@ def _first_page(name: records.ThreadName) -> str:
 
 
 def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplication":
-    """Run a WSGI application in the store's context, in which its answers are completed."""
+    """Wrap a WSGI application: run each request in the store's context, and charge its usage."""
 
     def run(environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         with store.context():
-            connection.spent()  # forget what this thread used before
+            connection.spent()  # reset the usage that earlier work of this thread left
             try:
                 return wsgi(environ, start_response)
             finally:
@@ -219,6 +220,6 @@ def _inside(store: connection.Store, wsgi: "WSGIApplication") -> "WSGIApplicatio
 
 
 def _site_in(environ: "WSGIEnvironment") -> str:
-    """Return the website that a request names, if this process knows it; else the service."""
+    """Return the site in a request's path if this process knows it, else `usage.SERVICE`."""
     found = _SITE.match(environ.get("PATH_INFO", ""))
     return found[1] if found and site_settings.is_known(found[1]) else usage.SERVICE

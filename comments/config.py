@@ -1,8 +1,8 @@
-"""Settings: the one place that reads the environment.
+"""Settings: the only module that reads the environment.
 
-Owns every setting's name, default and unit; docs/settings.md lists them and a test compares.
-Settings come from the environment, or from a file of `NAME=value` lines named by FLATTHREAD_CONFIG,
-which the environment overrides. Settings are read once, at start.
+It defines the name, default and unit of every setting. A test compares them with docs/settings.md.
+Settings come from the environment and from a file of `NAME=value` lines, whose path is in
+FLATTHREAD_CONFIG. The environment overrides the file. Settings are read once, at start.
 """
 
 import contextlib
@@ -112,12 +112,12 @@ class Settings:
 
     @property
     def data_file(self) -> Path:
-        """The file of the embedded engine."""
+        """The embedded engine's data file."""
         return self.data_dir / _DATA_FILE
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """Advice for the operator, logged at each start, as sentences."""
+        """Sentences of advice for the operator, logged at each start."""
         said = [
             f"The setting {name} was renamed to {OLD_NAMES[name]}. The old name works until 1.0."
             for name in self.old_names
@@ -141,20 +141,20 @@ class Settings:
 
 
 def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> Settings:
-    """Read the settings of this process. Unless it `creates`, an embedded store must exist.
+    """Read the settings of this process. An embedded store must exist unless `creates` is set.
 
     Raises:
-        errors.Misconfigured: a value does not parse, a file is unreadable, or a required secret is
-            missing.
+        errors.Misconfigured: a value cannot be parsed, a file cannot be read, or a required secret
+            is missing.
         errors.NoStore: there is no embedded store, and this process must not create one.
     """
     source = os.environ if environ is None else environ
     file = _file(source.get("FLATTHREAD_CONFIG", ""))
-    # Renamed separately, so that the environment overrides the file under either name.
+    # Renamed before merging: either name in the environment overrides either name in the file.
     values = {**_renamed(file), **_renamed(source)}
     kind = _kind(values)
     data_dir = Path(values.get("DATA_DIR") or "data")
-    # Before the secret, which is created together with the store.
+    # Check before `_secret`, which would create the folder and a secret in it.
     if not creates and kind == "embedded" and not (data_dir / _DATA_FILE).exists():
         raise errors.NoStore(str(data_dir.absolute()))
     return Settings(
@@ -177,7 +177,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
         ),
         trusted_proxies=setting_values.number(values, "TRUSTED_PROXIES", 0, 0, 10),
         voters_per_network=setting_values.number(values, "VOTERS_PER_NETWORK", 5, 1, 1000),
-        # From the environment only: a file must not pretend to be App Engine.
+        # Read from the environment only: a settings file must not claim to run on App Engine.
         on_app_engine=bool(source.get("GAE_ENV")),
         tasks_secret=setting_values.long_enough("TASKS_SECRET", values.get("TASKS_SECRET", "")),
         tasks_queue=setting_values.queue(values.get("TASKS_QUEUE", "")),
@@ -199,7 +199,7 @@ def load(environ: Mapping[str, str] | None = None, *, creates: bool = True) -> S
 
 
 def _renamed(given: Mapping[str, str]) -> dict[str, str]:
-    """Return settings under their current names; a current name overrides a former one."""
+    """Return settings under their current names, which override former names."""
     old = {new: given[name] for name, new in OLD_NAMES.items() if given.get(name)}
     current = {name: value for name, value in given.items() if value or name not in old}
     return {**old, **current}
@@ -220,7 +220,7 @@ def _file(path: str) -> dict[str, str]:
         if not equals:
             raise errors.Misconfigured(f"{path}:{number}: expected NAME=value")
         if name.strip() not in NAMES | OLD_NAMES.keys():
-            # Ignoring it would hide a misspelled setting.
+            # Ignoring unknown names would hide misspelled settings.
             raise errors.Misconfigured(f"{path}:{number}: no such setting: {name.strip()}")
         values[name.strip()] = value.strip()
     return values
@@ -231,7 +231,9 @@ def _kind(values: Mapping[str, str]) -> str:
         return "emulator"
     chosen = values.get("DATASTORE", "")
     if chosen not in {"", "cloud", "embedded"}:
-        raise errors.Misconfigured(f"DATASTORE is 'cloud', 'embedded' or unset, not {chosen!r}")
+        raise errors.Misconfigured(
+            f"DATASTORE must be 'cloud', 'embedded' or unset, not {chosen!r}"
+        )
     if chosen:
         return chosen
     # App Engine sets GAE_ENV on every instance.
@@ -255,14 +257,14 @@ def _scheme(values: Mapping[str, str]) -> sorthash.Scheme:
 
 
 def _secret(values: Mapping[str, str], kind: str, data_dir: Path) -> str:
-    """Return the secret: the given one, or on a single machine one that is created beside the data.
+    """Return SECRET or, with the embedded store, a secret that is created in the data folder.
 
-    A deployment without a secret must not start: several instances would each make their own and
-    refuse one another's tokens.
+    With other stores, a service without SECRET must not start: each instance would make its own
+    secret and refuse the tokens of the others.
     """
     given, old = values.get("SECRET", ""), values.get("SECRET_OLD", "")
     if not given and kind != "embedded":
-        raise errors.Misconfigured("SECRET is not set: give a random text, the same everywhere")
+        raise errors.Misconfigured("SECRET is not set: use one random text for all instances")
     return secret_rotation.Secret(given or _kept_secret(data_dir / "secret"), old)
 
 
@@ -273,20 +275,22 @@ def _kept_secret(path: Path) -> str:
             _make_secret(path)
         kept = path.read_text(encoding="ascii", errors="replace").strip()
     except OSError as error:
-        raise errors.Misconfigured(f"{path} cannot be read or made: {error}") from error
+        raise errors.Misconfigured(f"{path} cannot be read or created: {error}") from error
     if len(kept) < setting_values.SECRET_BYTES or not kept.isascii():
-        raise errors.Misconfigured(f"{path} is damaged: restore it, or delete it to sign anew")
+        raise errors.Misconfigured(
+            f"{path} is damaged: restore it, or delete it to create a new secret"
+        )
     return kept
 
 
 def _make_secret(path: Path) -> None:
-    """Write a new secret unless there is one: of processes that start at once, the first wins."""
+    """Write a new secret unless another process has written one since."""
     own = path.with_name(f"{path.name}.{os.getpid()}")
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(secrets.token_urlsafe(32))
         file.flush()
         os.fsync(file.fileno())
-    # A hard link is created atomically, so no process reads half a secret.
+    # A hard link is created atomically, so no process can read half a secret.
     try:
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(own)

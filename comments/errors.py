@@ -1,4 +1,4 @@
-"""The errors of the service, as one tree.
+"""The exceptions of the service, in one class hierarchy.
 
     FlatthreadError            for operators and developers: a message
     |- BadImport               a line of an import file
@@ -7,24 +7,24 @@
     |  `- NoStore              a command was given a folder without a store
     `- CodedError              for clients: a code, a field and parameters
        |- BadInput             a value that a caller sent
-       |  |- BadCursor         a page cursor that is damaged, forged or of another listing
-       |  |  `- CursorExpired  a page cursor of a ranking that is no longer kept
+       |  |- BadCursor         a page cursor that is damaged, forged or for a different listing
+       |  |  `- CursorExpired  a page cursor for a ranking that is no longer stored
        |  |- BadLink           a link from a mail that is damaged, forged, used or expired
        |  `- UnsafeAddress     a URL that the service must not send requests to
-       |- NotFound             a site, thread or comment that does not exist for this caller
+       |- NotFound             a site, thread or comment that this caller may not see
        |- Forbidden            the caller has no permission
        |- Conflict             the stored state does not allow the change
        |  |- KeyReused         an idempotency key that was used with other content
        |  `- RevisionMismatch  If-Match names a revision that is no longer current
-       |- TooLarge             a body above the limit
-       |- TooMany              a rate limit or a budget
-       |- Overloaded           the store did not answer in time; worth a retry
-       |- Unchecked            a service that must check this did not answer; worth a retry
-       `- Unreachable          a remote host did not answer; worth a retry
+       |- TooLarge             a request body beyond the size limit
+       |- TooMany              a rate limit or a budget is used up
+       |- Overloaded           the store did not answer in time; the caller should retry
+       |- Unchecked            a service that checks posts did not answer; the caller should retry
+       `- Unreachable          a remote host did not answer; the caller should retry
 
-Codes are part of the API: clients translate them. docs/errors.md lists them all, and
-`domain/languages/en/errors.json` has a sentence for each (`domain.languages.error_texts`). HTTP
-statuses are in `web/http/problems.py`.
+Codes are part of the API, and clients translate them. docs/errors.md lists all codes, and
+`domain/languages/en/errors.json` has a sentence for each (see `domain.languages.error_texts`). The
+HTTP statuses are in `web/http/problems.py`.
 """
 
 from typing import TypeAlias
@@ -33,7 +33,7 @@ Param: TypeAlias = str | int
 
 
 class FlatthreadError(Exception):
-    """The root of the tree. `message` is for operators and developers."""
+    """The base class. `message` is for operators and developers."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -41,7 +41,7 @@ class FlatthreadError(Exception):
 
 
 class BadImport(FlatthreadError):
-    """An import file is refused. `line` counts from 1; None where the error has no line."""
+    """An import file is not valid. `line` counts from 1; it is None if no line is to blame."""
 
     def __init__(self, file: str, line: int | None, message: str) -> None:
         place = file if line is None else f"{file}:{line}"
@@ -51,15 +51,15 @@ class BadImport(FlatthreadError):
 
 
 class UnownedWrite(FlatthreadError):
-    """A commit holds an entity of a kind whose owner did not ask for the write."""
+    """A commit contains an entity that another module than the owner of its kind wrote."""
 
 
 class Misconfigured(FlatthreadError):
-    """A process must not start with these settings, or with data stored under other settings."""
+    """A process must not start: its settings are wrong or do not match the stored data."""
 
 
 class NoStore(Misconfigured):
-    """A command was given a folder without a store, and must not create one."""
+    """A command that must not create a store was given a folder without one."""
 
     def __init__(self, folder: str) -> None:
         super().__init__(
@@ -71,8 +71,8 @@ class NoStore(Misconfigured):
 class CodedError(FlatthreadError):
     """An error that clients may see.
 
-    `code` says what is wrong, `field` names the value as the caller knows it, and `params` fill
-    the placeholders of the code's sentence.
+    `code` says what is wrong, `field` is the caller's name for the wrong value, and `params` fill
+    the placeholders in the code's sentence.
     """
 
     code = ""
@@ -88,18 +88,18 @@ class CodedError(FlatthreadError):
 
 
 class BadInput(CodedError):
-    """A value that a caller sent is refused."""
+    """The caller sent a value that is not valid."""
 
     def __init__(self, field: str, code: str, **params: Param) -> None:
         super().__init__(code, field=field, **params)
 
     def about(self, field: str) -> "BadInput":
-        """Return the same error about another field, by which the caller knows the value."""
+        """Return the same error with the caller's name for the field."""
         return BadInput(field, self.code, **self.params)
 
 
 class BadCursor(BadInput):
-    """A page cursor is damaged, forged, or belongs to another listing."""
+    """A page cursor is damaged, forged, or belongs to a different listing."""
 
     code = "bad-cursor"
 
@@ -108,13 +108,13 @@ class BadCursor(BadInput):
 
 
 class CursorExpired(BadCursor):
-    """A page cursor belongs to a ranking that is no longer kept."""
+    """A page cursor belongs to a ranking that is no longer stored."""
 
     code = "cursor-expired"
 
 
 class BadLink(BadInput):
-    """A link from a mail is damaged, forged, made for something else, used or expired."""
+    """A link from a mail is damaged, forged, expired, already used, or has a different purpose."""
 
     code = "bad-link"
 
@@ -130,7 +130,7 @@ class UnsafeAddress(BadInput):
 
 
 class NotFound(CodedError):
-    """`value` names nothing that this caller may see. The code says what was asked for."""
+    """`value` does not exist or is hidden from this caller. The code names what was requested."""
 
     def __init__(self, noun: str, value: str) -> None:
         super().__init__(f"{noun}-not-found", value=value)
@@ -145,7 +145,7 @@ class Conflict(CodedError):
 
 
 class KeyReused(Conflict):
-    """The idempotency key was used before, with other content."""
+    """The idempotency key was used before with different content."""
 
     code = "idempotency-key-reused"
 
@@ -160,7 +160,7 @@ class RevisionMismatch(Conflict):
 
 
 class TooLarge(CodedError):
-    """A body above the limit, in bytes."""
+    """A request body is larger than `limit` bytes."""
 
     code = "too-large"
 
@@ -169,7 +169,7 @@ class TooLarge(CodedError):
 
 
 class TooMany(CodedError):
-    """A rate limit or a budget is reached. `retry_after` is the seconds until there is room."""
+    """A rate limit or a budget is used up. The caller may retry after `retry_after` seconds."""
 
     code = "too-many"
 
@@ -194,7 +194,7 @@ class Overloaded(CodedError):
 
 
 class Unchecked(CodedError):
-    """A service that must check this did not answer. `retry_after` is in seconds."""
+    """A service that must check a post did not answer. `retry_after` is in seconds."""
 
     def __init__(self, code: str, *, retry_after: int) -> None:
         super().__init__(code, seconds=retry_after)
@@ -202,4 +202,4 @@ class Unchecked(CodedError):
 
 
 class Unreachable(CodedError):
-    """A remote host did not answer, not in time, or not with its protocol."""
+    """A remote host did not answer in time, or its answer broke the protocol."""

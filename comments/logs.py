@@ -4,17 +4,17 @@
      "message":"GET /embed/<site_id> failed: 500","error":"ValueError",
      "at":["comments/web/public/embed.py:44 page","comments/reading/thread_pages.py:88 listing"]}
 
-The field names are those of Cloud Logging. A log must reveal nothing about the people who write or
-read comments: no text, address, network or token.
+The field names follow Cloud Logging. The log must reveal nothing about people who write or read
+comments: no text, address, network or token.
 
 Invariants:
 
-1. An exception is logged by its class and its stack, without its message and without source lines:
-   those may quote user input.
-2. Our own messages are logged whole. Their authors ensure that they contain only routes, our own
-   ids and numbers.
-3. A library's message may contain parts of a request. Its template is logged without the values. If
-   the values are already part of the text, only the place of the call is logged.
+1. For an exception, only its class and stack are logged. Its message and the source lines may quote
+   user input.
+2. Messages of this project are logged in full. They may contain only routes, internal ids and
+   numbers.
+3. A library's message may contain parts of a request, so only its template is logged, without the
+   values. If the values are already part of the text, only the place of the call is logged.
 """
 
 import logging
@@ -31,14 +31,14 @@ import msgspec
 _OURS = {"flatthread", "comments", "emulator"}
 _SERVER = "gunicorn"
 _ROOT = Path(__file__).parent.parent
-_MOST_PLACES = 20  # the innermost frames
+_MOST_PLACES = 20  # stack frames, innermost ones
 _TELLING = re.compile("request|exception|header", re.IGNORECASE)
 _UNSAID = "message withheld"
 _log = logging.getLogger("flatthread")
 
 
 class Lines(logging.Formatter):
-    """Formats a record as a line of JSON."""
+    """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         return msgspec.json.encode(self.told(record)).decode()
@@ -73,11 +73,10 @@ class Words(Lines):
 
 
 def to_stderr(*streams: TextIO) -> None:
-    """Write everything that is logged in this process to standard error.
+    """Send all log messages of this process to standard error.
 
-    If one of `streams` is a terminal, a person reads the log, and it is plain text; otherwise it is
-    lines of JSON. Logging that was configured before is not changed, except gunicorn's own
-    configuration.
+    The format is plain text if one of `streams` is a terminal, and JSON otherwise. Existing logging
+    configuration is kept, except that gunicorn's handlers get the same format.
     """
     form = Words() if any(stream.isatty() for stream in streams) else Lines()
     root = logging.getLogger()
@@ -109,10 +108,10 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _of_server(template: str, record: logging.LogRecord) -> str:
-    """Return gunicorn's message: whole for processes and signals, without values for requests."""
+    """Return gunicorn's message, without values if it may be about a request."""
     if record.args and not _TELLING.search(template):
         return record.getMessage()
-    # The only text of gunicorn that already contains an address and part of a request.
+    # Gunicorn has one text that already contains an address and part of a request.
     return template.partition(" from ip=")[0]
 
 
@@ -125,5 +124,5 @@ def _place(file: str, line: int | None, name: str) -> str:
     path = Path(file)
     if path.is_relative_to(_ROOT) and ".venv" not in path.parts:
         return f"{path.relative_to(_ROOT)}:{line} {name}"
-    # In a library: its file without the path on this machine.
+    # For a library, log only the file and its folder, not the full path on this machine.
     return f"{'/'.join(path.parts[-2:])}:{line} {name}"

@@ -1,7 +1,7 @@
-"""Parsing of setting values, one function for each form of value.
+"""Parsing of setting values, with one function per format.
 
-Each raises `errors.Misconfigured` with a sentence that names the setting. A value that may contain
-a password is not repeated.
+Each function raises `errors.Misconfigured` with a message that names the setting. Messages never
+repeat a value that may contain a password.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ _PUBLIC_URL = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/
 
 
 class Security(enum.StrEnum):
-    """How a connection to a mail server is secured."""
+    """The ways to secure a connection to a mail server, by URL scheme."""
 
     TLS = "smtps"
     STARTTLS = "smtp"
@@ -33,7 +33,7 @@ _MAIL_PORTS = {Security.TLS: 465, Security.STARTTLS: 587, Security.NONE: 25}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Smtp:
-    """A mail server. `ca_file` contains the trusted certificates; "" means the system's."""
+    """A mail server. `ca_file` contains the trusted certificates; "" means those of the system."""
 
     security: Security
     host: str
@@ -44,25 +44,27 @@ class Smtp:
 
 
 def number(values: Mapping[str, str], name: str, default: int, low: int, high: int) -> int:
-    """Parse a whole number from `low` to `high`."""
+    """Parse a whole number between `low` and `high`."""
     text = values.get(name)
     if not text:
         return default
-    # Python refuses to parse a number of thousands of digits, with its own error.
+    # For numbers with thousands of digits, `int` would raise its own error.
     is_short = text.isascii() and text.isdecimal() and len(text) <= _LONGEST_NUMBER
     if not (is_short and low <= int(text) <= high):
         shown = text if is_short else f"{text[:_LONGEST_NUMBER]!r}"
-        raise errors.Misconfigured(f"{name} is a whole number from {low} to {high}, not {shown}")
+        raise errors.Misconfigured(
+            f"{name} must be a whole number from {low} to {high}, not {shown}"
+        )
     return int(text)
 
 
 def smtp(values: Mapping[str, str]) -> Smtp | None:
-    """Parse SMTP_URL, the mail server; None if it is unset."""
+    """Parse SMTP_URL, which names the mail server. Return None if it is unset."""
     given = values.get("SMTP_URL", "")
     if not given:
         return None
     # The value is not repeated, because it may contain a password.
-    problem = errors.Misconfigured("SMTP_URL is like smtps://USER:PASSWORD@HOST:PORT")
+    problem = errors.Misconfigured("SMTP_URL must look like smtps://USER:PASSWORD@HOST:PORT")
     try:
         parts = urlsplit(given)
         security, port = Security(parts.scheme), parts.port
@@ -71,7 +73,7 @@ def smtp(values: Mapping[str, str]) -> Smtp | None:
     if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
         raise problem
     if parts.username and security is Security.NONE:
-        raise errors.Misconfigured("SMTP_URL: smtp+plain would send the password in the clear")
+        raise errors.Misconfigured("SMTP_URL: smtp+plain would send the password unencrypted")
     return Smtp(
         security,
         parts.hostname,
@@ -83,47 +85,48 @@ def smtp(values: Mapping[str, str]) -> Smtp | None:
 
 
 def mail_from(values: Mapping[str, str]) -> str:
-    """Parse MAIL_FROM, the sender of mail: one plain address."""
+    """Parse MAIL_FROM, the sender of all mail: one address without a display name."""
     given = values.get("MAIL_FROM", "")
     local, at, domain = given.partition("@")
     is_plain = given.isascii() and given.isprintable() and not set(' ,;:<>"()[]\\') & set(given)
     if given and not (is_plain and at and local and domain and "@" not in domain):
-        raise errors.Misconfigured("MAIL_FROM is one plain address")
+        raise errors.Misconfigured("MAIL_FROM must be one plain address")
     if values.get("SMTP_URL") and not given:
         raise errors.Misconfigured("MAIL_FROM is not set: SMTP_URL needs a sender")
     return given
 
 
 def public_url(values: Mapping[str, str]) -> str:
-    """Parse PUBLIC_URL, where people reach the service; without a final slash."""
+    """Parse PUBLIC_URL, the address of the service for browsers; remove a final slash."""
     given = values.get("PUBLIC_URL", "").rstrip("/")
     if values.get("SMTP_URL") and not given:
         # A request's host name can be forged, so links in mail are built from this setting only.
         raise errors.Misconfigured("PUBLIC_URL is not set: SMTP_URL needs it for links in mail")
     if given and not _PUBLIC_URL.fullmatch(given):
-        raise errors.Misconfigured("PUBLIC_URL is like https://comments.example")
+        raise errors.Misconfigured("PUBLIC_URL must look like https://comments.example")
     return given
 
 
 def hosts(given: str) -> tuple[str, ...]:
-    """Parse host names, separated by commas, into lower case."""
+    """Parse host names that are separated by commas, and convert them to lower case."""
     names = tuple(each.strip().rstrip(".").lower() for each in given.split(",") if each.strip())
     for name in names:
         if not _HOST.fullmatch(name):
             raise errors.Misconfigured(
-                f"HOSTS is host names without ports, separated by commas; {name!r} is not one"
+                "HOSTS must be host names without ports, separated by commas; "
+                f"{name!r} is not a host name"
             )
     return names
 
 
 def group(given: str) -> str:
-    """Check the name of a group of this machine."""
+    """Check that this machine has a group with this name."""
     if given:
         try:
             grp.getgrnam(given)
         except (KeyError, ValueError) as error:
             raise errors.Misconfigured(
-                f"DATA_GROUP is a group of this machine; there is no {given!r}"
+                f"DATA_GROUP must be a group of this machine; there is no group {given!r}"
             ) from error
     return given
 
@@ -132,13 +135,13 @@ def queue(given: str) -> str:
     """Check the name of a Cloud Tasks queue."""
     if given and not _QUEUE.fullmatch(given):
         raise errors.Misconfigured(
-            "TASKS_QUEUE is like projects/PROJECT/locations/LOCATION/queues/QUEUE"
+            "TASKS_QUEUE must look like projects/PROJECT/locations/LOCATION/queues/QUEUE"
         )
     return given
 
 
 def long_enough(name: str, given: str) -> str:
-    """Check that a secret has at least `SECRET_BYTES` characters, or is empty."""
+    """Check that a secret is empty or has at least `SECRET_BYTES` characters."""
     if given and len(given) < SECRET_BYTES:
-        raise errors.Misconfigured(f"{name} is at least {SECRET_BYTES} characters")
+        raise errors.Misconfigured(f"{name} must have at least {SECRET_BYTES} characters")
     return given

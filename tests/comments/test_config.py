@@ -72,7 +72,7 @@ def test_numbers_beyond_their_limits_are_refused_by_name(
     name: Any, field: Any, default: Any, low: Any, high: Any
 ) -> None:
     for text in (str(low - 1), str(high + 1), "-1", "1.5", "1e3", "ten", " 20", "٢٠", "9" * 5_000):
-        with pytest.raises(errors.Misconfigured, match=f"^{name} is a whole number"):
+        with pytest.raises(errors.Misconfigured, match=f"^{name} must be a whole number"):
             config.load({**GIVEN, name: text})
 
 
@@ -108,7 +108,9 @@ def test_the_environment_selects_the_store(
 
 
 def test_an_unknown_store_is_refused() -> None:
-    with pytest.raises(errors.Misconfigured, match=r"^DATASTORE is 'cloud', 'embedded' or unset"):
+    with pytest.raises(
+        errors.Misconfigured, match=r"^DATASTORE must be 'cloud', 'embedded' or unset"
+    ):
         config.load({**GIVEN, "DATASTORE": "sqlite"})
 
 
@@ -210,7 +212,7 @@ def test_a_short_secret_is_accepted_with_a_warning(length: int) -> None:
 
 @pytest.mark.parametrize("given", ["a b", "https://x.example", "x.example:80", "*", "ü.example"])
 def test_a_further_host_is_a_name_without_a_port(given: str) -> None:
-    with pytest.raises(errors.Misconfigured, match=r"^HOSTS is host names without ports"):
+    with pytest.raises(errors.Misconfigured, match=r"^HOSTS must be host names without ports"):
         config.load({**GIVEN, "HOSTS": f"x.example,{given}"})
 
 
@@ -334,5 +336,7 @@ class TestSecret:
 
     def test_a_data_folder_that_cannot_be_created_is_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(errors.Misconfigured, match="file/data/secret cannot be read or made"):
+        with pytest.raises(
+            errors.Misconfigured, match="file/data/secret cannot be read or created"
+        ):
             config.load({"DATA_DIR": str(tmp_path / "file" / "data")})

@@ -221,7 +221,7 @@ def test_a_servers_reply_counts_however_the_connection_ends(
         ("smtp://", SENDER, "SMTP_URL"),
         ("smtp://localhost:x", SENDER, "SMTP_URL"),
         ("smtp://us:pass-word@localhost/x", SENDER, "SMTP_URL"),
-        ("smtp+plain://us:pass-word@localhost", SENDER, "in the clear"),
+        ("smtp+plain://us:pass-word@localhost", SENDER, "unencrypted"),
         ("smtp://localhost", "", "MAIL_FROM"),
         ("", "nobody", "MAIL_FROM"),
         ("", "a@x.example, b@y.example", "MAIL_FROM"),

@@ -406,5 +406,5 @@ def test_the_queues_full_name_is_required() -> None:
     found = config.load(given | {"TASKS_QUEUE": QUEUE})
     assert (found.tasks_queue, found.service) == (QUEUE, "comments")
     for wrong in ("flatthread", QUEUE + "/tasks/x", QUEUE + "?x", "https://x/" + QUEUE):
-        with pytest.raises(errors.Misconfigured, match=r"^TASKS_QUEUE is like projects/"):
+        with pytest.raises(errors.Misconfigured, match=r"^TASKS_QUEUE must look like projects/"):
             config.load(given | {"TASKS_QUEUE": wrong})

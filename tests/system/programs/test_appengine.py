@@ -178,5 +178,5 @@ def test_a_missing_secret_ends_the_entrypoint_with_a_one_line_message(workspace:
     assert ended.returncode == 3
     assert ended.stdout == ""
     assert ended.stderr == (
-        "flatthread: SECRET is not set: give a random text, the same everywhere\n"
+        "flatthread: SECRET is not set: use one random text for all instances\n"
     )

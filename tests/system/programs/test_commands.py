@@ -73,7 +73,7 @@ def test_invalid_settings_end_a_command_with_one_line(stored: Any) -> None:
     ended = flask("site", "list", folder=stored, MAX_BODY="none")
     assert (ended.returncode, ended.stdout) == (3, "")
     assert ended.stderr == (
-        "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
+        "flatthread: MAX_BODY must be a whole number from 1024 to 1048576, not 'none'\n"
     )
 
 

@@ -171,7 +171,7 @@ class TestServe:
         assert ended.returncode == 3
         assert ended.stdout == ""
         assert ended.stderr == (
-            "flatthread: MAX_BODY is a whole number from 1024 to 1048576, not 'none'\n"
+            "flatthread: MAX_BODY must be a whole number from 1024 to 1048576, not 'none'\n"
         )
 
     def test_an_unreadable_data_file_ends_it_with_one_line_and_status_3(
