@@ -567,13 +567,13 @@ def test_the_renew_command_reencrypts_stored_values_so_the_old_secret_can_be_rem
 
 def test_the_command_reports_subscribers_that_need_the_old_secret(services: Services) -> None:
     _subscriber(services.before)
-    assert "1 subscribers can still be found only with SECRET_OLD" in _renewed(services.rotated)
+    assert "1 subscriber can still be found only with SECRET_OLD" in _renewed(services.rotated)
 
 
 def test_without_an_old_secret_the_command_says_what_is_missing(services: Services) -> None:
     done = services.alone.app.test_cli_runner().invoke(args=("secret", "renew"))
     assert done.exit_code == 1
-    assert "set SECRET_OLD" in done.output
+    assert "Set SECRET_OLD" in done.output
 
 
 @pytest.mark.parametrize("use", [_guest_token, _cursor, _session], ids=["token", "cursor", "key"])
