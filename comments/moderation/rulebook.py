@@ -58,7 +58,7 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
     is_shadow: bool = False
     known: BanMarks = BanMarks()
 
-    def stands(self, now: datetime) -> bool:
+    def is_active(self, now: datetime) -> bool:
         """Return whether the ban is in force."""
         return self.until is None or now < self.until
 
@@ -95,12 +95,12 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
         """Return the ban in force for an author id, or None."""
-        found = (ban for ban in self.bans if ban.author == author and ban.stands(now))
+        found = (ban for ban in self.bans if ban.author == author and ban.is_active(now))
         return next(found, None) if author else None
 
     def ban_meeting(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
         """Return the strictest ban in force that matches these marks, or None."""
-        found = [ban for ban in self.bans if ban.stands(now) and ban.meets(marks, now)]
+        found = [ban for ban in self.bans if ban.is_active(now) and ban.meets(marks, now)]
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 
     def is_to_prune(self, now: datetime) -> bool:
@@ -159,7 +159,7 @@ def changed(
         check(rule)
     if sum(map(patterns, book.rules)) > MOST_PATTERNS:
         raise errors.BadInput("rules", "too-many-patterns", limit=MOST_PATTERNS)
-    bans = tuple(_pruned(ban, now) for ban in book.bans if ban.stands(now))
+    bans = tuple(_pruned(ban, now) for ban in book.bans if ban.is_active(now))
     if len(bans) > MOST_BANS:
         raise errors.BadInput("bans", "too-many-items", limit=MOST_BANS)
     book = msgspec.structs.replace(book, bans=bans)

@@ -69,7 +69,7 @@ def case(warrant: ModerationLink) -> records.Case:
     return decisions.case(warrant.site, warrant.comment)
 
 
-def stands(warrant: ModerationLink, found: records.Case) -> bool:
+def is_current(warrant: ModerationLink, found: records.Case) -> bool:
     """Return whether the comment is unchanged since the mail, except for votes."""
     return found.comment.has_text_of(warrant.revision)
 

@@ -280,7 +280,7 @@ class LockManager:
     def _against(self, party: Party) -> set[str]:
         """Return the parties that have read what a party is about to change."""
         wanted = self._peers.table.holders[party.name].wanted
-        return {name for name, other in self._others(party) if other.stands_against(wanted)}
+        return {name for name, other in self._others(party) if other.conflicts_with(wanted)}
 
     def _tell(self, party: Party, event: lock_table.Event) -> None:
         if party.name in self._peers.table.holders:

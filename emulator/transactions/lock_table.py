@@ -49,7 +49,7 @@ class Holder:
     wanted: list[str] = field(default_factory=list)  # the places it is about to change, sorted
     awaited: frozenset[str] = frozenset()  # the names of the holders it waits for
 
-    def stands_against(self, wanted: list[str]) -> bool:
+    def conflicts_with(self, wanted: list[str]) -> bool:
         """Tell whether a change of these places (sorted) touches what this holder has read."""
         return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
 

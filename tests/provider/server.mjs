@@ -1,7 +1,7 @@
 // An OpenID Connect provider on loopback, with its own pages to sign in and to consent:
 // node server.mjs '{"host": "provider.localhost", "client": "id", "secret": "...", "redirect": "..."}'
 //
-// Whoever signs in is who he types that he is; any password will do. It says where it answers.
+// Accepts every name with any password, and prints its address.
 
 import { createServer } from "node:http";
 

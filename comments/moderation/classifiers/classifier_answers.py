@@ -64,7 +64,7 @@ class StoredAnswers(msgspec.Struct, frozen=True):
     """The answers about a comment's text, by classifier."""
 
     asked: int = 0
-    stands: int = 0
+    current: int = msgspec.field(default=0, name="stands")  # as stored
     of: dict[str, StoredAnswer] = {}
 
 
@@ -120,7 +120,7 @@ def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> boo
     They do if nobody but classifiers has changed the comment since.
     """
     return comment.has_text_of(revision) or (
-        said.asked == revision and comment.has_text_of(said.stands)
+        said.asked == revision and comment.has_text_of(said.current)
     )
 
 
@@ -128,7 +128,7 @@ def with_entry(said: StoredAnswers, name: str, entry: StoredAnswer, revision: in
     """Add an answer about a revision's text, dropping answers about other revisions."""
     if said.asked != revision:
         return StoredAnswers(revision, revision, {name: entry})
-    return StoredAnswers(revision, said.stands, {**said.of, name: entry})
+    return StoredAnswers(revision, said.current, {**said.of, name: entry})
 
 
 def written(comment_id: str, said: StoredAnswers) -> ownership.Writes:
@@ -156,7 +156,7 @@ def corrections(
     if was_edited_since or means == (entry.told or _KNOWN.get(entry.verdict)):
         return ()
     told = msgspec.structs.replace(entry, told=means)
-    after = StoredAnswers(said.asked, said.stands, {**said.of, classifier_verdicts.AKISMET: told})
+    after = StoredAnswers(said.asked, said.current, {**said.of, classifier_verdicts.AKISMET: told})
     question = classifier_verdicts.encode(
         classifier_verdicts.ClassifierQuestion(said.asked, correction=means)
     )

@@ -260,7 +260,7 @@ def take(
             change = status_changes.judge(
                 about.comment, ruling, status_changes.Decision(act, now, _unchecked)
             )
-            after = msgspec.structs.replace(after, stands=change.comment.revision)
+            after = msgspec.structs.replace(after, current=change.comment.revision)
             transactions.apply(*change.writes)
         elif settings.sends_mail and _is_left_to_moderators(case, after):
             mail = _mail(about, now)

@@ -35,7 +35,7 @@ def look() -> flask.Response:
     link = query_strings.read(request_shapes.LinkQuery).token
     warrant = _read(link)
     found = moderation_links.case(warrant)
-    if not moderation_links.stands(warrant, found):
+    if not moderation_links.is_current(warrant, found):
         return _page(t("embed.decide-changed-title"), t("embed.decide-changed"))
     reason = t("embed.decide-held", reason=found.why) if found.why else ""
     heading = t("embed.decide-title", site=warrant.site)

@@ -42,7 +42,7 @@ def test_a_change_conflicts_with_locks_that_contain_it(
     table.apply(["read", "a", 3.0, footprint.places, footprint.ranges])
     table.apply(["want", "a", 4.0, wanted])
     holder = table.holders["a"]
-    assert holder.stands_against(wanted) is expected
+    assert holder.conflicts_with(wanted) is expected
     assert holder.is_to_change(footprint) is expected
     assert (holder.age, holder.until) == (1.0, 4.0)
 

@@ -67,4 +67,4 @@ def show(site_id: str) -> flask.Response:
 
 def _standing(book: rulebook.Rulebook) -> list[bans.Listed]:
     now = datetime.now(UTC)
-    return bans.listed([ban for ban in book.bans if ban.stands(now)][-_PAGE:])
+    return bans.listed([ban for ban in book.bans if ban.is_active(now)][-_PAGE:])
