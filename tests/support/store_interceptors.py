@@ -33,7 +33,7 @@ class InterceptorSlot:
 
     def use(self, used: T) -> T:
         """Set the interceptor; there can be only one."""
-        assert self._used is None, "one at a time"
+        assert self._used is None, "an interceptor is already set"
         self._used = used
         return used
 

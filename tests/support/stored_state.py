@@ -193,5 +193,5 @@ def _numbers(message: Any) -> Numbers:
 
 def _only(message: Any) -> Numbers:
     numbers = _numbers(message)
-    assert numbers, f"{message.key} is a trace of what is gone"
+    assert numbers, f"{message.key} has no numbers and should have been deleted"
     return numbers

@@ -560,7 +560,7 @@ def test_the_renew_command_reencrypts_stored_values_so_the_old_secret_can_be_rem
     shown = use(services.before)
     assert "Encrypted 1 row under SECRET." in _renewed(services.rotated)
     assert "Encrypted 0 rows under SECRET." in _renewed(services.rotated), (
-        "again it changes nothing"
+        "a repeat must change nothing"
     )
     assert _is_accepted(shown(services.alone))
 

@@ -119,7 +119,7 @@ def test_a_leftover_file_is_deleted_at_the_next_start(
     account_holders.accept(
         account_commands.first_owner_link(HERE, SECRET).partition("#")[2], "bob", now=now()
     )
-    assert offer.file.exists(), "the link has not been used"
+    assert offer.file.exists(), "the link was not used yet"
     assert apps.offer_ownership(app, HERE) is None
     assert not offer.file.exists()
 

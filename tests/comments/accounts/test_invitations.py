@@ -208,7 +208,7 @@ def test_a_reset_keeps_and_requires_the_second_factor(store: connection.Store) -
         with pytest.raises(errors.BadInput, match="wrong-totp-code") as refused:
             _renew(token, code=wrong)
         assert refused.value.field == "code"
-    assert sessions.find(session.token, SECRET, now=NOW), "nothing has changed so far"
+    assert sessions.find(session.token, SECRET, now=NOW), "nothing must have changed yet"
     renewed = _renew(token, code=_code(key))
     assert renewed.account.has_totp
     with pytest.raises(password_login.Wrong):
@@ -232,7 +232,7 @@ def test_a_reset_link_may_remove_the_second_factor_too(store: connection.Store) 
     ann = account_holders.account("ann", OWNER)
     credentials.set_totp(ann.id, totp.secret(), 0, secret=SECRET, now=NOW)
     token = invitations.reset(ann, secret=SECRET, now=NOW, removes_second_factor=True)
-    assert accounts.by_text("ann", SECRET).has_totp, "until the link is used"
+    assert accounts.by_text("ann", SECRET).has_totp, "the link was not used yet"
     assert not _renew(token).account.has_totp
     assert account_holders.sign_in("ann", RENEWED)
 

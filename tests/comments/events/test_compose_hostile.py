@@ -117,7 +117,7 @@ def _told(busy_mailer: MailService, said: Sequence[Said]) -> list[bytes]:
         assert answer.status_code in {201, 202}, answer.text
     busy_mailer.now = datetime.now(UTC)
     busy_mailer.deliver()
-    assert len(busy_mailer.box.raw) == len(said), "no mail is lost"
+    assert len(busy_mailer.box.raw) == len(said), "a mail is missing"
     return busy_mailer.box.raw
 
 

@@ -76,7 +76,7 @@ def words(client: flask.testing.FlaskClient) -> set[str]:
     return {title or address for title, address in found}
 
 
-def fold() -> None:
+def compact() -> None:
     """Compact the thread and empty the caches."""
     compaction.whole(sample_threads.name_of(records.Site("demo", (), "", 2)))
     compaction.forget()
@@ -96,23 +96,23 @@ def test_a_held_comments_title_is_shown_once_it_is_approved(
 
 
 @pytest.mark.parametrize("verb", [Verb.HIDE, Verb.REJECT, Verb.SPAM, Verb.HOLD, None])
-@pytest.mark.parametrize("is_folded", [True, False])
+@pytest.mark.parametrize("is_compacted", [True, False])
 def test_a_removed_comments_title_disappears_at_once(
     client: flask.testing.FlaskClient,
     store: connection.Store,
     site: records.Site,
     verb: Verb | None,
-    is_folded: bool,
+    is_compacted: bool,
 ) -> None:
     first, second = post(site, "ape"), post(site, "bee", 1)
     third = post(site, "cat", 2, parent=first.id)
-    if is_folded:
-        fold()
+    if is_compacted:
+        compact()
     assert words(client) == {"ape"}
     for gone, left in ((first, {"bee"}), (second, {"cat"}), (third, set())):
         judge(gone, verb) if verb else sample_threads.retract(gone)
         assert words(client) == left
-    fold()
+    compact()
     assert words(client) == set()
 
 
@@ -120,7 +120,7 @@ def test_another_process_stops_showing_a_hidden_title(
     app: flask.Flask, store: connection.Store, site: records.Site
 ) -> None:
     first, second = post(site, "ape"), post(site, "bee", 1)
-    fold()
+    compact()
     client = app.test_client()
     assert words(client) == {"ape"}
     # As another process would do it: this one keeps the directory and its copy of the thread.
@@ -169,7 +169,7 @@ def test_webhooks_contain_no_title_of_a_held_comment(
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["post", "hold", "reply", "approve", "hide", "spam", "retract", "fold"]),
+        st.sampled_from(["post", "hold", "reply", "approve", "hide", "spam", "retract", "compact"]),
         st.integers(0, 5),
     ),
     max_size=12,
@@ -188,7 +188,7 @@ class Story:
         chosen = self.rows[number % len(self.rows)] if self.rows else None
         if step in {"post", "hold", "reply"}:
             self._write(step, number)
-        elif step == "fold":
+        elif step == "compact":
             compactor.compact(sample_threads.SETTINGS.scheme, self.name)
         elif chosen is None or status(chosen) == Status.RETRACTED:
             pass
@@ -252,12 +252,12 @@ def test_a_moderators_title_stays_until_it_is_reset(
 ) -> None:
     first = post(site, "ape")
     post(site, "bee", 1)
-    fold()
+    compact()
     pages(client)
     wanted = thread_overrides.NewDetails("title own", f"{ORIGIN}/own", ["dog"])
     found = thread_overrides.name(site, "page", wanted, ADA, now=NOW)
     assert (found.moved, found.thread.categories) == (2, ("dog",))
-    fold()
+    compact()
     assert words(client) == {"own"}
     sample_threads.retract(first)
     assert words(client) == {"own"}
@@ -270,7 +270,7 @@ def test_a_moderators_title_stays_until_it_is_reset(
         site, "page", thread_overrides.NewDetails(inherits=thread_overrides.FIELDS), ADA, now=NOW
     )
     assert shown() == "bee"
-    fold()
+    compact()
     assert words(client) == {"bee"}
 
 
@@ -372,10 +372,10 @@ def test_an_old_thread_loses_a_title_that_must_not_be_visible(
     post(site, "bee", 1)
     judge(first, verb) if verb else sample_threads.retract(first)
     age()
-    fold()
+    compact()
     assert words(client) == {"ape"}
     upgrades.go_on(steps=None)
-    fold()
+    compact()
     assert (shown(), words(client)) == ("", set())
     row = reads.get(comment_rows.comment_key(first.id))
     assert naming.decode(row.brought).title == ("title ape" if verb else "")

@@ -51,10 +51,10 @@ def test_an_unused_list_has_no_members() -> None:
     assert members() == []
 
 
-@pytest.mark.parametrize("is_folded", [False, True])
-def test_a_member_belongs_to_the_list_from_joining_to_leaving(*, is_folded: bool) -> None:
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_a_member_belongs_to_the_list_from_joining_to_leaving(*, is_compacted: bool) -> None:
     def fold() -> None:
-        if is_folded:
+        if is_compacted:
             assert follower_compaction.compact(NAME)
 
     join(["ann", "bob"])

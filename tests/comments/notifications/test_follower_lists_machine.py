@@ -35,7 +35,7 @@ INDEXES = programs.ROOT / "index.yaml"
 Step = Callable[[], "Step | None"]
 
 
-def folding() -> Step:
+def compacting() -> Step:
     """Return the first step of a compaction; each step returns the next."""
 
     def close() -> Step | None:
@@ -131,7 +131,7 @@ class Lists(RuleBasedStateMachine):
         self.oracle |= ids
 
     def _step(self, folder: str) -> None:
-        step = self.steps.pop(folder, None) or folding()
+        step = self.steps.pop(folder, None) or compacting()
         following = step()
         if following is not None:
             self.steps[folder] = following

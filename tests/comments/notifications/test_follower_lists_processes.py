@@ -26,7 +26,7 @@ THREADS, CHANGES = 25, 12  # threads of each process; changes of each thread
 LARGE = 200_000
 
 # Compacts, and dies at a given commit; prints the number of commits if it survives.
-FOLDING = """
+COMPACTING = """
 import json
 import sys
 from comments.notifications import follower_compaction
@@ -124,7 +124,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def _run(path: Path, plan: object) -> tuple[int, str]:
-    with _start(FOLDING, path, json.dumps(plan)) as child:
+    with _start(COMPACTING, path, json.dumps(plan)) as child:
         said, _ = child.communicate(timeout=programs.PATIENCE)
     return child.returncode, said
 

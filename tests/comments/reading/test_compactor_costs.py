@@ -32,5 +32,5 @@ def test_compaction_at_a_threads_own_pace_costs_the_same_with_any_number_of_proc
     at = [paced_thread.EVERY * place for place in range(400)]
     spent = paced_thread.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
     assert spent.changes > 400 * 1.5
-    assert spent.foldings > spent.changes / backlog.FOLD_ROWS
+    assert spent.compactions > spent.changes / backlog.FOLD_ROWS
     assert spent.writes <= MOST * spent.changes

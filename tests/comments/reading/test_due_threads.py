@@ -70,15 +70,15 @@ def test_a_full_batch_is_due_at_once(site: records.Site) -> None:
     assert due_threads.wait(NAME, NOW) == 0
 
 
-@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize("is_compacted", [False, True])
 @pytest.mark.parametrize("verb", ["edit", "retract", "reject"])
 def test_the_removal_of_a_text_is_due_at_once(
-    site: records.Site, verb: str, *, is_folded: bool
+    site: records.Site, verb: str, *, is_compacted: bool
 ) -> None:
     """Even if it was posted by a process whose clock was a year ahead."""
     comment = sample_threads.post(site, "text", now=NOW + timedelta(days=365))
     sample_threads.post(site, "other")
-    if is_folded:
+    if is_compacted:
         compaction.whole(NAME)
     assert due_threads.due(NOW) == []
     if verb == "edit":

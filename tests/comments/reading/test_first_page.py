@@ -74,10 +74,10 @@ def name(site: records.Site) -> records.ThreadName:
         site, {f"{root}": {f"{root}.1": {}, f"{root}.2": {}} for root in range(1, 6)}
     )
     sample_threads.post(site, "last")
-    return _fold(sample_threads.name_of(site))
+    return _compact(sample_threads.name_of(site))
 
 
-def _fold(name: records.ThreadName) -> records.ThreadName:
+def _compact(name: records.ThreadName) -> records.ThreadName:
     compaction.whole(name)
     compaction.forget()
     return name
@@ -119,9 +119,9 @@ def test_a_first_page_equals_its_directorys_rows(
     rows = thread_view.view(name).rows()
     first, second = (next(rows).id for _ in range(2))
     sample_threads.post(site, "in the tail", first)
-    _assert_first_page(_fold(name))
+    _assert_first_page(_compact(name))
     own_comment.retract(second, author_id="g:1.1", revision=None, now=sample_threads.START)
-    _assert_first_page(_fold(name))
+    _assert_first_page(_compact(name))
 
 
 def test_a_directory_without_cleared_rows_has_its_own_first_page(
@@ -129,7 +129,7 @@ def test_a_directory_without_cleared_rows_has_its_own_first_page(
 ) -> None:
     monkeypatch.setattr(compactor, "MOST_CLEARING", 0)
     sample_threads.post(site, "more")
-    _assert_first_page(_fold(name))
+    _assert_first_page(_compact(name))
     assert not directories.load_directory(name).content.clearing
 
 
@@ -145,7 +145,7 @@ def test_an_outdated_first_page_is_not_shown(name: records.ThreadName, site: rec
     thread_view.forget_probe()
     assert changed != shown  # the total
     own_comment.retract(rows[0].id, author_id="g:1", revision=None, now=sample_threads.START)
-    reader = reader_processes.of_floor(name)
+    reader = reader_processes.ordered_thread(name)
     found = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))
     assert (list(found.comments), list(found.replies), found.total) == (
         reader[0][:12],
@@ -210,7 +210,7 @@ def test_rows_too_long_for_a_first_page_are_read_without_one(
 ) -> None:
     monkeypatch.setattr(first_page, "BYTES", 1_000)
     sample_threads.post(site, "more")
-    _fold(name)
+    _compact(name)
     assert reads.get(bucket_rows.directory_key(name)).head == b""
     page = listings.page(SCHEME, name, thread_pages.PageRequest(12, None, SECRET))
-    assert list(page.comments) == reader_processes.of_floor(name)[0][:12]
+    assert list(page.comments) == reader_processes.ordered_thread(name)[0][:12]

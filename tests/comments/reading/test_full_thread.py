@@ -52,7 +52,7 @@ def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object
     ]
 
 
-def fold(site: records.Site) -> None:
+def compact(site: records.Site) -> None:
     """Compact and clear at once, and empty this process's caches."""
     folded = compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
     if folded is not None:
@@ -95,7 +95,7 @@ def test_whole_threads_equal_the_ordered_query_at_all_times(
         with open_store.context():
             change(site, chance)
             if chance.random() < 0.06:
-                fold(site)
+                compact(site)
             if chance.random() < 0.06:
                 compactor.compact(sample_threads.SETTINGS.scheme, sample_threads.name_of(site))
             want = expected(sample_threads.name_of(site))
@@ -119,7 +119,7 @@ def compacted_rows(open_store: connection.Store, site: records.Site) -> dict[str
         found = sample_threads.grow(
             site, {str(n): {f"{n}.{m}": {} for m in range(5)} for n in range(6)}
         )
-        fold(site)
+        compact(site)
         return found
 
 
@@ -169,7 +169,7 @@ def test_the_first_chunk_may_become_empty(
 ) -> None:
     with open_store.context():
         rows = sample_threads.grow(site, {str(n): {} for n in range(20)})
-        fold(site)
+        compact(site)
         assert len(full_thread.WholeThread(sample_threads.name_of(site), SECRET).page().pieces) == 5
     client.get(ALL, headers=headers)
     for n in range(4):
@@ -259,18 +259,18 @@ def test_other_words_are_not_a_limit(client: FlaskClient, limit: str) -> None:
     assert client.get("/embed/demo?thread=page&limit=all").status_code == 400
 
 
-@pytest.mark.parametrize("is_folded", [True, False], ids=["folded", "floor"])
+@pytest.mark.parametrize("is_compacted", [True, False], ids=["folded", "floor"])
 def test_a_thread_beyond_the_limit_of_one_response_is_refused(
     open_store: connection.Store,
     client: FlaskClient,
     site: records.Site,
     monkeypatch: pytest.MonkeyPatch,
-    is_folded: bool,
+    is_compacted: bool,
 ) -> None:
     with open_store.context():
         rows = sample_threads.grow(site, {"1": {"1.1": {}, "1.2": {}}, "2": {}})
-        if is_folded:
-            fold(site)
+        if is_compacted:
+            compact(site)
     below = f"/api/v1/comments/{rows['1'].id}/replies?limit=all"
     monkeypatch.setattr(full_thread, "MOST", 1)
     assert client.get(below).json["field"] == "limit"

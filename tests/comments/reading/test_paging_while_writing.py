@@ -138,7 +138,7 @@ class Race:
                     mine.id, author_id=mine.author.id, revision=None, now=sample_threads.START
                 )
 
-    def fold(self) -> None:
+    def compact(self) -> None:
         with self.store.context():
             self.began.wait(60)
             for number in range(FOLDINGS):
@@ -165,7 +165,7 @@ class Race:
         with ThreadPoolExecutor(WRITERS + len(self.listings) + 1) as pool:
             readers = [pool.submit(self.read, listing) for listing in self.listings]
             writers = [pool.submit(self.write, number) for number in range(WRITERS)]
-            writers.append(pool.submit(self.fold))
+            writers.append(pool.submit(self.compact))
             try:
                 for each in writers:
                     each.result()

@@ -76,7 +76,7 @@ def name(store: connection.Store, site: records.Site) -> records.ThreadName:
     return sample_threads.name_of(site)
 
 
-def _fold(name: records.ThreadName) -> None:
+def _compact(name: records.ThreadName) -> None:
     compaction.whole(name)
     compaction.forget()
 
@@ -144,21 +144,21 @@ def test_pages_of_best_join_to_the_discussions_by_score(
 ) -> None:
     best = [str(place) for place in BEST]
     assert _from(name, None, limit) == _expected(name, [str(n) for n in range(len(VOTES))])
-    _fold(name)
+    _compact(name)
     assert _from(name, None, limit) == _expected(name, best)
     # Again with replies in the delta, in the tail, and in buckets.
     for step in range(6):
         sample_threads.post(site, f"late {step}", _id(f"{BEST[step]}.1"))
         assert _from(name, None, limit) == _expected(name, best)
         if step % 2:
-            _fold(name)
+            _compact(name)
             assert _from(name, None, limit) == _expected(name, best)
 
 
 def test_unranked_discussions_follow_at_the_end(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    _fold(name)
+    _compact(name)
     first = _page(name)
     _import(site, "newest", (99, 0))
     order = [*map(str, BEST), "newest"]
@@ -167,9 +167,9 @@ def test_unranked_discussions_follow_at_the_end(
     ]
 
 
-@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize("is_compacted", [False, True])
 def test_a_discussion_shown_again_returns_to_its_place(
-    store: connection.Store, site: records.Site, *, is_folded: bool
+    store: connection.Store, site: records.Site, *, is_compacted: bool
 ) -> None:
     name, texts = sample_threads.name_of(site), ["ranked", *map(str, range(9))]
     for text in texts:
@@ -178,12 +178,12 @@ def test_a_discussion_shown_again_returns_to_its_place(
     away = [answer, _id("2"), _id("1")]
     for each in away:
         _judge(each, records.Verb.HOLD)
-    _fold(name)
+    _compact(name)
     assert _from(name, None, 3) == _expected(name, [each for each in texts if each not in "12"])
     while away:
         _judge(away.pop(), records.Verb.APPROVE)
-        if is_folded:
-            _fold(name)
+        if is_compacted:
+            _compact(name)
         roots = [text for text in texts if _id(text) not in away]
         assert _from(name, None, 3) == _expected(name, roots)
 
@@ -197,10 +197,10 @@ def _judge(comment_id: str, verb: records.Verb) -> None:
 def test_a_cursor_keeps_its_ranking_until_that_is_deleted(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    _fold(name)
+    _compact(name)
     cursor = _page(name).cursor
     _import(site, "newest", (99, 0))
-    _fold(name)
+    _compact(name)
     assert _from(name, None, 5) == _expected(name, ["newest", *map(str, BEST)])
     assert _from(name, cursor, 5) == _expected(name, [*map(str, BEST), "newest"])[4:]
     assert len(_stored_rankings()) == 2
@@ -254,7 +254,7 @@ def test_a_compaction_deletes_expired_rankings(
 def test_a_ranking_that_no_directory_names_is_deleted_as_an_orphan(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    _fold(name)
+    _compact(name)
     _import(site, "newest", (99, 0))
     left = compactor.prepare(SCHEME, name)
     assert left is not None
@@ -280,14 +280,14 @@ def test_a_retracted_text_leaves_the_ranking_and_every_stored_form(
     name: records.ThreadName, site: records.Site
 ) -> None:
     said = sample_threads.post(site, "canary", _id("7.1"))
-    _fold(name)
+    _compact(name)
     cursor = _page(name, 1).cursor
     later = sample_threads.START + timedelta(days=1)
     own_comment.retract(said.id, author_id=said.author.id, revision=None, now=later)
     for _ in range(2):
         assert _from(name, None, 3) == _expected(name, [str(place) for place in BEST])
         assert _from(name, cursor, 3) == _expected(name, [str(place) for place in BEST])[1:]
-        _fold(name)
+        _compact(name)
     stored = list(reads.fetch(reads.Query("Bucket", ancestor=comment_rows.thread_key(name))))
     best = directories.load_directory(name).content.best
     assert best is not None
@@ -303,7 +303,7 @@ def test_a_retracted_text_leaves_the_ranking_and_every_stored_form(
 def test_without_votes_nothing_is_ranked(store: connection.Store, site: records.Site) -> None:
     sample_threads.grow(site, sample_threads.TREE)
     name = sample_threads.name_of(site)
-    _fold(name)
+    _compact(name)
     assert directories.load_directory(name).content.best is None
     assert _stored_rankings() == set()
     rows = [presentation.fragment(row) for row in ordered_query.thread(name)]
@@ -313,13 +313,13 @@ def test_without_votes_nothing_is_ranked(store: connection.Store, site: records.
 def test_an_unchanged_ranking_is_not_written_again(
     name: records.ThreadName, site: records.Site
 ) -> None:
-    _fold(name)
+    _compact(name)
     before = directories.load_directory(name).content.best
     _import(site, "without votes")
-    _fold(name)
+    _compact(name)
     assert directories.load_directory(name).content.best == before
     sample_threads.post(site, "an answer", _id("7"))
-    _fold(name)
+    _compact(name)
     after = directories.load_directory(name).content.best
     assert before is not None
     assert after is not None
@@ -329,7 +329,7 @@ def test_an_unchanged_ranking_is_not_written_again(
 def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(
     name: records.ThreadName, engine: inprocess.Engine
 ) -> None:
-    _fold(name)
+    _compact(name)
     with testing.meter(engine) as cost:
         page = _page(name, 5)
     assert len(page.comments) == 5
@@ -342,12 +342,12 @@ def test_a_first_page_of_best_costs_three_reads_cold_and_none_warm(
 def test_the_api_ranks_and_reports_an_expired_cursor(
     name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
 ) -> None:
-    _fold(name)
+    _compact(name)
     url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
     first = client.get(url).get_json()
     assert first["comments"][0]["id"] == _id("7")
     _import(site, "newest", (99, 0))
-    _fold(name)
+    _compact(name)
     leftovers.expire(LONG_AFTER)
     compaction.forget()
     answer = client.get(f"{url}&cursor={first['cursor']}")
@@ -358,12 +358,12 @@ def test_the_api_ranks_and_reports_an_expired_cursor(
 def test_an_expired_cursor_is_410_even_if_its_page_is_cached(
     name: records.ThreadName, site: records.Site, client: flask.testing.FlaskClient
 ) -> None:
-    _fold(name)
+    _compact(name)
     url = "/api/v1/sites/demo/comments?thread=page&order=best&limit=1"
     page = f"/embed/demo?thread=page&order=best&limit=1&cursor={client.get(url).json['cursor']}"
     api = page.replace("/embed/demo", "/api/v1/sites/demo/comments")
     _import(site, "newest", (99, 0))
-    _fold(name)
+    _compact(name)
     tags = {path: client.get(path).headers["ETag"] for path in (api, page)}
     for path, tag in tags.items():
         assert client.get(path, headers={"If-None-Match": tag}).status_code == 304
@@ -380,7 +380,7 @@ def test_an_expired_cursor_is_410_even_if_its_page_is_cached(
 def test_a_cached_ranking_is_read_again_after_it_was_replaced(
     name: records.ThreadName, site: records.Site, engine: inprocess.Engine
 ) -> None:
-    _fold(name)
+    _compact(name)
     cursor = _page(name).cursor
     held = view_cache.HOLDINGS.get()
     now = held.clock()

@@ -33,13 +33,13 @@ def test_the_newest_change_may_be_a_retraction(
     last = newest + timedelta(days=1)
     for moment in (newest, last):
         assert _changed(name) == {moment}
-        _fold(name)
+        _compact(name)
         assert _changed(name) == {moment}
         if moment is newest:
             own_comment.retract(rows["1.1.1"].id, author_id="g:1.1.1", revision=None, now=last)
     _lose_the_directory(name)
     assert _changed(name) == {last}
-    _fold(name)
+    _compact(name)
     assert _changed(name) == {last}
 
 
@@ -49,15 +49,15 @@ def _lose_the_directory(name: records.ThreadName) -> None:
     compaction.forget_directory(name)
 
 
-@pytest.mark.parametrize("is_folded", [False, True])
+@pytest.mark.parametrize("is_compacted", [False, True])
 def test_a_comment_that_readers_never_saw_is_not_a_change(
-    site: records.Site, *, is_folded: bool
+    site: records.Site, *, is_compacted: bool
 ) -> None:
     sample_threads.post(site, "seen")
     name = sample_threads.name_of(site)
     held = _hold(name)
-    if is_folded:
-        _fold(name)
+    if is_compacted:
+        _compact(name)
     own_comment.retract(
         held.id, author_id="g:held", revision=None, now=sample_threads.START + timedelta(days=9)
     )
@@ -73,7 +73,7 @@ def _hold(name: records.ThreadName) -> records.ImportedComment:
     return held
 
 
-def _fold(name: records.ThreadName) -> None:
+def _compact(name: records.ThreadName) -> None:
     compaction.whole(name)
     compaction.forget()
 

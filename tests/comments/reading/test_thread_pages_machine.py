@@ -39,7 +39,7 @@ Shown = dict[str, Any]
 # The kind of change, and the index of its comment.
 Change = tuple[str, int]
 CHANGES = st.tuples(
-    st.sampled_from(["none", "post", "edit", "edit", "edit", "retract", "fold"]),
+    st.sampled_from(["none", "post", "edit", "edit", "edit", "retract", "compact"]),
     st.integers(0, 12),
 )
 
@@ -126,7 +126,7 @@ class Machine(RuleBasedStateMachine):
                 _edit(chosen, text, now)
             elif verb == "retract":
                 own_comment.retract(chosen.id, author_id=chosen.author.id, revision=None, now=now)
-            elif verb == "fold":
+            elif verb == "compact":
                 compactor.compact(SCHEME, NAME)
             elif verb == "clear":
                 compaction.whole(NAME)
@@ -152,7 +152,7 @@ def _shown(order: thread_pages.ListingOrder | None) -> Shown:
 
 
 def _by_the_ordered_query() -> Shown:
-    rows, below, total = reader_processes.of_floor(NAME)
+    rows, below, total = reader_processes.ordered_thread(NAME)
     page = presentation.ThreadPage(
         presentation.Rows(tuple(rows), tuple(below)), None, total, ordered_query.changed(NAME)
     )

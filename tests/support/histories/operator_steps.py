@@ -145,7 +145,7 @@ class OperatorSteps:
             dispatcher.Sending("postman", send, frozenset({outbox.EventKind.MAIL})),
         ]
 
-    def _fold(self, one: int, _two: int, _three: int) -> Step:
+    def _compact_thread(self, one: int, _two: int, _three: int) -> Step:
         def act() -> None:
             folded = compactor.compact(SETTINGS.scheme, NAMES[one % 3], now=self.now)
             self._folded.extend([] if folded is None else [folded])
@@ -159,7 +159,7 @@ class OperatorSteps:
         self.wait(compactor.GRACE)
         return Step(lambda: compactor.clear(folded))
 
-    def _compact(self, one: int, _two: int, _three: int) -> Step:
+    def _compact_list(self, one: int, _two: int, _three: int) -> Step:
         return Step(lambda: follower_compaction.compact(subscriptions.list_of(NAMES[one % 3])))
 
     def _spread(self, one: int, two: int, _three: int) -> Step:

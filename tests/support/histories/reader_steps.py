@@ -40,9 +40,9 @@ SKEW = [timedelta(0), timedelta(minutes=10), timedelta(minutes=-10)]
 # Frequent actions are listed several times.
 KINDS = [
     "post", "post", "post", "post_again", "edit", "retract", "retract", "place", "place_again",
-    "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive", "fold",
-    "clear", "compact", "spread", "gather", "settle", "recount", "repair", "vote", "vote", "vote",
-    "count", "count", "expire", "file", "walk", "judge", "judge", "judge",
+    "follow", "follow", "deliver", "deliver", "deliver", "deliver", "sweep", "revive",
+    "compact_thread", "clear", "compact_list", "spread", "gather", "settle", "recount", "repair",
+    "vote", "vote", "vote", "count", "count", "expire", "file", "walk", "judge", "judge", "judge",
 ]  # fmt: skip
 
 

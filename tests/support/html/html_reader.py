@@ -48,7 +48,7 @@ class Document(html.parser.HTMLParser):
             self._open.append((tag, values.get("class") == LIST))
 
     def handle_endtag(self, tag: str) -> None:
-        assert self._open.pop()[0] == tag, "an element ends that is not the innermost one"
+        assert self._open.pop()[0] == tag, "the closed element is not the innermost one"
 
     def handle_data(self, data: str) -> None:
         if self._open and self._open[-1][0] == "script":

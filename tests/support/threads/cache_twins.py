@@ -63,7 +63,7 @@ def write(process: Process, rows: Rows, chance: random.Random) -> int:
     return 1
 
 
-def fold(process: Process) -> None:
+def compact(process: Process) -> None:
     """Compact the thread, and clear flags when no process holds the previous directory."""
     with process.store.context():
         compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", "page"))

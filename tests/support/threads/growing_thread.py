@@ -61,8 +61,8 @@ class Replay:
         """Post, edit and compact the whole thread."""
         for number, _ in enumerate(self._changes(), 1):
             if number % at_once == 0:
-                self._fold()
-        self._fold()
+                self._compact()
+        self._compact()
 
     def _changes(self) -> Iterator[None]:
         site = site_settings.add(
@@ -120,11 +120,11 @@ class Replay:
 
         transactions.transaction(body)
 
-    def _fold(self) -> None:
+    def _compact(self) -> None:
         with testing.meter(self._engine) as met:
             folded = compactor.compact(SETTINGS.scheme, NAME)
             if folded is None:
-                raise AssertionError("another process folds here")
+                raise AssertionError("another process compacts here")
             compactor.clear(folded)
         self.spent.writes += met.writes
         self.spent.deletes += met.deletes

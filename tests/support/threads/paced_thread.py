@@ -30,7 +30,7 @@ class Spent(NamedTuple):
 
     changes: int
     writes: int
-    foldings: int
+    compactions: int
 
 
 class _Clock:
@@ -55,7 +55,7 @@ class _Process:
         self._backlog = backlog.BACKLOG.put(self.store, backlog.Backlog(clock))
         self._backlog.open()
         self._upkeep = scheduler.Scheduler(SETTINGS.scheme, clock=clock, now=clock.time)
-        self.writes = self.foldings = 0
+        self.writes = self.compactions = 0
 
     @property
     def next_step(self) -> float:
@@ -72,7 +72,7 @@ class _Process:
                     self._backlog.add(name, changes=0, within=0.0)
             done = self._upkeep.round(self._upkeep.due(self._backlog))
         self.writes += met.writes
-        self.foldings += done.folded
+        self.compactions += done.folded
 
 
 class _Event(NamedTuple):
@@ -140,5 +140,5 @@ def replay(
         return Spent(
             len(events),
             sum(process.writes for process in found),
-            sum(process.foldings for process in found),
+            sum(process.compactions for process in found),
         )

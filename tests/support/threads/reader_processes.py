@@ -75,14 +75,14 @@ class Reader:
 
     def expected(self, name: records.ThreadName) -> Whole:
         """Return what this process must show."""
-        return self.do(lambda: of_floor(name))
+        return self.do(lambda: ordered_thread(name))
 
     def assert_current(self, name: records.ThreadName) -> None:
         """Fail if this process shows anything else than the ordered query."""
         assert self.shown(name) == self.expected(name)
 
 
-def of_floor(name: records.ThreadName) -> Whole:
+def ordered_thread(name: records.ThreadName) -> Whole:
     """Return a thread from the ordered query."""
     rows = ordered_query.thread(name)
     below = [sum(each.sort_hash.startswith(row.sort_hash) for each in rows) - 1 for row in rows]

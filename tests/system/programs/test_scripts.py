@@ -71,7 +71,7 @@ class TestServe:
         assert json.loads(line)["message"] == stores
         kept = elsewhere / "kept here" / "first-owner"
         owning = f"There is no owner yet. The link to become the owner is in {kept}\n"
-        assert rest in {"", owning}, "no link is in a log"
+        assert rest in {"", owning}, "a link is in the log"
         if rest:
             assert kept.stat().st_mode & 0o777 == 0o600
 

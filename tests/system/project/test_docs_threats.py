@@ -22,7 +22,7 @@ def test_every_test_named_for_a_threat_exists() -> None:
     assert len(named) > len(ROWS)
     for file, test in named:
         path = ROOT / "tests" / file
-        assert path.exists(), f"docs/threats.md names {file}, which is not there"
+        assert path.exists(), f"docs/threats.md names {file}, which does not exist"
         if test:
             assert f"def {test}(" in path.read_text(encoding="utf-8"), f"{file} has no {test}"
 

@@ -74,7 +74,7 @@ def test_a_reset_requires_the_authenticators_code(
     refused = send(client, "/admin/reset", token=token, password="another one")
     assert refused.status_code == 400
     assert "This is not the code that your authenticator shows." in refused.text
-    assert token in refused.text, "so that the form can be sent again"
+    assert token in refused.text, "the form must be resendable"
     code = totp.code(key, int(now().timestamp()) // totp.STEP)
     sent = {"token": token, "password": "another one", "code": code}
     assert send(client, "/admin/reset", **sent).status_code == 303

@@ -254,7 +254,7 @@ class Endless:
     bytes_read = 0
 
     def read(self, size: int = -1) -> bytes:
-        assert size >= 0, "somebody reads it all"
+        assert size >= 0, "the endless body is being read"
         self.bytes_read += size
         return b"x" * size
 

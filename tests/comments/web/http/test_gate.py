@@ -114,7 +114,9 @@ def test_on_app_engine_its_own_names_are_accepted_too(
     with _changed(open_store, on_app_engine=True, project="proj-1") as there:
         assert _asked(there, host).status_code == status
         assert _asked(there, "comments.example").status_code == 200
-    assert _asked(client, host).status_code == 421, "elsewhere they are anybody's"
+    assert _asked(client, host).status_code == 421, (
+        "outside App Engine these names are not the service's"
+    )
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:80", "evil.example", "a_b"])
@@ -162,7 +164,7 @@ def test_malformed_requests_never_cause_a_500(
         store = connection.Store(nowhere, project="test", deadline=0.05, rpc_timeout=0.05)
         with _changed(store, trusted_proxies=proxies) as client:
             status = _asked(client, host, path, **headers).status_code
-    assert status < 500 or status == 503, "the store is away, and nothing else is wrong"
+    assert status < 500 or status == 503, "only the store is unavailable"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,16 @@ from comments.store import connection
 from comments.web.http import response_cache
 from emulator import inprocess, testing
 from tests.support.threads import sample_threads
-from tests.support.threads.cache_twins import GZIP, PAGE, SITE, Process, Rows, answer, fold, write
+from tests.support.threads.cache_twins import (
+    GZIP,
+    PAGE,
+    SITE,
+    Process,
+    Rows,
+    answer,
+    compact,
+    write,
+)
 
 
 def questions(rows: Rows) -> Iterator[str]:
@@ -64,7 +73,7 @@ def test_a_cached_response_equals_flasks(quick: Process, plain: Process, several
         if step % 60 == 59:
             written += write(chance.choice((quick, plain)), several, chance)
         if step % 300 == 299:
-            fold(quick)
+            compact(quick)
         url, method = chance.choice(asked), chance.choice(("GET", "GET", "HEAD"))
         sent = headers(chance, tags)
         ours = answer(quick.client.open(url, method=method, headers=sent))
@@ -167,7 +176,7 @@ def test_a_directory_that_is_too_old_is_read_again_even_without_changes(
     engine: inprocess.Engine, quick: Process, plain: Process, several: Rows
 ) -> None:
     quick.client.get(PAGE)
-    fold(plain)
+    compact(plain)
     quick.now += view_cache.CACHE_MAX_AGE
     with testing.meter(engine) as cost:
         quick.client.get(PAGE)

@@ -66,12 +66,12 @@ def page(process: cache_twins.Process, url: str = PAGE, **headers: str) -> str:
 
 
 @pytest.mark.parametrize("url", [*PAGES, f"{PAGE}&order=best", f"{PAGE}&order=recent&limit=3"])
-@pytest.mark.parametrize("unfolded", [0, 2])
+@pytest.mark.parametrize("uncompacted", [0, 2])
 def test_within_the_freshness_a_process_makes_no_store_calls(
-    engine: inprocess.Engine, reader: cache_twins.Process, url: str, unfolded: int
+    engine: inprocess.Engine, reader: cache_twins.Process, url: str, uncompacted: int
 ) -> None:
-    for number in range(unfolded):
-        post(reader, f"not folded {number}")
+    for number in range(uncompacted):
+        post(reader, f"not compacted {number}")
     tag = [reader.client.get(url).headers["ETag"] for _ in range(2)][-1]
 
     def cost() -> tuple[int, int, int]:
@@ -83,7 +83,7 @@ def test_within_the_freshness_a_process_makes_no_store_calls(
     reader.now += N - 1
     assert cost() == (0, 0, 0)
     reader.now += 1
-    found = 1 if unfolded else 0
+    found = 1 if uncompacted else 0
     assert cost()[:2] == (found, 1 - found)  # one probe, for the first of the two
 
 
@@ -148,7 +148,7 @@ def test_an_old_probe_is_never_combined_with_a_newer_directory(
     one, mine = api_requests.ONE + gone["comment"]["id"], api_requests.bearer(gone)
     assert writer.client.delete(one, headers=mine).status_code == 200
     post(writer, "comes after that")
-    cache_twins.fold(writer)
+    cache_twins.compact(writer)
     reader.now += 2
     assert ("is taken back" in page(reader)) != ("comes after that" in page(reader))
 
@@ -234,7 +234,7 @@ class TwoProcesses:
         self.written.append((self.now, self.written[-1][1] + 1))  # type: ignore[arg-type]
         self.least[which] = self.written[-1][1]
 
-    def fold(self, which: int) -> None:
+    def compact(self, which: int) -> None:
         with self.both[which].store.context():
             self.folded += filter(
                 None, [compactor.compact(sample_threads.SETTINGS.scheme, self.name)]
@@ -258,7 +258,7 @@ class TwoProcesses:
         self.least[which] = shown["total"]
 
 
-STEP = st.sampled_from(["post", "read", "read", "read", "reload", "wait", "fold", "clear"])
+STEP = st.sampled_from(["post", "read", "read", "read", "reload", "wait", "compact", "clear"])
 
 
 @settings(max_examples=25, deadline=None)

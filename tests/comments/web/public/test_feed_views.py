@@ -40,7 +40,7 @@ def texts(found: Any) -> Any:
     ]
 
 
-def fold(name: str = "page") -> None:
+def compact(name: str = "page") -> None:
     folded = compactor.compact(sample_threads.SETTINGS.scheme, records.ThreadName("demo", name))
     compactor.clear(folded)  # type: ignore[arg-type]
 
@@ -55,18 +55,18 @@ def forget(store: connection.Store) -> None:
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-@pytest.mark.parametrize("is_folded", [True, False])
+@pytest.mark.parametrize("is_compacted", [True, False])
 def test_a_feed_is_newest_first(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
     path: Any,
-    is_folded: bool,
+    is_compacted: bool,
 ) -> None:
     with open_store.context():
         sample_threads.grow(site, sample_threads.TREE)
-        if is_folded:
-            fold()
+        if is_compacted:
+            compact()
     assert texts(read(client, path)) == NEWEST
 
 
@@ -81,7 +81,7 @@ def test_a_feed_from_many_buckets_equals_the_feed_from_the_rows(
             sample_threads.post(
                 site, f"{number}", now=sample_threads.START + timedelta(seconds=number % 100)
             )
-        fold()
+        compact()
         view = thread_view.view(sample_threads.name_of(site))
         assert len(view.directory.lines) > 1
     expected = [f"{number}" for number in sorted(range(300), key=lambda n: (-(n % 100), -n))]
@@ -97,10 +97,10 @@ def test_equal_times_have_one_order_from_rows_and_from_buckets(
     with open_store.context():
         for number in range(10):
             sample_threads.post(site, f"{number}")
-    floor = texts(read(client))
+    ordered = texts(read(client))
     with open_store.context():
-        fold()
-    assert texts(read(client)) == floor == [f"{number}" for number in range(9, -1, -1)]
+        compact()
+    assert texts(read(client)) == ordered == [f"{number}" for number in range(9, -1, -1)]
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
@@ -109,7 +109,7 @@ def test_a_retracted_comment_disappears(
 ) -> None:
     with open_store.context():
         grown = sample_threads.grow(site, sample_threads.TREE)
-        fold()
+        compact()
     assert texts(read(client, path)) == NEWEST
     with open_store.context():
         for body in ("1.1", "3"):  # a tombstone, and a comment that disappears
@@ -117,7 +117,7 @@ def test_a_retracted_comment_disappears(
     left = [text for text in NEWEST if text not in {"1.1", "3"}]
     assert texts(read(client, path)) == left
     with open_store.context():
-        fold()
+        compact()
     forget(open_store)  # this process cached a directory for which the clearing did not wait
     assert texts(read(client, path)) == left
 
@@ -264,18 +264,18 @@ def test_an_invalid_query_is_refused_by_field(
 
 
 @pytest.mark.parametrize("path", [SITE, THREAD])
-@pytest.mark.parametrize("is_folded", [True, False])
+@pytest.mark.parametrize("is_compacted", [True, False])
 def test_an_unchanged_feed_is_not_sent_again(
     client: flask.testing.FlaskClient,
     open_store: connection.Store,
     site: records.Site,
     path: Any,
-    is_folded: bool,
+    is_compacted: bool,
 ) -> None:
     with open_store.context():
         grown = sample_threads.grow(site, sample_threads.TREE)
-        if is_folded:
-            fold()
+        if is_compacted:
+            compact()
     first = client.get(path)
     assert first.headers["Cache-Control"] == "no-cache"
     tag = {"If-None-Match": first.headers["ETag"]}
@@ -343,7 +343,7 @@ def test_a_small_threads_feed_costs_its_directory_and_bucket(
     with open_store.context():
         for number in range(100):
             sample_threads.post(site, f"{number} {'x' * size}", author=author)
-        fold()
+        compact()
         assert len(thread_view.view(sample_threads.name_of(site)).directory.lines) == lines
     client.get(SITE)  # caches the site and the thread
     forget(open_store)
@@ -429,7 +429,7 @@ def test_a_long_thread_that_changes_during_its_read_gets_an_etag_of_its_bytes(
     with open_store.context():
         for number in range(300):
             sample_threads.post(site, f"{number}")
-        fold()
+        compact()
     newest, waiting = feeds._newest, ["new"]
 
     def meanwhile(name: str) -> Any:
