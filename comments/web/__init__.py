@@ -1,5 +1,6 @@
 """HTTP: the API, the pages of the service, and the widget's files.
 
-Everything that knows Flask is here, in `cli` and in `app`. This room reads the clock and the
-request, and passes both inward as plain values: views decode, call one function of a room, encode.
+Only this package, `cli` and `app` use Flask. The package reads the clock and the request, and
+passes both to other packages as plain values. A view decodes the request, calls one function of
+another package, and encodes the result.
 """

@@ -1,15 +1,15 @@
-"""Endpoints for cron: background work on machines where no thread runs after an answer.
+"""Endpoints for cron: background work on machines that run no threads between requests.
 
-A cron call that compacted something is answered only after it has also cleared the compacted rows,
-more than a minute later, because the instance may be gone afterwards.
+If a cron call compacts threads, it waits more than a minute, clears the compacted rows, and only
+then answers, because the instance may be gone afterwards.
 
-Requests are refused unless they come from cron or from a task of the service's queue
-(`cloud_tasks`). On App Engine they have the header `X-Appengine-Cron` or `X-Appengine-QueueName`,
-which App Engine strips from all other requests. Elsewhere anyone can send these headers, so they
-are ignored there, and the request must present `TASKS_SECRET`.
+Only cron and tasks of the service's queue (`cloud_tasks`) may call these endpoints. On App Engine
+their requests have the header `X-Appengine-Cron` or `X-Appengine-QueueName`, which App Engine
+strips from all other requests. Elsewhere anyone can send these headers, so they are ignored, and
+the request must present `TASKS_SECRET`.
 
-A task compacts without waiting for the grace period, and the next cron call clears the rows. Tasks
-that waited a minute each would block the queue for tasks that deliver.
+A task compacts without waiting for the grace period, and the next cron call clears the rows. If
+each task waited a minute, it would delay the delivery tasks in the same queue.
 """
 
 import functools
@@ -25,9 +25,10 @@ from comments.jobs import scheduler, wiring
 from comments.sites import usage
 from comments.web.http import context
 
-# Of 200 events each: at most two of the ten minutes that App Engine allows for a call.
+# Each sweep delivers up to 200 events. Together they take at most two minutes; App Engine allows
+# ten minutes per call.
 _MOST_SWEEPS = 20
-_MOST_SECONDS = 240.0  # after which no further work begins
+_MOST_SECONDS = 240.0  # no further work begins after this time
 
 _log = logging.getLogger("flatthread")
 blueprint = flask.Blueprint("tasks", __name__, url_prefix="/tasks")
@@ -57,7 +58,7 @@ def _is_task(settings: config.Settings, request: flask.Request) -> bool:
 
 @blueprint.get("/fold")
 def fold() -> flask.Response:
-    """Answer under the former name of `compact`, which works until 1.0."""
+    """Serve `compact` under its former path, which works until 1.0."""
     _warn_of_old_name()
     return compact()
 
@@ -84,11 +85,11 @@ def compact() -> flask.Response:
 
 @blueprint.get("/deliver")
 def deliver() -> flask.Response:
-    """Deliver pending events and send messages to external recipients, as many as fit one call."""
+    """Deliver pending events and send messages to external recipients, within the time limit."""
     end = time.monotonic() + _MOST_SECONDS
     delivered = failed = 0
     process = _process()
-    # On App Engine processes do not deliver their own events, so fresh events are delivered too.
+    # On App Engine, processes do not deliver their own events, so also deliver fresh ones here.
     sweep = process.sweep_fresh if context.settings().on_app_engine else process.sweep
     for _ in range(_MOST_SWEEPS):
         done = sweep()

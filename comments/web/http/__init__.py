@@ -1,4 +1,4 @@
-"""What all views share: decoding, errors, headers, content codings and response caches.
+"""Code that all views share: decoding, errors, headers, content codings and response caches.
 
 Start with `decode` (bytes to typed values), `request_shapes` and `response_shapes` (the types),
 `problems` (errors as RFC 9457 documents) and `responses` (ETags, codings, 304).

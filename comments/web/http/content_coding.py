@@ -1,8 +1,8 @@
 """Content codings: choose gzip or plain bytes, compress, and join compressed parts.
 
-An answer in another coding is another representation, so it has its own ETag. The same bytes always
-compress to the same bytes, so all processes agree. There is no brotli: it would need a dependency
-and save only a sixth of what gzip already saves.
+Each coding of an answer is a separate representation with its own ETag. Compression is
+deterministic, so all processes send the same bytes. Brotli is not supported: it would need a
+dependency, and its additional saving is only a sixth of what gzip saves.
 """
 
 import enum
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from werkzeug.datastructures import Accept
 
-# A higher level makes a page of 200 comments 1 % smaller and takes 50 % longer.
+# A higher level makes a page of 200 comments 1% smaller and takes 50% longer.
 _LEVEL = 5
 _GZIP_FRAME = 16 + zlib.MAX_WBITS
 _GZIP_HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"  # RFC 1952: deflate, no name, no time, no system
@@ -21,7 +21,7 @@ _POLYNOMIAL = 0xEDB88320  # gzip's CRC-32, in gzip's bit order
 
 
 class Coding(enum.StrEnum):
-    """The coding of an answer, as in Content-Encoding."""
+    """The coding of an answer, as named in Content-Encoding."""
 
     IDENTITY = "identity"
     GZIP = "gzip"
@@ -30,8 +30,8 @@ class Coding(enum.StrEnum):
 def preferred(accepted: Accept) -> Coding:
     """Return the coding for a client's Accept-Encoding; identity if it refuses everything.
 
-    The highest q-value that names a coding counts. Identity is acceptable unless the header says
-    otherwise.
+    If the header names a coding more than once, the highest q-value counts. Identity is acceptable
+    unless the header excludes it.
     """
     gzip = accepted.quality("gzip")
     is_named = accepted.find("identity") >= 0
@@ -43,13 +43,13 @@ def preferred(accepted: Accept) -> Coding:
 def encode(data: bytes, coding: Coding) -> bytes:
     if coding is Coding.IDENTITY:
         return data
-    # The gzip header has no time and no name, so equal input gives equal output.
+    # zlib writes a gzip header without a time or file name, so equal input gives equal output.
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_FRAME)
     return packer.compress(data) + packer.flush()
 
 
 class EncodedPart(msgspec.Struct, frozen=True):
-    """Encoded bytes that can be joined with others, with the size and CRC of the plain bytes."""
+    """An encoded part of an answer, with the size and CRC of its plain bytes."""
 
     data: bytes
     size: int
@@ -57,17 +57,17 @@ class EncodedPart(msgspec.Struct, frozen=True):
 
 
 def part(data: bytes, coding: Coding) -> EncodedPart:
-    """Encode bytes as a part of an answer, independent of the parts before it."""
+    """Encode bytes as a part of an answer that does not depend on the parts before it."""
     if coding is Coding.IDENTITY:
         return EncodedPart(data, len(data), 0)
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # The flush ends on a whole byte, and a new compressor refers to nothing before this part.
+    # A sync flush ends on a whole byte, and a new compressor never refers to earlier parts.
     packed = packer.compress(data) + packer.flush(zlib.Z_SYNC_FLUSH)
     return EncodedPart(packed, len(data), zlib.crc32(data))
 
 
 def joined(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
-    """Join parts to one answer, without compressing or copying any byte again."""
+    """Join parts into one answer without compressing or copying them again."""
     data = tuple(part.data for part in parts)
     if coding is Coding.IDENTITY:
         return data
@@ -80,9 +80,10 @@ def joined(parts: Sequence[EncodedPart], coding: Coding) -> tuple[bytes, ...]:
 
 
 def _shift(count: int) -> int:
-    """Return the factor for a CRC that `count` bytes follow: x^(8 * count) modulo the polynomial.
+    """Return the factor that moves a CRC past `count` further bytes.
 
-    A CRC is a remainder of polynomials over GF(2). Its highest bit is the coefficient of x^0.
+    The factor is x^(8 * count) modulo the CRC's polynomial over GF(2). The highest bit of a CRC is
+    the coefficient of x^0.
     """
     power, square = 1 << 31, 1 << 23  # x^0 and x^8
     while count:
@@ -104,5 +105,5 @@ def _product(one: int, other: int) -> int:
 
 
 def tag(content: str, coding: Coding) -> str:
-    """Return the ETag of a content in a coding."""
+    """Return the ETag for `content`, the tag of the plain content, in a coding."""
     return content if coding is Coding.IDENTITY else f"{content}-{coding}"

@@ -1,9 +1,11 @@
 """The context of a request: the application's settings and store, and the sender's network.
 
-Settings and store are kept once per application. Threads share them, so they hold no data of a
-request. A client cannot choose its own address: App Engine names it in a header; elsewhere it is
-the peer of the connection, or, behind `TRUSTED_PROXIES` proxies, the address that the outermost of
-them saw.
+Each application has one settings object and one store. All threads share them, so they contain no
+data about a request.
+
+A client cannot forge its address. On App Engine, a header that App Engine sets contains it.
+Elsewhere it is the connection's peer or, behind `TRUSTED_PROXIES` proxies, the address that the
+outermost trusted proxy saw.
 """
 
 import functools
@@ -47,7 +49,7 @@ def settings() -> config.Settings:
 
 
 def request_to(site: records.Site) -> SiteRequest:
-    """Return the current request as one to a site."""
+    """Return the current request, with its site, settings, time and sender."""
     network = network_of(settings(), flask.request)
     sender = classifier_verdicts.Sender(network, _browser(flask.request))
     return SiteRequest(site, settings(), datetime.now(UTC), sender)
@@ -59,10 +61,11 @@ def network() -> str:
 
 
 def network_of(settings: config.Settings, request: flask.Request) -> str:
-    """Return the network that a request came from. All unknown addresses share one network."""
+    """Return the network that a request came from. Unknown addresses all share one network."""
     if settings.on_app_engine:
         return client_networks.of(request.headers.get("X-Appengine-User-IP", ""))
-    # Each proxy appends the address that it saw, so only the last entries can be trusted.
+    # Each proxy appends the address that it saw, so only the entries of our proxies, at the end,
+    # can be trusted.
     seen = ",".join(request.headers.getlist("X-Forwarded-For")).split(",")
     if (
         seen != [""]
@@ -85,7 +88,7 @@ def _peer(request: flask.Request) -> str:
 
 @functools.cache
 def _warn() -> None:
-    """Warn once that all callers seem to be in one network."""
+    """Warn once per process that all callers appear to share one network."""
     _log.warning(
         "requests come through a proxy, but TRUSTED_PROXIES is 0: all callers share one network"
     )

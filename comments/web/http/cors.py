@@ -1,9 +1,10 @@
-"""CORS: which pages may call the API from a browser.
+"""CORS: decides which pages may call the API from a browser.
 
-Every page may read public data: `*`, without credentials. Only pages of the site's registered
-origins, compared exactly, and the service's own pages may write or read personal data. The API has
-no cookies, so these checks do not protect a session; they keep other pages from posting in their
-visitors' names. Only registered origins are reflected, and `null` is never one.
+Any page may read public data: the API allows the origin `*`, without credentials. Only the
+service's own pages and pages of the site's registered origins may write or read personal data.
+Origins are compared exactly. The API uses no cookies, so these checks do not protect a session;
+they keep other pages from posting on behalf of their visitors. Answers name only registered
+origins, and `null` is never registered.
 """
 
 import functools
@@ -19,15 +20,15 @@ _READS = {"GET", "HEAD"}
 _METHODS = "GET, HEAD, POST, PUT, PATCH, DELETE"
 _HEADERS = "Content-Type, Authorization, Idempotency-Key, If-Match"
 _EXPOSED = "ETag, Idempotent-Replayed, Location, Retry-After"
-# Seconds. Long enough for a visit, short enough that a removed origin loses access soon.
+# In seconds: long enough for a visit, and short enough that a removed origin soon loses access.
 _MAX_AGE = "600"
 _ELSEWHERE = {"cross-site", "same-site"}
 
 
 def personal(view: Callable[[str], flask.Response]) -> Callable[[str], flask.Response]:
-    """Refuse reads of personal data from pages of other origins, as writes are refused.
+    """Decorate a view that returns personal data, so that pages of other origins cannot read it.
 
-    The view takes the id of a site.
+    The view's only argument is the site's id.
     """
 
     @functools.wraps(view)
@@ -48,11 +49,11 @@ def is_personal() -> bool:
 def check(site: records.Site) -> None:
     """Refuse a call from a page that belongs neither to the site nor to this service.
 
-    Store the origin for `add`, so that the page can read the answer even if it becomes an error.
+    Store the origin for `add`, so that the page can read the answer even if it is an error.
 
     Raises:
-        errors.Forbidden: the Origin is not registered, or the browser says that the call comes from
-            another site but sends no Origin.
+        errors.Forbidden: the Origin is not registered, or the request has no Origin although the
+            browser marked it as coming from another site.
     """
     origin = flask.request.headers.get("Origin")
     if origin is None:
@@ -95,11 +96,11 @@ def _is_registered(origin: str, site: records.Site) -> bool:
 
 
 def _is_own(origin: str) -> bool:
-    """Tell whether the page is one of this service.
+    """Tell whether the calling page belongs to this service.
 
-    Behind a proxy that terminates TLS, the service may not know its own scheme. Sec-Fetch-Site then
-    decides, which no page can forge.
+    Behind a proxy that terminates TLS, the service may not know its own scheme. In that case
+    Sec-Fetch-Site decides, because no page can forge it.
     """
-    # The Host header as sent: Flask's parsed host fails on names that it cannot decode.
+    # Use the Host header as sent: Flask's URL properties fail on names that they cannot decode.
     own = f"{flask.request.scheme}://{flask.request.host}"
     return origin == own or flask.request.headers.get("Sec-Fetch-Site") == "same-origin"

@@ -1,14 +1,14 @@
-"""The outermost layer: checks a request's host, script name and scheme before anything reads them.
+"""The outermost layer: checks a request's host, script name and scheme before all other code.
 
-It works the same under every HTTP server:
+It works the same way under every HTTP server:
 
-- The application is served at the root of its host. Servers may take a script name from a client's
-  header, so it is put back into the path.
-- With PUBLIC_URL set, requests for other hosts are answered 421. Exceptions are `/healthz` and
-  `/tasks/`, whose callers may know only an address, the names that App Engine gives the service,
-  and the names in HOSTS.
-- X-Forwarded-Proto counts behind TRUSTED_PROXIES, and on App Engine, which sets it.
-  X-Forwarded-Host, -Port and -Prefix, and Forwarded, are ignored, because PUBLIC_URL replaces them.
+- The application is served at the root of its host. Some HTTP servers read a script name from a
+  request header, so the gate puts it back into the path.
+- If PUBLIC_URL is set, the gate answers requests for other hosts with 421. It also accepts the
+  names in HOSTS and the names that App Engine gives the service. It accepts any host for
+  `/healthz` and `/tasks/`, because their callers may know only an IP address.
+- The gate trusts X-Forwarded-Proto behind TRUSTED_PROXIES and on App Engine, which sets it. It
+  ignores X-Forwarded-Host, -Port and -Prefix, and Forwarded, because PUBLIC_URL replaces them.
   `context` reads X-Forwarded-For.
 """
 
@@ -34,19 +34,19 @@ _OTHER_HOST = problems.document(421, "other-host", "Host")
 
 
 class Gate:
-    """WSGI middleware that passes on only the requests that are meant for this service."""
+    """WSGI middleware that passes on only requests for this service."""
 
     def __init__(self, wsgi: "WSGIApplication", settings: config.Settings) -> None:
         self._wsgi = wsgi
         self._is_ours = _hosts(settings)
         self._headers = security_headers.refused(settings)
-        # App Engine's own front end is one proxy.
+        # App Engine's front end counts as one proxy.
         self._proxies = 1 if settings.on_app_engine else settings.trusted_proxies
 
     def __call__(
         self, environ: "WSGIEnvironment", start_response: "StartResponse"
     ) -> Iterable[bytes]:
-        """Refuse a request, or pass it on."""
+        """Refuse a request or pass it on."""
         if script := environ.get("SCRIPT_NAME", ""):
             environ.update(SCRIPT_NAME="", PATH_INFO=script + environ.get("PATH_INFO", ""))
         problem = self._wrong_host(environ) or self._wrong_scheme(environ)
@@ -72,7 +72,8 @@ class Gate:
         said = environ.get("HTTP_X_FORWARDED_PROTO", "")
         if not self._proxies or not said:
             return None
-        # As in X-Forwarded-For, a client may have sent the entries before those of our proxies.
+        # Our proxies append their entries, as in X-Forwarded-For. A client may have forged the
+        # entries before them.
         schemes = [each.strip().lower() for each in said.split(",")]
         scheme = schemes[max(0, len(schemes) - self._proxies)]
         if scheme not in _SCHEMES:
@@ -82,20 +83,23 @@ class Gate:
 
 
 def _hosts(settings: config.Settings) -> Callable[[str], bool]:
-    """Return a check for host names of this service. Ports do not count; proxies change them."""
+    """Return a function that tells whether a host name belongs to this service.
+
+    Ports are not compared, because proxies change them.
+    """
     if not settings.public_url:
         return lambda _: True
     public = urlsplit(settings.public_url).hostname or ""
     names = {public.rstrip("."), *settings.hosts}
     if not settings.on_app_engine:
         return names.__contains__
-    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com; version, service, region are optional.
+    # VERSION-dot-SERVICE-dot-PROJECT.REGION.r.appspot.com; all but the project are optional.
     project = settings.project.lower()
     return lambda name: name in names or _is_of_project(name, project)
 
 
 def _is_of_project(name: str, project: str) -> bool:
-    """Tell whether App Engine serves a project under this name."""
+    """Tell whether App Engine serves the project under this host name."""
     label, *rest = name.split(".")
     is_of_engine = rest == ["appspot", "com"] or (rest[1:] == ["r", "appspot", "com"])
     return is_of_engine and (label == project or label.endswith(f"-dot-{project}"))

@@ -1,4 +1,4 @@
-"""Texts of the catalogue as HTML, for templates: `t("admin.save")`."""
+"""Catalogue texts as HTML, for templates: `t("admin.save")`."""
 
 import markupsafe
 
@@ -6,13 +6,13 @@ from comments.domain.languages import catalogue
 
 
 def text(key: str, /, **values: object) -> markupsafe.Markup:
-    """Return a text of the catalogue, escaped, as are its values unless they are markup.
+    """Return a text of the catalogue as HTML. Escape the text, and values that are not markup.
 
     Raises:
-        KeyError: no such key, or a placeholder without a value.
+        KeyError: the key does not exist, or a placeholder has no value.
     """
     return markupsafe.Markup(catalogue.ENGLISH.fill(key, values, markupsafe.escape))  # noqa: S704 - escaped
 
 
-# For templates: `t` fills a text, and `language` is for the `lang` attribute.
+# Templates call `t` for a text, and use `language` for the `lang` attribute.
 GLOBALS = {"t": text, "language": catalogue.ENGLISH.language}

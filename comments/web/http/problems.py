@@ -1,8 +1,8 @@
-"""Errors as HTTP answers: one table of statuses, one form of body.
+"""Errors as HTTP answers: their statuses and their problem documents.
 
-Every error is a problem document (RFC 9457) with a stable `code`, including those that Flask and
-the store's client raise. docs/errors.md lists the codes. The answer to an internal error says
-nothing about its cause, which goes to the log.
+Every error, including the errors of Flask and of the store's client, becomes a problem document
+(RFC 9457) with a stable `code`. docs/errors.md lists the codes. The cause of an internal error is
+written only to the log.
 """
 
 import http
@@ -25,18 +25,18 @@ _log = logging.getLogger(__name__)
 
 
 class Unauthenticated(errors.CodedError):
-    """A call that needs a token came without one, or with one that is not valid."""
+    """A call that requires a token has none, or its token is not valid."""
 
     code = "bad-token"
 
 
 class UnsupportedMedia(errors.CodedError):
-    """A body that is not plain JSON, or not a plain form."""
+    """The body does not have the required type, or has a content encoding."""
 
     code = "unsupported-media-type"
 
 
-# The nearest class among an error's bases counts. Errors that are not listed are internal: 500.
+# An error gets the status of its nearest base class in this table. All others get 500.
 STATUSES: dict[type[Exception], int] = {
     errors.BadInput: 400,
     errors.CursorExpired: 410,
@@ -54,7 +54,7 @@ STATUSES: dict[type[Exception], int] = {
     errors.Unchecked: 503,
     api.GoogleAPIError: 503,
 }
-# Python changes the phrases of statuses between versions, so codes are not made from them.
+# Codes are not derived from status phrases, because Python changes the phrases between versions.
 _FLASK_CODES = {
     400: "bad-request",
     404: "not-found",
@@ -72,7 +72,7 @@ def answer(error: Exception) -> flask.Response:
         return _of_flask(error)
     status = status_of(error)
     if status >= _INTERNAL:
-        # The route and not the path, which may hold personal data.
+        # Log the route, not the path: the path may contain personal data.
         route = str(flask.request.url_rule or "no route")
         _log.error("%s %s failed: %d", flask.request.method, route, status, exc_info=error)
     response = _response(_document(error, status))
@@ -91,7 +91,7 @@ def status_of(error: Exception) -> int:
 def document(
     status: int, code: str, field: str = "", params: Mapping[str, errors.Param] | None = None
 ) -> response_shapes.Problem:
-    """Return the problem document of a code."""
+    """Return the problem document for a code."""
     detail = error_texts.of_code(code, field, params)
     title = http.HTTPStatus(status).phrase
     return response_shapes.Problem(title, status, code, detail, field, dict(params or {}))
@@ -106,7 +106,7 @@ def _document(error: Exception, status: int) -> response_shapes.Problem:
 
 
 def _of_flask(error: exceptions.HTTPException) -> flask.Response:
-    """Return Flask's own errors (404, 405, 413 ...) in our form, with their headers (Allow)."""
+    """Return Flask's own error (such as 404 or 405) as a problem document, with its headers."""
     status = error.code or _INTERNAL
     if status == _INTERNAL:
         return _response(_document(error, status))

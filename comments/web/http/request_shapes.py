@@ -1,7 +1,7 @@
-"""The queries, forms and bodies of requests, as typed values.
+"""The types of request queries, forms and bodies.
 
-The same types decode requests and describe them in the OpenAPI document, so the two cannot
-disagree. Answers have their own types (`response_shapes`).
+These types both decode requests and describe them in the OpenAPI document, so the document is
+always correct. The types of answers are in `response_shapes`.
 """
 
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_COUNTS = 100
 
-# The pattern is not enough without the length: "$" also matches before a final line break.
+# The length is checked too, because "$" also matches before a final line break.
 CommentId = Annotated[
     str,
     msgspec.Meta(
@@ -48,11 +48,11 @@ LimitOrAll = Limit | Literal["all"]
 
 
 class _Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request. Unknown fields are refused, not ignored."""
+    """A query, form or body. Unknown fields are errors."""
 
 
 class ListQuery(_Request, frozen=True):
-    """The query of a listing, apart from `thread` and `page`."""
+    """The query for a list of comments, except `thread` and `page`."""
 
     order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
     limit: LimitOrAll = DEFAULT_LIMIT
@@ -62,7 +62,7 @@ class ListQuery(_Request, frozen=True):
 
 
 class EmbedQuery(_Request, frozen=True):
-    """The query of a thread's HTML, apart from `thread` and `page`."""
+    """The query for a thread as HTML, except `thread` and `page`."""
 
     order: thread_pages.ListingOrder = thread_pages.ListingOrder.THREAD
     limit: Limit = DEFAULT_LIMIT
@@ -72,34 +72,34 @@ class EmbedQuery(_Request, frozen=True):
 
 
 class RepliesQuery(_Request, frozen=True):
-    """The query of a subtree's listing."""
+    """The query for a list of everything below a comment."""
 
     limit: LimitOrAll = DEFAULT_LIMIT
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
 
 
 class NoQuery(_Request, frozen=True):
-    """No query, apart from `thread` and `page` where a call takes them."""
+    """An empty query, except `thread` and `page` if the call requires them."""
 
 
 class LinkQuery(_Request, frozen=True):
-    """The query of a link in a mail."""
+    """The query in a link from a mail."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=8_000)]
 
 
 class LinkForm(_Request, frozen=True):
-    """The form that the page behind a link in a mail posts (`form_tokens`)."""
+    """The form on a page that a mail links to (`form_tokens`)."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_000)]
 
 
 class NoForm(_Request, frozen=True):
-    """A form that has only a button."""
+    """A form that has a button and no fields."""
 
 
 class SignIn(_Request, frozen=True):
-    """A sign-in with a password, and with an authenticator's code where it is needed."""
+    """A sign-in with a password, and an authenticator's code if the account requires one."""
 
     login: Typed
     password: Typed
@@ -130,7 +130,7 @@ class PasswordResetForm(_Request, frozen=True):
 
 
 class Confirmed(_Request, frozen=True):
-    """The current password of the signed-in user, who must repeat it."""
+    """The current password, which a signed-in user must enter again to confirm a change."""
 
     current: Typed
 
@@ -142,14 +142,14 @@ class NewPassword(Confirmed, frozen=True):
 
 
 class NewAuthenticator(Confirmed, frozen=True):
-    """The secret of a new authenticator, and the code that it shows."""
+    """The secret for a new authenticator, and the code that the authenticator shows."""
 
     key: Typed
     code: Typed
 
 
 class NewSubscription(_Request, frozen=True):
-    """A request for mail about new comments of a thread, or replies to the caller's comments."""
+    """A request for mail about new comments in a thread or replies to the caller's comments."""
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
     thread: bool = False
@@ -157,11 +157,11 @@ class NewSubscription(_Request, frozen=True):
 
 
 class NewComment(_Request, frozen=True):
-    """A new comment. `parent` is the comment that it replies to; null for a root.
+    """A new comment. `parent` is the id of the answered comment, or null for a root comment.
 
-    `title`, `url` and `categories` describe its page; a thread shows those of its oldest approved
-    comment. `proof` is a solved challenge, `turnstile` a Turnstile token. `subject` must stay
-    empty: it is a honeypot that readers do not see.
+    `title`, `url` and `categories` describe the page with the thread; a thread shows the values
+    from its oldest approved comment. `proof` is a solved challenge, and `turnstile` is a Turnstile
+    token. `subject` must be empty: it is a honeypot that readers do not see.
     """
 
     name: str
@@ -178,13 +178,13 @@ class NewComment(_Request, frozen=True):
 
 
 class NewBody(_Request, frozen=True):
-    """A text in Markdown: an edit, or a preview."""
+    """A text in Markdown, for an edit or a preview."""
 
     body: str
 
 
 class Assertion(_Request, frozen=True):
-    """A token signed by the site that says who its reader is."""
+    """A token, signed by the site, that identifies the site's reader."""
 
     token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_000)]
 
@@ -198,7 +198,7 @@ class ChallengeQuery(_Request, frozen=True):
 class NewReport(_Request, frozen=True):
     """The reason for reporting a comment to the site's moderators.
 
-    `proof` is a solved challenge for the purpose `report`. Callers with a token need none.
+    `proof` is a solved challenge for the purpose `report`. Callers with a token need no proof.
     """
 
     reason: reports.Reason = reports.Reason.OTHER
@@ -206,7 +206,7 @@ class NewReport(_Request, frozen=True):
 
 
 class GivenOpinion(_Request, frozen=True):
-    """The verdict of a site's own classifier; `reason` is one line for moderators."""
+    """The verdict from a site's own classifier. `reason` is one line for moderators."""
 
     question: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     verdict: classifier_verdicts.Verdict
@@ -216,8 +216,8 @@ class GivenOpinion(_Request, frozen=True):
 class AskedEntry(_Request, frozen=True):
     """A mail address to sign in with.
 
-    `proof` is a solved challenge for the purpose `sign-in`. It is required only while very many
-    sign-in mails are requested.
+    `proof` is a solved challenge for the purpose `sign-in`. The service requires it only under
+    load, when many sign-in mails are requested.
     """
 
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=254)]
@@ -225,7 +225,7 @@ class AskedEntry(_Request, frozen=True):
 
 
 class Code(_Request, frozen=True):
-    """The key from the request for a mail, the code behind the mail's link, and a display name."""
+    """A sign-in by mail: the key from the request, the code from the link, and a display name."""
 
     key: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -233,7 +233,7 @@ class Code(_Request, frozen=True):
 
 
 class Voucher(_Request, frozen=True):
-    """The page's verifier, the code that its pop-up showed, and a display name or nothing."""
+    """A sign-in with a pop-up: the verifier, the pop-up's code, and optionally a display name."""
 
     verifier: Annotated[str, msgspec.Meta(min_length=43, max_length=128)]
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
@@ -241,9 +241,9 @@ class Voucher(_Request, frozen=True):
 
 
 class NewVote(_Request, frozen=True):
-    """A vote for or against a comment.
+    """An upvote (1) or downvote (-1).
 
-    `proof` is a solved challenge for the purpose `vote`. Callers with a token need none.
+    `proof` is a solved challenge for the purpose `vote`. Callers with a token need no proof.
     """
 
     value: Literal[1, -1]
@@ -251,7 +251,7 @@ class NewVote(_Request, frozen=True):
 
 
 class OwnVotesQuery(_Request, frozen=True):
-    """The query for the caller's own votes, apart from `thread` and `page`."""
+    """The query for the caller's own votes, except `thread` and `page`."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=cast_vote.MOST_OWN)] = cast_vote.MOST_OWN
     cursor: Cursor | msgspec.UnsetType = msgspec.UNSET
@@ -265,6 +265,6 @@ class AuthorsQuery(_Request, frozen=True):
 
 
 class ThreadList(_Request, frozen=True):
-    """The ids of threads to count."""
+    """The ids of the threads whose comments are to be counted."""
 
     threads: Annotated[list[str], msgspec.Meta(max_length=MAX_COUNTS)]

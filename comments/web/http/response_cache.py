@@ -1,21 +1,23 @@
 """A response cache in front of Flask, for GETs of public pages.
 
-Most requests ask for a page that was just sent. Flask would need three times as long as the probe
-that proves the page unchanged, so this middleware answers first, with the headers that Flask set
-and the bytes that `responses` cached. It also answers the first page of a thread with the headers
-of another thread of the site, or of the same thread before a change; only bytes, length and ETag
-differ. Where that page can be cut from the compacted thread, Flask would cost as much as everything
-else together.
+Most requests ask for a page that was just sent. Flask takes three times as long as the probe that
+shows that the page is unchanged. This middleware therefore answers such requests before Flask does,
+with the headers that Flask set earlier and the bytes that `responses` cached.
+
+It can also answer the first page of a thread with cached headers of a different thread of the same
+site, or of the same thread before a change. Only the body, its length and the ETag are new. If such
+a page can be read from the compacted thread, Flask would take half of the total time.
 
 Invariants:
 
-1. A cached answer is repeated only for the same cache key (path, query, coding), and only while its
-   basis is unchanged: the site's settings, and the thread's tag by a probe of this request or by
-   one that is no older than the site's `freshness`.
-2. Two questions are alike only if they differ in nothing but the value of `thread`, which
-   `thread_ids` reads here as it does for Flask.
-3. All other requests, including errors, go through Flask: other methods, a first request, a change,
-   bytes that are no longer cached, a store that does not answer at once.
+1. A cached answer is sent only for the same cache key (path, query, coding), and only while its
+   basis is unchanged. The basis is the site's settings and the thread's tag. The tag comes from a
+   probe during this request, or from a probe that is no older than the site's `freshness`.
+2. Headers are shared only between requests that differ in nothing but the value of `thread`. This
+   module and Flask's views read that value with the same function of `thread_ids`.
+3. All other requests go through Flask: other methods, first requests, requests after a change,
+   requests whose bytes are no longer cached, and requests while the store is slow. Errors always
+   come from Flask.
 4. No cached answer depends on the caller.
 """
 
@@ -38,10 +40,10 @@ from comments.web.http import content_coding, context, responses
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-KEPT_BYTES = 4 * 1024 * 1024  # for each process; an entry is a few headers
-_OVERHEAD = 4_000  # bytes of Python objects for each entry, roughly
-PATIENCE = 1.0  # seconds for the store; slower requests go through Flask
-_LONGEST = 2_000  # characters; longer questions are not cached
+KEPT_BYTES = 4 * 1024 * 1024  # per process; an entry contains only headers
+_OVERHEAD = 4_000  # approximate size of an entry's Python objects, in bytes
+PATIENCE = 1.0  # seconds; if the store takes longer, the request goes through Flask
+_LONGEST = 2_000  # characters; answers with a longer cache key are not cached
 _log = logging.getLogger("flatthread")
 _THREAD = "thread="
 _FAMILY = "of any thread"
@@ -49,15 +51,15 @@ _READS = ("GET", "HEAD")
 _FOUND = "200 OK"
 _UNCHANGED = "304 NOT MODIFIED"
 
-# The cache key: path and query as sent, and the coding that the client prefers.
+# The cache key: the path and query as sent, and the coding that the client prefers.
 _Question = tuple[str, str, content_coding.Coding]
-# The key of all threads: the same without the thread's id, and a mark that no question has.
+# The cache key for all threads of a site: the same without the thread's id, and a marker.
 _Family = tuple[str, str, content_coding.Coding, str]
 _Headers = list[tuple[str, str]]
 
 
 class _Replay(msgspec.Struct, frozen=True):
-    """An answer's headers, those of its 304, its ETag, and the state that it depends on."""
+    """The headers of an answer and of its 304, its ETag, and the state that it depends on."""
 
     basis: responses.Basis
     headers: _Headers
@@ -74,7 +76,7 @@ class _Replay(msgspec.Struct, frozen=True):
 
 
 class Replays:
-    """WSGI middleware that answers from the cache where it can."""
+    """WSGI middleware that answers from the cache if possible."""
 
     def __init__(self, wsgi: "WSGIApplication") -> None:
         self._wsgi = wsgi
@@ -112,7 +114,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> Iterable[bytes] | None:
-        """Answer with the headers of another thread's page; None where only Flask can answer."""
+        """Answer with the headers of another thread's page; None if only Flask can answer."""
         found = _of_thread(like, question[1], environ)
         if found is None:
             return None
@@ -140,7 +142,7 @@ class Replays:
         environ: "WSGIEnvironment",
         start_response: "StartResponse",
     ) -> "StartResponse":
-        """Return a `start_response` that caches the answer's headers, if it may be repeated."""
+        """Return a `start_response` that caches the headers of answers that may be repeated."""
 
         def start(status: str, headers: _Headers, *rest: Any) -> Any:
             basis = environ.get(responses.BASIS)
@@ -193,7 +195,10 @@ def _is_current(replay: _Replay, age: float) -> bool:
 def _of_thread(
     like: _Replay, query: str, environ: "WSGIEnvironment"
 ) -> tuple[responses.Basis, responses.Body | None] | None:
-    """Return the page of another thread for the same question; None where only Flask can answer."""
+    """Return the page of the thread that `query` names; None if only Flask can answer.
+
+    The query may differ from the cached one only in the thread.
+    """
     site = like.basis.site
     try:
         with connection.within(PATIENCE):
@@ -219,7 +224,8 @@ def _replay(basis: responses.Basis, headers: _Headers) -> _Replay:
 
 
 def _is_known(environ: "WSGIEnvironment", tag: str) -> bool:
-    """Tell whether the client has this ETag. Most clients send exactly one, as they got it."""
+    """Tell whether the client has this ETag."""
+    # Most clients send one ETag, exactly as they received it, so compare that before parsing.
     known = environ.get("HTTP_IF_NONE_MATCH")
     return known is not None and (known == f'"{tag}"' or parse_etags(known).contains_weak(tag))
 
@@ -230,7 +236,7 @@ def _question(environ: "WSGIEnvironment") -> _Question:
 
 
 def _family(question: _Question) -> _Family | None:
-    """Return the key that is the same for all questions that differ only in the thread's id."""
+    """Return the key shared by all requests that differ only in the thread's id."""
     path, query, coding = question
     pieces = query.split("&")
     named = [place for place, piece in enumerate(pieces) if piece.startswith(_THREAD)]
@@ -246,7 +252,7 @@ def _coding(header: str | None) -> content_coding.Coding:
 
 
 def _unchanged(headers: _Headers) -> Iterator[tuple[str, str]]:
-    """Return the headers of a 304: those of the answer that do not describe its body."""
+    """Return the headers for a 304: all headers that do not describe the body."""
     left = list(headers)
     remove_entity_headers(left)
     return iter(left)

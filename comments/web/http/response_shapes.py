@@ -1,8 +1,8 @@
-"""The bodies of the API's answers, as typed values.
+"""The types of the API's answers.
 
-The same types encode answers and describe them in the OpenAPI document, so the two cannot disagree.
-`presentation.PublicComment` is everything that the public may know about a comment: it has no field
-for an author's id or e-mail address.
+These types both encode answers and describe them in the OpenAPI document, so the document is always
+correct. `presentation.PublicComment` contains everything that is public about a comment. It has no
+field for an author's id or e-mail address.
 """
 
 from datetime import datetime
@@ -15,14 +15,15 @@ from comments.domain import presentation
 
 
 class CommentPage(msgspec.Struct, frozen=True):
-    """A page of a listing; `cursor` continues it.
+    """A page of comments. `cursor` gets the next page; it is null on the last page.
 
-    `total` counts the listed comments of the whole thread. `changed` is when one of them was last
-    posted, edited or retracted; null in an empty thread.
+    `total` is the number of listed comments in the whole thread; it excludes pending and rejected
+    comments. `changed` is the time when one of them was last posted, edited or retracted; it is
+    null in an empty thread.
 
     A comment with the `status` `removed` keeps its place but has no text. If a comment has more
-    `replies` than the page shows below it, the others follow behind `cursor` or in its own
-    `replies` call. Pending and rejected comments are not counted.
+    `replies` than the page contains, get the others with `cursor` or with the comment's `replies`
+    call.
     """
 
     comments: list[presentation.PublicComment]
@@ -32,10 +33,10 @@ class CommentPage(msgspec.Struct, frozen=True):
 
 
 class PostedComment(msgspec.Struct, frozen=True):
-    """A new comment, and the token with which its author may change it until `expires`.
+    """A new comment, and the token with which its author can change it until `expires`.
 
-    A repeat from another network after more than an hour has no token and shows the comment as
-    everybody sees it.
+    If the request is repeated from a different network after more than an hour, the answer has no
+    token and contains only what everyone can see.
     """
 
     comment: presentation.PublicComment
@@ -46,7 +47,8 @@ class PostedComment(msgspec.Struct, frozen=True):
 class ReaderSession(msgspec.Struct, frozen=True):
     """A reader's token, valid until `expires`, and the name that others see.
 
-    `account` tells the reader from others in the same browser. It has no meaning elsewhere.
+    `account` distinguishes the reader from other readers in the same browser. Use it for nothing
+    else.
     """
 
     token: str
@@ -56,9 +58,10 @@ class ReaderSession(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """Says that a mail with a link to a code was sent, unless the address got too many of them.
+    """Confirms that a mail with a link to a code was requested.
 
-    The answer is the same for every address. `key` and the code together sign in until `expires`.
+    The answer has the same form even if the address has got too many mails and none is sent. The
+    reader can sign in with `key` and the code until `expires`.
     """
 
     key: str
@@ -66,7 +69,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class EntryOffer(msgspec.Struct, frozen=True):
-    """How readers may sign in to a site: by mail, or with these providers in a pop-up at `url`."""
+    """The ways to sign in to a site: by mail, or with a provider in a pop-up at `url`."""
 
     mail: bool
     providers: list[oidc_providers.OfferedProvider]
@@ -93,16 +96,17 @@ class MailOffer(msgspec.Struct, frozen=True):
 
 
 class ConfirmationRequested(msgspec.Struct, frozen=True):
-    """Says that a confirmation mail was sent, unless the address got too many of them.
+    """Confirms that a confirmation mail was requested.
 
-    The answer is the same for every address, so that nobody learns which addresses are known.
+    The answer is the same even if no mail is sent because the address has got too many. It does not
+    reveal which addresses are known.
     """
 
     status: Literal["asked"] = "asked"
 
 
 class CastVote(msgspec.Struct, frozen=True):
-    """The caller's vote on a comment, 0 for none, and the caller's token."""
+    """The caller's vote on a comment (0 for no vote), and the caller's token."""
 
     comment: str
     value: int
@@ -111,32 +115,32 @@ class CastVote(msgspec.Struct, frozen=True):
 
 
 class OwnVotes(msgspec.Struct, frozen=True):
-    """The caller's votes on comments of a thread, by comment; `cursor` continues them."""
+    """The caller's votes in a thread, by comment id. `cursor` gets the next page."""
 
     votes: dict[str, int]
     cursor: str | None
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """Says that a report was received. The answer does not depend on its effect."""
+    """Confirms that a report was received. The answer does not depend on the report's effect."""
 
     status: Literal["reported"] = "reported"
 
 
 class TakenOpinion(msgspec.Struct, frozen=True):
-    """Says that an opinion was received. A repeat gets the same answer."""
+    """Confirms that a verdict was received. A repeated request gets the same answer."""
 
     status: Literal["taken"] = "taken"
 
 
 class OwnHeld(msgspec.Struct, frozen=True):
-    """The caller's own comments of a thread, pending and approved, in reading order."""
+    """The caller's own pending and approved comments in a thread, in reading order."""
 
     comments: list[presentation.PublicComment]
 
 
 class Erased(msgspec.Struct, frozen=True):
-    """How many comments and votes were erased. Repeat the call until `done`."""
+    """The numbers of erased comments and votes. Repeat the call until `done` is true."""
 
     comments: int
     votes: int
@@ -144,7 +148,7 @@ class Erased(msgspec.Struct, frozen=True):
 
 
 class RankedAuthor(msgspec.Struct, frozen=True):
-    """An author of a site: the score and the number of their approved comments."""
+    """An author on a site, with the score and the number of the author's approved comments."""
 
     author: presentation.PublicAuthor
     score: int
@@ -152,20 +156,20 @@ class RankedAuthor(msgspec.Struct, frozen=True):
 
 
 class AuthorPage(msgspec.Struct, frozen=True):
-    """Authors of a site, highest score first; `cursor` continues them."""
+    """Authors on a site, highest score first. `cursor` gets the next page."""
 
     authors: list[RankedAuthor]
     cursor: str | None
 
 
 class Preview(msgspec.Struct, frozen=True):
-    """The HTML that a text would be stored as."""
+    """The HTML that the service would store for a text."""
 
     html: str
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """The number of listed comments of each thread, in the order of the request."""
+    """The number of listed comments in each thread, in the order of the request."""
 
     counts: list[int]
 
@@ -173,8 +177,8 @@ class Counts(msgspec.Struct, frozen=True):
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     """An error (RFC 9457).
 
-    `code` is stable and says what is wrong; docs/errors.md lists all codes. `detail` is a sentence
-    in English. `field` names the value that was refused. `params` are the values of the sentence,
+    `code` is stable and identifies the error; docs/errors.md lists all codes. `detail` describes
+    the error in English. `field` names the wrong value. `params` are the values in the sentence,
     for clients that translate it by `code`.
     """
 

@@ -1,19 +1,19 @@
 """Responses: content coding, ETags, cache headers, and the cache of encoded pages.
 
-Every public answer has a strong ETag. A request that names it gets 304, before any byte of the
-answer is made. Encoded pages stay in a bounded cache of the process, so an unchanged page is
-rendered and compressed once.
+Every public answer has a strong ETag. If the client already has this ETag, it gets 304, and nothing
+is rendered. Each process has a bounded cache of encoded pages, so it renders and compresses an
+unchanged page only once.
 
 Invariants:
 
-1. A whole thread is cached and sent in pieces, one for each bucket. After a change, only the
-   affected pieces are rendered and compressed again. The cache does not also hold them joined,
-   which would double the memory. All pieces are made before the first byte is sent, so that the
-   length and any error are known.
-2. No cached page depends on the caller. A page is cached under its question and the tag of its
-   content. A page with another tag replaces it, so a removed text leaves the cache with the next
-   request for the page.
-3. Errors and answers to writes are never cached here.
+1. A whole thread is cached and sent in pieces, one per bucket. After a change, only the affected
+   pieces are rendered and compressed again. The cache does not store a joined copy, which would
+   double its size. All pieces are made before the first byte is sent, so that the length and any
+   error are known.
+2. No cached page depends on the caller. A cached page is stored under its cache key, with the tag
+   of its content. A page with a different tag replaces it, so the next request for the page removes
+   a deleted text from the cache.
+3. This cache never contains errors or answers to writes.
 """
 
 import hashlib
@@ -32,27 +32,27 @@ from comments.store import caches, per_process
 from comments.web.http import content_coding, context
 
 _JSON = "application/json"
-KEPT_BYTES = 32 * 1024 * 1024  # of one process
-_OVERHEAD = 500  # bytes of Python objects for each cached page, roughly
+KEPT_BYTES = 32 * 1024 * 1024  # per process
+_OVERHEAD = 500  # approximate size of a cached page's Python objects, in bytes
 
 BASIS = "flatthread.basis"  # the key of a `Basis` in the WSGI environment
 
-# What a browser sends when a page is reloaded: the reader wants the current state.
+# Browsers send one of these when the reader reloads a page to get its current state.
 _WANTS_NOW = re.compile(r"(?<![\w-])(no-cache|no-store|max-age\s*=\s*0+)(?![\w-])", re.IGNORECASE)
 
 Made = TypeVar("Made")
 Made_co = TypeVar("Made_co", covariant=True)
-Body = tuple[bytes, ...]  # the pieces, in the order in which they are sent
+Body = tuple[bytes, ...]  # the pieces, in the order of sending
 _Place = tuple[str, content_coding.Coding]
 _Parts = Mapping[bytes, content_coding.EncodedPart]
 
 
 class Basis(msgspec.Struct, frozen=True):
-    """The state that a sent page depends on: while it is unchanged, so is the page.
+    """The state that a sent page depends on. The page is valid while this state is unchanged.
 
-    `lasts` is the thread's tag. `place` and `tag` find the page's bytes in the cache. `asked` are
-    the parameters of a first page in reading order, with which other threads of the site can be
-    answered too; None for other pages.
+    `lasts` is the thread's tag. `place` and `tag` find the page's bytes in the cache. `asked`
+    contains the parameters of a first page in reading order, which also apply to other threads of
+    the site; it is None for other pages.
     """
 
     site: records.Site
@@ -64,7 +64,7 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """An encoded page; `parts` are those of a whole thread, by their marks."""
+    """An encoded page. For a whole thread, `parts` contains its parts by mark."""
 
     tag: str
     body: Body
@@ -73,12 +73,12 @@ class _Kept(msgspec.Struct, frozen=True):
 
 PAGES = per_process.PerProcess(lambda: caches.Cache[_Place, _Kept](KEPT_BYTES))
 
-# Makes a page in a coding; parts that are already encoded are passed in.
+# Makes a page in a coding. The second argument contains parts that are already encoded.
 _Make = Callable[[content_coding.Coding, _Parts], _Kept]
 
 
 class Fixed(msgspec.Struct, frozen=True):
-    """An answer that does not change while the process runs, in every coding."""
+    """An answer, in every coding, that does not change while the process runs."""
 
     tag: str
     codings: dict[content_coding.Coding, bytes]
@@ -91,16 +91,16 @@ class PageProvider(Protocol[Made_co]):
     tag: str
 
     def look(self, age: float = 0.0) -> str:
-        """Look up the page's tag and return it; "" if only the rendered page has one."""
+        """Look up and return the page's tag; "" if the page must be rendered to get a tag."""
 
     def make(self) -> Made_co:
         """Return the page."""
 
 
 class PageFormat(msgspec.Struct, Generic[Made], frozen=True):
-    """How a page is rendered. `made_of` names everything besides the page that affects its bytes.
+    """The way to render a page. `made_of` names everything else that affects the bytes.
 
-    `describe` returns further headers for an answer that has the page as its body.
+    `describe` returns additional headers for an answer whose body is the page.
     """
 
     render: Callable[[Made], bytes]
@@ -120,14 +120,14 @@ def age(site: records.Site, cache_control: str) -> float:
 
 
 def fixed(data: bytes) -> Fixed:
-    """Encode an answer once, in every coding."""
+    """Encode data in every coding, for an answer that never changes."""
     return Fixed(
         _digest(data), {each: content_coding.encode(data, each) for each in content_coding.Coding}
     )
 
 
 def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with one that `fixed` encoded."""
+    """Answer with data that `fixed` encoded."""
     return _negotiated(
         lambda: answer.tag,
         lambda coding: (answer.tag, answer.codings[coding]),
@@ -136,7 +136,7 @@ def unchanging(answer: Fixed, *, content_type: str = _JSON) -> flask.Response:
 
 
 def cacheable(data: bytes, *, content_type: str = _JSON) -> flask.Response:
-    """Answer with bytes that every cache may store and must revalidate; 304 if unchanged."""
+    """Answer with bytes that any cache may store but must revalidate; 304 if unchanged."""
     tag = _digest(data)
     return _negotiated(
         lambda: tag,
@@ -151,8 +151,9 @@ def listing(source: thread_pages.ListingPage, site: records.Site) -> flask.Respo
 
 
 def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made]) -> flask.Response:
-    """Answer with a page in a form, from the cache or rendered now."""
-    rendered: list[tuple[Made, bytes]] = []  # rendered once for each page that the source makes
+    """Answer with a page, from the cache or newly rendered by `form`."""
+    # Contains the last page that was rendered, because `data` may be called twice for it.
+    rendered: list[tuple[Made, bytes]] = []
 
     def data() -> bytes:
         found = source.make()
@@ -169,7 +170,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
         body = data()
         if coding is not content_coding.Coding.IDENTITY:
             body = content_coding.encode(body, coding)
-        return _Kept(tag(), (body,))  # the tag differs if the thread has changed since `look`
+        return _Kept(tag(), (body,))  # a new tag if the thread has changed since `look`
 
     response = _sent(source, f"{form.made_of} {source.key}", site, tag, make, form.content_type)
     if form.describe and response.status_code == http.HTTPStatus.OK:
@@ -178,7 +179,7 @@ def page(source: PageProvider[Made], site: records.Site, form: PageFormat[Made])
 
 
 def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response:
-    """Answer with a whole thread or subtree, in pieces that are cached."""
+    """Answer with a whole thread or subtree, in cached pieces."""
 
     def tag() -> str:
         return source.tag or _digest(source.make().json())
@@ -194,10 +195,10 @@ def whole(source: full_thread.WholeThread, site: records.Site) -> flask.Response
 def of_thread(
     basis: Basis, thread: str, is_known: Callable[[str], bool], *, age: float = 0.0
 ) -> tuple[Basis, Body | None] | None:
-    """Return the page of another thread for the same question, at most `age` seconds old.
+    """Return the page of `thread` with the parameters of `basis`, at most `age` seconds old.
 
-    The result has the new basis and the body. The body is None when the client already has this
-    ETag. Return None where only `page` can answer.
+    Return the new basis and the body. The body is None if the client already has the ETag. Return
+    None instead of both if only `page` can answer.
     """
     if basis.asked is None:
         return None
@@ -212,7 +213,7 @@ def of_thread(
         if made is None or made.tag != source.tag:
             data = content_coding.encode(source.make().json(), coding)
             if not source.tag:
-                return None  # the thread has changed, and only the ordered query can read it
+                return None  # the thread has changed, so only the ordered query can read it
             made = _Kept(source.tag, (data,))
             cache.keep(place, made, len(place[0]) + len(data) + _OVERHEAD)
         body = made.body
@@ -220,7 +221,7 @@ def of_thread(
 
 
 def fresh(value: msgspec.Struct, status: int = 200) -> flask.Response:
-    """Answer one caller; no cache may store it."""
+    """Answer one caller with an answer that no cache may store."""
     response = flask.Response(msgspec.json.encode(value), status=status, content_type=_JSON)
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -234,14 +235,14 @@ def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask
 
 
 def private(response: flask.Response) -> flask.Response:
-    """Mark an answer as private, for every cache between the service and the caller."""
+    """Forbid all caches between the service and the caller to store an answer."""
     response.headers["Cache-Control"] = "private, no-store"
     response.vary.add("Authorization")
     return response
 
 
 def kept(basis: Basis) -> Body | None:
-    """Return the body of a sent page, if it is still cached."""
+    """Return the body of a sent page; None if it is no longer cached."""
     found = PAGES.get().get(basis.place)
     return found.body if found is not None and found.tag == basis.tag else None
 
@@ -254,7 +255,7 @@ def _sent(
     make: _Make,
     content_type: str,
 ) -> flask.Response:
-    """Answer with a page of a site; it is not rendered for a client that has its ETag."""
+    """Answer with a page of a site. Render nothing if the client has the page's ETag."""
     request, seconds = flask.request, _age(site)
 
     def look() -> str:
@@ -272,14 +273,14 @@ def _sent(
 
     response = _negotiated(look, body, content_type=content_type)
     request.environ[context.SITE] = site.id
-    # The state that the answer depends on, where it is known.
+    # Tell the response cache what the answer depends on, if that is known.
     if content_type == _JSON and isinstance(source, page_source.PageSource) and source.lasts:
         place = key, content_coding.preferred(request.accept_encodings)
         asked = source.asked if isinstance(source, thread_pages.InOrder) and source.first else None
         basis = Basis(site, source.name, source.lasts, place, source.tag, asked)
         request.environ[BASIS] = basis
     if site.cdn_seconds:
-        # Shared caches may answer for this long without revalidation.
+        # Shared caches may use the answer for this long without revalidation.
         response.headers["Cache-Control"] = (
             f"public, max-age=0, s-maxage={site.cdn_seconds}, "
             f"stale-while-revalidate={site.cdn_seconds}"
@@ -294,7 +295,7 @@ def _age(site: records.Site) -> float:
 def _in_pieces(
     whole: chunks.Whole, tag: str, coding: content_coding.Coding, known: _Parts
 ) -> _Kept:
-    """Encode a list in pieces; pieces that are already encoded are used again."""
+    """Encode a list in pieces. Reuse pieces that are already encoded."""
     parts = {
         piece.mark: known.get(piece.mark) or content_coding.part(piece.make(), coding)
         for piece in whole.pieces
@@ -309,10 +310,10 @@ def _negotiated(
     *,
     content_type: str = _JSON,
 ) -> flask.Response:
-    """Answer in the client's coding, or with 304, without encoding, if the client has the ETag.
+    """Answer in the client's coding, or with 304 if the client has the ETag.
 
-    `look` returns the content's tag. `encode` returns the content with its tag, which differs if
-    the content has changed since.
+    `look` returns the content's tag. `encode` is not called for a 304; it returns the content and
+    its tag, which differs from the first tag if the content has changed in between.
     """
     request, found = flask.request, look()
     coding = content_coding.preferred(request.accept_encodings)

@@ -1,8 +1,11 @@
 """Security headers for every answer, including errors, 304, preflights and files.
 
-A view's own headers are kept. There are four kinds of answers: the API (JSON that every site may
-read but not frame), the widget's files (every site may load them), the service's own pages, and
-threads as pages, which the site's pages may frame.
+Headers that a view sets itself are kept. There are four kinds of answers:
+
+- The API returns JSON, which any site may read but not show in a frame.
+- Any site may load the widget's files.
+- Other sites may not show the service's own pages in a frame.
+- Pages of the site may show its threads in a frame.
 """
 
 import re
@@ -15,7 +18,7 @@ from comments.web.http import context
 
 _API = "/api/"
 _WIDGET = "/widget/"
-# Includes answers without a view: unknown paths, methods that are not allowed.
+# A path, because some answers have no view: unknown paths, and methods that are not allowed.
 _STAFF = re.compile("/admin(?:/|$)")
 
 _EVERYWHERE = {
@@ -25,27 +28,27 @@ _EVERYWHERE = {
         "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"
     ),
 }
-# For answers that are not pages, in case a browser shows one as a document.
+# For answers that are not pages, in case a browser shows them as documents.
 _INERT = "default-src 'none'; frame-ancestors 'none'; sandbox"
-# No inline scripts or styles: the demo page and the widget load theirs as files.
+# Inline scripts and styles are forbidden: the demo page and the widget load theirs from files.
 _PAGE = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types flatthread"
 )
-# A thread as a page runs no script. Its JSON-LD is a data block, which is not a script.
+# A page with a thread runs no script. Its JSON-LD is a data block, which browsers do not execute.
 _FRAMED = (
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors {}"
 )
-# A year, for this host only: we do not know the owner's other hosts.
+# One year, for this host only, because the service does not know whether other hosts have HTTPS.
 _HTTPS_ONLY = "max-age=31536000"
-# Origins that are safe inside a policy: a semicolon or space would end the directive.
+# Origins that are safe inside a policy. A semicolon would end the directive, and a space the value.
 _ANCESTOR = re.compile(r"https?://[A-Za-z0-9._-]+(?::[0-9]+)?|https?://\[[0-9a-f:.]+\](?::[0-9]+)?")
 
 
 def framed_by(origins: Iterable[str]) -> str:
-    """Return the policy of a page without scripts that only pages of these origins may frame."""
+    """Return the policy for a page without scripts that only pages of `origins` may frame."""
     allowed = " ".join(origin for origin in origins if _ANCESTOR.fullmatch(origin))
     return _FRAMED.format(allowed or "'none'")
 
@@ -58,7 +61,7 @@ def add(response: flask.Response) -> flask.Response:
         **_EVERYWHERE,
         "Content-Security-Policy": _PAGE if is_page else _INERT,
         "Cross-Origin-Resource-Policy": _resource_policy(response),
-        # The default, which also keeps errors out of caches.
+        # The default; it also keeps caches from storing errors.
         "Cache-Control": "no-store",
     }
     if _is_reached_by_https(context.settings()):
@@ -75,7 +78,7 @@ def add(response: flask.Response) -> flask.Response:
 
 
 def unasked() -> dict[str, str]:
-    """Return the headers for answers of the HTTP server itself, such as to malformed requests."""
+    """Return the headers for answers that the HTTP server itself sends, to malformed requests."""
     return {
         **_EVERYWHERE,
         "Content-Security-Policy": _INERT,
@@ -85,7 +88,7 @@ def unasked() -> dict[str, str]:
 
 
 def refused(settings: config.Settings) -> dict[str, str]:
-    """Return the headers for answers of the gate, which do not reach the application."""
+    """Return the headers for the gate's answers, which bypass the application."""
     found = {
         **unasked(),
         "Cross-Origin-Opener-Policy": "same-origin",
@@ -99,8 +102,8 @@ def refused(settings: config.Settings) -> dict[str, str]:
 def _is_reached_by_https(settings: config.Settings) -> bool:
     """Tell from the settings whether readers use HTTPS.
 
-    The request does not count: a proxy may terminate TLS, and a cached answer must not depend on
-    a value that is not part of its cache key.
+    The request's scheme is not used: a proxy may terminate TLS, and a cached answer must not depend
+    on a value that is not part of its cache key.
     """
     return settings.on_app_engine or settings.public_url.startswith("https://")
 

@@ -1,1 +1,1 @@
-"""Decoding: from the bytes of a request to a typed value, or an error that names the field."""
+"""Decoding: turn the bytes of a request into a typed value or an error that names the field."""

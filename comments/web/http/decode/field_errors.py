@@ -1,6 +1,6 @@
-"""Errors about values that do not fit a request shape: from msgspec's words to our codes.
+"""Errors about values that do not match a request type: translate msgspec's messages to codes.
 
-A field with a form of its own names its code: `msgspec.Meta(extra={CODE: "not-a-comment-id"})`.
+A field with its own format names its code: `msgspec.Meta(extra={CODE: "not-a-comment-id"})`.
 """
 
 import re
@@ -11,13 +11,13 @@ import msgspec
 from comments import errors
 
 CODE = "code"
-BODY = "body"  # the field to name where the whole body is wrong
+BODY = "body"  # the field name in errors about the whole body
 _LONGEST_NAME = 64
 
 _FIELD = re.compile(r"`\$\.([A-Za-z_]+)|field `([^`]*)`$")
 _BOUND = re.compile("Expected `(int|str|array)`(?: of length)? (<=|>=) ([0-9]+)")
 _KIND = re.compile("Expected `([a-z| ]+)`, got ")
-# The names of JSON Schema.
+# msgspec's type names, and the names in JSON Schema.
 _KINDS = {
     "array": "array",
     "bool": "boolean",
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> errors.BadInput:
-    """Return the error that tells a caller why a value does not fit a shape."""
+    """Return the error that tells a caller why a value does not match a type."""
     name = field(error)
     shown = name[:_LONGEST_NAME] or BODY
     said, _, place = str(error).partition(" - at ")
@@ -43,7 +43,7 @@ def refusal(error: msgspec.ValidationError, shape: type[msgspec.Struct]) -> erro
 
 
 def field(error: msgspec.ValidationError) -> str:
-    """Return the field that is wrong; empty where the value itself is not an object."""
+    """Return the name of the wrong field; "" if the value itself is not an object."""
     match = _FIELD.search(str(error))
     return (match[1] or match[2]) if match else ""
 
@@ -78,8 +78,8 @@ def _beyond(kind: str, relation: str, bound: int, shown: str) -> errors.BadInput
 def _declared(
     shape: type[msgspec.Struct], name: str, said: str, shown: str
 ) -> errors.BadInput | None:
-    """Return the error of a field that names its code or values, or has bounds on both sides."""
-    # Only a process that refuses something loads it.
+    """Return the error for a field whose type defines a code, its values, or two bounds."""
+    # Imported late: a process needs this module only when it refuses a value.
     from msgspec import inspect  # noqa: PLC0415
 
     types = [each.type for each in msgspec.structs.fields(shape) if each.encode_name == name]
@@ -92,7 +92,7 @@ def _declared(
         if isinstance(part, inspect.LiteralType) and len(parts) == 1:
             return _one_of(shown, part.values)
         if isinstance(part, inspect.IntType) and _BOUND.fullmatch(said):
-            # Every number of a shape has both bounds.
+            # All numbers in request types have both bounds.
             least, most = part.ge or 0, part.le or 0
             return errors.BadInput(shown, "out-of-range", minimum=least, maximum=most)
     return None
@@ -104,6 +104,6 @@ def _one_of(shown: str, values: Iterable[object]) -> errors.BadInput:
 
 
 def _parts(found: object) -> tuple[object, ...]:
-    """Return the types that a union is made of."""
+    """Return the members of a union, or the type itself."""
     parts: tuple[object, ...] = getattr(found, "types", (found,))
     return parts

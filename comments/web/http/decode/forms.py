@@ -1,7 +1,7 @@
-"""Forms of the service's own pages: from raw bytes to a typed value, as strictly as queries.
+"""Forms of the service's own pages: decode raw bytes to a typed value, as strictly as queries.
 
-A browser sends each field of these forms once, in UTF-8, without control characters. Any other form
-was not sent by such a page, so it is refused with the name of the field.
+A browser sends each field of these forms once, in UTF-8, without control characters. A form that
+differs does not come from one of these pages, so it is refused with the name of the field.
 """
 
 from typing import TypeVar
@@ -16,23 +16,23 @@ from comments.web.http.decode import json_bodies, query_strings
 T = TypeVar("T", bound=msgspec.Struct)
 
 _TYPE = "application/x-www-form-urlencoded"
-# The CSRF token of every form for signed-in users, which `signed_in` checks.
+# The field of the CSRF token, which every form for signed-in users has and `signed_in` checks.
 TOKEN = "form"  # noqa: S105 - the name of a field
 
 
 def read(shape: type[T]) -> T:
-    """Return the current request's form as a `shape`, without the CSRF token.
+    """Decode the current request's form to the type `shape`, without the CSRF token.
 
     Raises:
         errors.BadInput: a field is missing, unknown, repeated or malformed.
         problems.UnsupportedMedia: the body is not a form.
-        errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes.
+        errors.TooLarge, werkzeug's RequestEntityTooLarge: the body is longer than `max_body` bytes.
     """
     return json_bodies.convert(fields(), shape)
 
 
 def fields() -> dict[str, str]:
-    """Return the current request's form by field, without the CSRF token.
+    """Return the values of the current request's form by field, without the CSRF token.
 
     Raises:
         errors.BadInput, problems.UnsupportedMedia, errors.TooLarge: see `read`.
@@ -41,7 +41,7 @@ def fields() -> dict[str, str]:
 
 
 def token() -> str:
-    """Return the CSRF token of the current request's form; empty without one."""
+    """Return the CSRF token of the current request's form, or ""."""
     return _fields().get(TOKEN, "")
 
 
@@ -49,7 +49,7 @@ def _fields() -> dict[str, str]:
     if flask.request.mimetype != _TYPE:
         raise problems.UnsupportedMedia(expected=_TYPE)
     limit = context.settings().max_body
-    # Cached, because the token is read before the view reads the rest.
+    # Cache the data: the token is read before the view reads the other fields.
     data = flask.request.get_data(cache=True)
     if len(data) > limit:
         raise errors.TooLarge("form", limit)

@@ -1,13 +1,13 @@
-"""JSON bodies: from raw bytes to a typed value, or an error that names the field.
+"""JSON bodies: decode raw bytes to a typed value, or raise an error that names the field.
 
-The rules are stricter than JSON's:
+The rules are stricter than those of JSON:
 
-- The type is exactly `application/json`, because pages of other sites can send the other types
-  without a preflight (CSRF).
-- There is no content encoding, because a small body may unpack to a large one.
-- Depth is limited, because parsers recurse.
-- Keys are not repeated, because two parsers may pick different values.
-- Texts have no NUL and no lone surrogate, because the store refuses them.
+- The content type must be `application/json`, because pages of other sites can send some other
+  types without a preflight (CSRF).
+- Content encodings are refused, because a small body may decompress to a very large one.
+- The nesting depth is limited, because parsers recurse.
+- Repeated keys are refused, because different parsers pick different values.
+- Texts with a NUL or a lone surrogate are refused, because the store cannot save them.
 """
 
 import json
@@ -23,23 +23,24 @@ from comments.web.http.decode import field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-# The deepest shape is an object with a list.
+# Enough for all request types: the deepest is an object that contains a list.
 _MAX_DEPTH = 8
 _CHARSET = re.compile(r'charset=("?)utf-8\1', re.IGNORECASE)
-# Possessive, and the closing quote is optional: an unclosed string costs one pass.
+# Possessive, with an optional closing quote, so that an unclosed string is scanned only once.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _LONGEST_NAME = 64
 
 
 def read(shape: type[T]) -> T:
-    """Return the current request's body as a `shape`.
+    """Decode the current request's body to the type `shape`.
 
     Raises:
-        errors.BadInput: it is incomplete, not JSON, or not of that shape; names the field.
-        problems.UnsupportedMedia: it is not plain `application/json`.
-        errors.TooLarge, werkzeug's RequestEntityTooLarge: it is longer than `max_body` bytes, with
-            any Content-Length or none.
+        errors.BadInput: the body is incomplete, is not JSON, or does not match the type. The error
+            names the field.
+        problems.UnsupportedMedia: the body is not plain `application/json`.
+        errors.TooLarge, werkzeug's RequestEntityTooLarge: the body is longer than `max_body` bytes,
+            whatever its Content-Length says.
     """
     return decode(raw(), shape)
 
@@ -52,7 +53,7 @@ def raw() -> bytes:
     """
     require_json(flask.request)
     limit = context.settings().max_body
-    # One byte more than allowed, because Flask silently cuts a chunked body at its limit.
+    # Read one byte more than allowed, because Flask silently truncates a chunked body at its limit.
     flask.request.max_content_length = limit + 1
     data = flask.request.get_data(cache=False)
     if len(data) > limit:
@@ -75,10 +76,11 @@ def require_json(request: flask.Request) -> None:
 
 
 def decode(data: bytes, shape: type[T]) -> T:
-    """Return `data`, JSON in UTF-8, as a `shape`.
+    """Decode `data`, JSON in UTF-8, to the type `shape`.
 
     Raises:
-        errors.BadInput: it does not fit; names the field, or "body" where no single one is wrong.
+        errors.BadInput: the data does not match the type. The error names the field, or "body" if
+            no single field is wrong.
     """
     _refuse_depth(data)
     try:
@@ -87,7 +89,7 @@ def decode(data: bytes, shape: type[T]) -> T:
         )
     except UnicodeDecodeError as error:
         raise errors.BadInput(field_errors.BODY, "not-utf8") from error
-    # ValueError also covers integers of thousands of digits, which Python refuses to parse.
+    # Python also raises ValueError for integers with thousands of digits.
     except ValueError as error:
         raise errors.BadInput(field_errors.BODY, "not-json") from error
     _refuse_unstorable(value)
@@ -95,10 +97,10 @@ def decode(data: bytes, shape: type[T]) -> T:
 
 
 def convert(value: object, shape: type[T]) -> T:
-    """Return a decoded value as a `shape`.
+    """Convert a decoded value to the type `shape`.
 
     Raises:
-        errors.BadInput: a field does not fit.
+        errors.BadInput: a field does not match the type.
     """
     try:
         return msgspec.convert(value, shape, strict=True)
@@ -107,7 +109,7 @@ def convert(value: object, shape: type[T]) -> T:
 
 
 def _refuse_depth(data: bytes) -> None:
-    """Count brackets outside strings, so that no deeply nested body reaches the parser."""
+    """Refuse deeply nested bodies before they reach the parser: count brackets outside strings."""
     depth = 0
     for match in re.finditer(rb"[\[\]{}]", _STRING.sub(b"", data)):
         depth += 1 if match[0] in b"[{" else -1
@@ -125,7 +127,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _refuse_unstorable(value: object) -> None:
-    """Check every text; the error names the top-level field that contains it."""
+    """Refuse texts that the store cannot save. The error names the top-level field."""
     for name, inner in value.items() if isinstance(value, dict) else ():
         if _holds_unstorable(name):
             raise errors.BadInput(field_errors.BODY, "bad-characters")

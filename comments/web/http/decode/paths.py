@@ -1,4 +1,4 @@
-"""Converters for path segments: a path matches no route if its ids cannot exist."""
+"""URL converters for ids: a path with a malformed id matches no route."""
 
 from werkzeug.routing import BaseConverter
 

@@ -12,10 +12,10 @@ _REVISION = re.compile('"([1-9][0-9]{0,17})"')
 
 
 def idempotency_key() -> str | None:
-    """Return the request's idempotency key; None without one.
+    """Return the request's idempotency key, or None.
 
     Raises:
-        errors.BadInput: it does not have 16 to 255 visible ASCII characters.
+        errors.BadInput: the key does not have 16 to 255 visible ASCII characters.
     """
     key = flask.request.headers.get("Idempotency-Key")
     if key is not None and not _KEY.fullmatch(key):
@@ -24,7 +24,7 @@ def idempotency_key() -> str | None:
 
 
 def revision() -> int | None:
-    """Return the revision that If-Match names; None without the header.
+    """Return the revision in If-Match; None if the header is missing.
 
     Raises:
         errors.BadInput: the header is not one quoted revision.

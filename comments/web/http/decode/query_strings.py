@@ -1,7 +1,7 @@
-"""Query strings: from the raw bytes to a typed value, or an error that names the parameter.
+"""Query strings: decode raw bytes to a typed value, or raise an error that names the parameter.
 
-This module reads the raw bytes, because Flask decodes leniently: it turns broken UTF-8 into U+FFFD
-and silently takes the first of repeated parameters. `thread_ids` decodes `thread` and `page`.
+This module reads the raw bytes because Flask decodes leniently: it replaces invalid UTF-8 with
+U+FFFD and silently uses the first of several values. `thread_ids` decodes `thread` and `page`.
 """
 
 import re
@@ -20,17 +20,17 @@ from comments.web.http.decode import field_errors
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NUMBERS = {"limit"}
-_WORDS = {request_shapes.ALL}  # allowed in place of a number
+_WORDS = {request_shapes.ALL}  # allowed instead of a number
 _THREAD_NAMES = {"thread", "page"}
 _STRAY_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
-# Zero and negative numbers pass, so that the error names the bounds.
+# Zero and negative numbers match, so that the later error names the bounds.
 _NUMBER = re.compile("-?(0|[1-9][0-9]{0,17})")
 _LONGEST_NAME = 64
 
 
 def read(shape: type[T]) -> T:
-    """Return the current request's query as a `shape`, for a call that takes no thread.
+    """Decode the current request's query to the type `shape`, for a call without a thread.
 
     Raises:
         errors.BadInput: a parameter is unknown, repeated or malformed.
@@ -39,7 +39,7 @@ def read(shape: type[T]) -> T:
 
 
 def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
-    """Return the canonical thread id of the current request's query, and the rest of the query.
+    """Return the canonical thread id in the current request's query, and the other parameters.
 
     Raises:
         errors.BadInput: a parameter is missing, unknown, repeated or malformed.
@@ -51,7 +51,7 @@ def read_thread(shape: type[T], site: records.Site) -> tuple[str, T]:
 
 
 def pairs(raw: bytes, as_sent: AbstractSet[str] = frozenset()) -> dict[str, str]:
-    """Return the values of a query or form by name. Values of names in `as_sent` are not decoded.
+    """Return the values of a query or form by name. Do not decode values for names in `as_sent`.
 
     Raises:
         errors.BadInput: a parameter is repeated or malformed.
