@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from comments import errors
+from comments.domain.languages import catalogue
 from comments.domain.records import Ruling, Status
 
 MOST_PATTERNS = 500  # of one type in one rule
@@ -221,14 +222,14 @@ class _Facts:
         """Explain why a rule matches, one clause for each type of condition; "" if it does not."""
         said = self._said
         found = [
-            (rule.words, self._word("text", said.body, rule.words)),
-            (rule.names, self._word("name", said.name, rule.names)),
-            (rule.websites, _under("website", _host(said.website), rule.websites)),
+            (rule.words, self._word("text-contains", said.body, rule.words)),
+            (rule.names, self._word("name-contains", said.name, rule.names)),
+            (rule.websites, _under("website-leads-to", _host(said.website), rule.websites)),
             (rule.hosts, self._linked(rule.hosts)),
             (rule.scripts, self._written(rule.scripts)),
             (rule.networks, _within(said.network, rule.networks)),
             (rule.links is not None, _above("links", count_links(said), rule.links)),
-            (rule.repeated is not None, _above("the same text", said.repeats, rule.repeated)),
+            (rule.repeated is not None, _above("repeated", said.repeats, rule.repeated)),
             (rule.younger_than is not None, _younger(said.age, rule.younger_than)),
         ]
         asked = [why for has_any, why in found if has_any]
@@ -240,21 +241,23 @@ class _Facts:
     def _approved(self) -> int:
         return self._said.approved()
 
-    def _word(self, field: str, text: str, patterns: Sequence[str]) -> str:
+    def _word(self, reason: str, text: str, patterns: Sequence[str]) -> str:
         if not patterns:
             return ""
-        if field not in self._texts:
-            self._texts[field] = f" {_folded(text)} "
-        words = self._texts[field]
+        if reason not in self._texts:
+            self._texts[reason] = f" {_folded(text)} "
+        words = self._texts[reason]
         found = next((each for each in patterns if _needle(each) in words), None)
-        return "" if found is None else f"the {field} holds {found!r}"
+        return "" if found is None else _reason(reason, found=found)
 
     def _linked(self, hosts: Sequence[str]) -> str:
         if not hosts:
             return ""
         if self._hosts is None:
             self._hosts = frozenset(map(_host, links(self._said.html)))
-        return next((why for host in self._hosts if (why := _under("a link", host, hosts))), "")
+        return next(
+            (why for host in self._hosts if (why := _under("link-leads-to", host, hosts))), ""
+        )
 
     def _written(self, scripts: Sequence[str]) -> str:
         if not scripts:
@@ -263,7 +266,7 @@ class _Facts:
         names = [_SCRIPTS.get(unicodedata.name(c, "").partition(" ")[0], "") for c in letters]
         for script in scripts:
             if names.count(script) * _SHARE >= len(letters) > 0:
-                return f"it is written in {script}"
+                return _reason("script", script=script)
         return ""
 
 
@@ -283,6 +286,10 @@ def _needle(pattern: str) -> str:
     return f"{start}{_folded(pattern)}{'' if pattern.endswith('*') else ' '}"
 
 
+def _reason(name: str, **values: object) -> str:
+    return catalogue.ENGLISH.text(f"reasons.{name}", **values)
+
+
 def _host(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").rstrip(".").lower()
@@ -290,10 +297,10 @@ def _host(url: str) -> str:
         return ""
 
 
-def _under(what: str, host: str, hosts: Sequence[str]) -> str:
+def _under(reason: str, host: str, hosts: Sequence[str]) -> str:
     wanted = (each.lower().strip(".") for each in hosts)
     found = next((each for each in wanted if host == each or host.endswith(f".{each}")), None)
-    return "" if found is None or not host else f"{what} leads to {found}"
+    return "" if found is None or not host else _reason(reason, host=found)
 
 
 def _within(network: str, wanted: Sequence[str]) -> str:
@@ -304,19 +311,19 @@ def _within(network: str, wanted: Sequence[str]) -> str:
     for each in wanted:
         theirs = ipaddress.ip_network(each)
         if mine.version == theirs.version and theirs.supernet_of(mine):  # type: ignore[arg-type]
-            return f"it comes from {each}"
+            return _reason("network", network=each)
     return ""
 
 
-def _above(what: str, number: int, limit: int | None) -> str:
-    return f"{what}: more than {limit}" if limit is not None and number > limit else ""
+def _above(reason: str, number: int, limit: int | None) -> str:
+    return _reason(reason, count=limit) if limit is not None and number > limit else ""
 
 
 def _younger(age: int | None, limit: int | None) -> str:
     is_younger = limit is not None and age is not None and age < limit
-    return f"the author is new: here for less than {limit} days" if is_younger else ""
+    return _reason("new-author", count=limit) if is_younger else ""
 
 
 def _below(number: int, limit: int | None) -> str:
     is_below = limit is not None and number < limit
-    return f"fewer than {limit} approved comments" if is_below else ""
+    return _reason("few-approved", count=limit) if is_below else ""

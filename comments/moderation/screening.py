@@ -22,6 +22,7 @@ from comments.accounts import accounts
 from comments.domain import author_ids, classifier_verdicts, records
 from comments.domain.counting import APPROVED
 from comments.domain.crypto import caller_marks, encryption
+from comments.domain.languages import catalogue
 from comments.domain.records import Policy, Ruling, Status
 from comments.moderation import rulebook, rules
 from comments.store import reads
@@ -205,14 +206,15 @@ def _by_policy(
     policy: Policy, has_links: Callable[[], bool], is_trusted: Callable[[], bool]
 ) -> Ruling:
     """Apply a policy to a text that no rule matches. Calls only the function that it needs."""
-    why = ""
-    if policy is Policy.ALL:
-        why = "everything is looked at first"
-    elif policy is Policy.LINKS and has_links():
-        why = "it has a link"
-    elif policy is Policy.FIRST and not is_trusted():
-        why = "the author's first"
-    return Ruling(Status.PENDING, _POLICY.format(policy), why) if why else Ruling(Status.APPROVED)
+    is_held = (
+        policy is Policy.ALL
+        or (policy is Policy.LINKS and has_links())
+        or (policy is Policy.FIRST and not is_trusted())
+    )
+    if not is_held:
+        return Ruling(Status.APPROVED)
+    why = catalogue.ENGLISH.text(f"reasons.policy-{policy}")
+    return Ruling(Status.PENDING, _POLICY.format(policy), why)
 
 
 def _check_open(thread: records.Thread, book: rulebook.Rulebook, now: datetime) -> None:

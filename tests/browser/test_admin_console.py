@@ -320,7 +320,7 @@ def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
     expect(comment(guest, "Look here")).to_contain_text("Waiting for approval")
     see(reader, None)
     desk.page.goto(queue)
-    expect(desk.page.get_by_text("Rule “links”: links: more than 0")).to_be_visible()
+    expect(desk.page.get_by_text("Rule “links”: there are more than 0 links")).to_be_visible()
     approve(desk.page, queue)
     see(reader, "Look here")
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from comments.domain import classifier_verdicts, outcomes, records
+from comments.domain.languages import catalogue
 from comments.events import safe_http, webhooks
 
 ADDRESS = "https://rest.akismet.com/1.1"
@@ -58,12 +59,11 @@ def check(
     verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
     if verdict is None:
         # Akismet also answers like this if the key is not valid. Retry, as the owner may fix it.
-        reason = "answered neither true nor false: is the key right?"
+        reason = catalogue.ENGLISH.text("reasons.akismet-unclear")
         return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
     is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"
-    reason = (
-        "would not even keep it" if is_sure and verdict is classifier_verdicts.Verdict.SPAM else ""
-    )
+    is_discard = is_sure and verdict is classifier_verdicts.Verdict.SPAM
+    reason = catalogue.ENGLISH.text("reasons.akismet-discard") if is_discard else ""
     return classifier_verdicts.Heard(outcome, classifier_verdicts.ClassifierAnswer(verdict, reason))
 
 

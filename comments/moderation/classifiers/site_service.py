@@ -116,10 +116,12 @@ def ask(
     if outcome.end is not outcomes.End.DELIVERED or answer is None or answer.status == _LATER:
         return classifier_verdicts.Heard(outcome)
     if answer.is_cut:
-        return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, "said too much"))
+        return classifier_verdicts.Heard(
+            outcomes.Outcome(outcomes.End.RETRY, "the answer is too long")
+        )
     try:
         return classifier_verdicts.Heard(outcome, classifier_verdicts.read(answer.body))
     except errors.BadInput:
         return classifier_verdicts.Heard(
-            outcomes.Outcome(outcomes.End.RETRY, "said nothing we understand")
+            outcomes.Outcome(outcomes.End.RETRY, "the answer is not valid")
         )

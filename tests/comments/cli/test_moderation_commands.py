@@ -114,7 +114,7 @@ def test_the_queue_shows_the_beginning_of_an_imported_comments_text(
 def test_a_rule_can_be_tried_before_and_after_it_is_added(run: Run, rows: list) -> None:
     tried = run("rule", "test", "demo", "--word", "number 1", "--action", "reject")
     assert tried.output == (
-        f"{rows[1].id}\trejected\trule:tried\tthe text holds 'number 1'\n"
+        f'{rows[1].id}\trejected\trule:tried\tthe text contains "number 1"\n'
         "Matched 1 of 3 comments. No changes made.\n"
     )
     run("rule", "add", "demo", "--id", "all", "--word", "number")

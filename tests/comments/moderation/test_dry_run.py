@@ -71,7 +71,7 @@ def test_a_dry_run_reports_matching_comments_and_changes_nothing(
     assert [match.comment.id for match in report.matches] == [rows[2].id, rows[0].id]
     assert report.looked_at == 6
     assert {match.ruling for match in report.matches} == {
-        records.Ruling(Status.SPAM, "rule:r", "the text holds 'casino'")
+        records.Ruling(Status.SPAM, "rule:r", 'the text contains "casino"')
     }
 
 

@@ -73,7 +73,7 @@ def test_a_read_is_made_once_and_only_if_it_decides() -> None:
     both = [Rule(id=name, action=Action.HOLD, **rule) for name in ("a", "b")]  # type: ignore[arg-type]
     both.append(Rule(id="c", action=Action.SPAM, approved_under=1))
     found = rules.judge(both, _said("casino", approved=approved))
-    assert (found.rule, found.why) == ("rule:c", "fewer than 1 approved comments")
+    assert (found.rule, found.why) == ("rule:c", "the author has fewer than 1 approved comment")
     assert asked == [1]
 
 
@@ -82,7 +82,7 @@ def test_every_kind_of_condition_must_match_and_the_reason_names_each() -> None:
     assert _why(rule, _said("a casino")) == ""
     assert _why(rule, _said("https://a.example")) == ""
     why = _why(rule, _said("a casino https://a.example"))
-    assert why == "the text holds 'casino'; links: more than 0"
+    assert why == 'the text contains "casino"; there are more than 0 links'
 
 
 def test_the_strictest_rule_wins_and_of_equal_ones_the_first() -> None:

@@ -39,6 +39,7 @@ PYTHON = (
 )
 # Keys that are put together while the program runs: their first part, and what follows it.
 DYNAMIC = {
+    "reasons.": "a condition of a rule, or a policy (rules.py, screening.py)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
     "widget-writing.error-": "an error's code or status (problems.js)",
     "widget-writing.field-": "an error's field (problems.js)",
