@@ -1,34 +1,39 @@
 """Admit or refuse a post before it is stored, to keep bots out.
 
-Owns the order of the checks and the one transaction before the post, which counts it. A refused
-post stores nothing. These checks do not judge the text; the rules do. The checks:
+Owns the order of the checks, and the transaction that counts the post before it is stored. A
+refused post stores nothing. The checks ignore the meaning of the text, which the site's rules
+judge. They are:
 
 1. The honeypot: a field that only bots fill in.
-2. A proof of work, which must be for this site, in time, not for a form opened a moment ago, and
-   used only once. It is charged to the network that requested the challenge, even if the post comes
-   from another network: phones switch networks while people write, and a bot gains nothing by it.
-   Signed-in authors need no proof: their posts are counted and their accounts can be banned.
+2. A proof of work. It must be made for this site, must not have expired, is valid for one post, and
+   is refused if the form was opened only a moment ago. The post counts against the network that
+   requested the challenge, even if it is sent from a different network: phones switch networks
+   while people write, and bots gain nothing by switching. Signed-in authors need no proof, because
+   their posts are counted per author and their accounts can be banned.
 3. A Turnstile token, if the site requires one. Cloudflare verifies it within a short time limit. If
-   Cloudflare cannot be reached, the post is held or refused for now, as the site's settings say.
-4. Rate limits: the number of posts of the network on the site; the number of posts of a known
-   author; repeats of a text by one network or author, or by newcomers from several networks.
+   Cloudflare cannot be reached, the site's settings decide whether the post is held or refused with
+   a request to try again.
+4. Rate limits: posts per network and site, posts per known author, and repeats of a text by one
+   network, by one author, or by newcomers from several networks.
 
-The transaction reads and writes two rows (`rate_limits.RateLimitJournal`): the network's row, which
-also remembers proofs and texts, and the author's row or, for a newcomer, the text's row. If a rule
-of the site uses `repeated`, the text's row also counts the text's posts of the day and is one of
-the two rows for every author. A guest then counts as a newcomer (network and text), because anybody
-can get a guest id. A signed-in author is checked without the network (author and text), because the
-account can be banned. The posts of a thread are counted by the post itself, with the thread's other
-numbers (`tree.counters`).
+The transaction reads and writes two rows (`rate_limits.RateLimitJournal`). The first is the
+network's row, which also remembers proofs and texts. The second is the author's row or, for a
+newcomer, the text's row. If a rule of the site uses `repeated`, the text's row also counts how
+often the text was posted within a day, and it is one of the two rows for every author. A guest then
+counts as a newcomer (rows of the network and the text), because anyone can get a guest id. A
+signed-in author is checked by the rows of the author and the text, without the network, because the
+account can be banned. The transaction that stores the post also counts it for its thread
+(`tree.counters`).
 
 Invariants:
 
-1. A repeat of an admitted post under its idempotency key is admitted again and not counted. Both
-   rows remember the post, and before a post is refused, the store is searched for it.
-2. Of concurrent posts, exactly as many are admitted as the limits allow, because the store orders
-   the transactions.
+1. A repeat of an admitted post under the same idempotency key is admitted and not counted again.
+   Both rows remember the post, and the store is searched for its comment before a repeat is
+   refused.
+2. Of concurrent posts, exactly the allowed number is admitted, because the store serializes their
+   transactions.
 3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is
-   stored. Admitting posts without limits would not help, because a post needs the same store.
+   stored. Skipping the limits would not help, because the comment goes to the same store.
 """
 
 import hashlib
@@ -56,21 +61,22 @@ _log = logging.getLogger("flatthread")
 WINDOW = timedelta(minutes=10)
 DAY = timedelta(days=1)
 KEEPS = timedelta(hours=1)
-TURNSTILE = "turnstile"  # the purpose under which the site's Turnstile secret is encrypted
+TURNSTILE = "turnstile"  # the encryption purpose of the site's Turnstile secret
 PATIENCE = 5.0  # seconds
-# Characters. People often repeat shorter texts, such as "Thank you very much!"
+# In characters. Shorter texts, such as "Thank you very much!", are often repeated in good faith.
 SHORTEST_TEXT = 24
 _AGAIN = 60  # seconds
 
-_UNASKED = "Turnstile could not be asked"
+_UNASKED = "Turnstile did not answer"
 _BLANK = re.compile(r"\s+")
 
 
 class Entrant(NamedTuple):
-    """A post before admission: the id it will have, its text and the proofs sent with it.
+    """A post before admission: the id of its future comment, its text and its proofs.
 
-    The author's id in `text` is empty for a newcomer. `repeats`: the post has an idempotency key,
-    so it may be a repeat. `counts`: a rule of the site uses the number of times a text was posted.
+    The author's id in `text` is empty for a newcomer. `repeats` is True if the post has an
+    idempotency key and may therefore be a repeat. `counts` is True if a rule of the site uses the
+    number of times a text was posted.
     """
 
     post: str
@@ -83,10 +89,10 @@ class Entrant(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """What admission found out about a post.
+    """The result of admission.
 
-    `repeats` is the number of times its text was posted on the site within a day, this time
-    included. It is 0 if no rule of the site uses it, and for a repeated request. A non-empty
+    `repeats` is the number of times the text was posted on the site within a day, including this
+    post. It is 0 for a repeated request, and if no rule of the site uses the number. A non-empty
     `doubt` is the reason for holding the post.
     """
 
@@ -95,7 +101,7 @@ class Admitted(NamedTuple):
 
 
 def challenge(request: SiteRequest) -> proof_of_work.Challenge:
-    """Make a challenge for a post, with the site key for Turnstile if the site uses that."""
+    """Make a challenge for a post. It includes the site key for Turnstile if the site uses it."""
     made = proof_policy.challenge(request, proof_policy.ChallengePurpose.POST)
     key = "" if request.site.turnstile is None else request.site.turnstile.key
     return msgspec.structs.replace(made, turnstile=key)
@@ -108,9 +114,9 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
         errors.Forbidden: the honeypot was filled in, or the proof of work is missing, wrong,
             expired or used.
         errors.Conflict: the same text was posted recently.
-        errors.TooMany: a rate limit is reached, the form was sent too fast, or the site's budget
-            for the day is spent and its settings make it read-only then.
-        errors.Unchecked: Turnstile did not answer, and the site refuses posts in that case.
+        errors.TooMany: a rate limit is reached, the form was sent too soon after it was opened, or
+            the site's daily budget is spent and its settings make the site read-only then.
+        errors.Unchecked: Turnstile did not answer, and the site's settings refuse such posts.
         errors.Overloaded: the store did not answer in time.
     """
     if entrant.trap:
@@ -127,7 +133,7 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
 
 
 class _Check:
-    """The check of one post: the rows that count it, and whether it is admitted."""
+    """Checks one post: chooses the rows that count it, and admits or refuses it."""
 
     def __init__(
         self, entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits
@@ -143,19 +149,19 @@ class _Check:
         if guard.same_texts:
             self._text = _text_digest(request.site.id, body, self._secret)
         self._proof: proof_of_work.Proof | None = None
-        # Raised only once this is known not to be a repeat: late repeats are admitted too.
+        # Raised only after the rows show that the post is not a repeat: a repeat is admitted even
+        # if its proof has expired.
         self._problem: errors.FlatthreadError | None = None
         if guard.proof_of_work and not self._is_member:
             try:
                 self._proof = _proof(entrant.proof, request, guard)
             except (errors.Forbidden, errors.TooMany) as error:
                 self._problem = error
-        # The digest of the proof or token, which is valid for one post only.
+        # The digest of the proof or token. Each proof or token is valid for one post.
         self._once = self._proof.digest if self._proof else rate_limits.NOTHING
         self._network: rate_limits.RateLimitJournal | None = None
-        self._around: tuple[
-            rate_limits.RateLimitBucket, ...
-        ] = ()  # the wider ones of an IPv6 network
+        # The buckets of the wider networks around an IPv6 network.
+        self._around: tuple[rate_limits.RateLimitBucket, ...] = ()
         self._author: rate_limits.RateLimitJournal | None = None
         self._texts: rate_limits.RateLimitJournal | None = None
 
@@ -181,7 +187,7 @@ class _Check:
             whose = f"{site}/{self._author_id}"
             self._author = self._journal("authors", self._guard.posts_per_author, whose)
         if self._counts or (has_text and not self._is_known):
-            # Texts that rules regard as equal share a row; the marks in it tell them apart.
+            # Texts that rules regard as equal share a row, whose marks tell them apart.
             window = DAY if self._counts else WINDOW
             likeness = rules.likeness(self._entrant.text.body)
             self._texts = self._journal("texts", 0, f"{site}\0{likeness}", window)
@@ -196,7 +202,7 @@ class _Check:
         return rate_limits.RateLimitJournal(limit, subject, self._secret)
 
     def admit(self) -> Admitted:
-        """Count the post or raise. Turnstile is asked after the proof, before the transaction."""
+        """Count the post or raise. Verify Turnstile after the proof, before the transaction."""
         if self._request.site.turnstile is not None:
             self._ask_turnstile(self._request.site.turnstile)
         self._choose()
@@ -220,13 +226,13 @@ class _Check:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
     def _counted(self) -> int:
-        """Count the post, and return its text's posts of the last day (0 if no rule needs it)."""
+        """Count the post. Return how often its text was posted in a day, or 0 if no rule asks."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
             self._raise_problem()
             return 0
-        # Posts of one network conflict at its row, so they take turns within the process.
+        # Posts from one network conflict at its row, so they take turns within the process.
         line = f"admission/{journals[0].key.id()}"
         with connection.within(PATIENCE):
             return transactions.transaction(lambda: self._count(journals), line=line)
@@ -240,7 +246,7 @@ class _Check:
         mark = rate_limits.CountedItem(
             int(self._now.timestamp()), self._what, self._text, self._once
         )
-        # If the text is only counted, the mark needs no digests that must be remembered for long.
+        # If the text's row only counts, its mark needs no digests, which would be kept for longer.
         counted = rate_limits.CountedItem(mark.at, mark.what)
         is_counted = self._is_known or self._text == rate_limits.NOTHING
         transactions.apply(
@@ -257,7 +263,7 @@ class _Check:
             raise self._problem
 
     def _refuse(self) -> None:
-        """Raise if a limit is reached, or if the proof or text was used before."""
+        """Raise if a limit is reached, or if the proof or text has been used before."""
         if self._network is not None and self._network.is_spent(self._once):
             if self._proof is None:
                 raise errors.Forbidden("turnstile-refused")
@@ -285,11 +291,11 @@ class _Check:
 def _proof(
     solution: str, request: SiteRequest, guard: post_limits.PostLimits
 ) -> proof_of_work.Proof:
-    """Check a post's proof of work and return its content.
+    """Check the proof of work of a post, and return the decoded proof.
 
     Raises:
         errors.Forbidden: the proof is missing or not valid.
-        errors.TooMany: the form was opened only a moment ago.
+        errors.TooMany: the form was sent too soon after it was opened.
     """
     purpose, now = proof_policy.ChallengePurpose.POST, request.now
     secret = request.settings.secret
@@ -303,7 +309,7 @@ def _proof(
 def _turnstile(
     asked: records.Turnstile, request: SiteRequest, post: str, token: str
 ) -> turnstile.TurnstileAnswer:
-    """Ask Turnstile about a token; the answer is YES or UNKNOWN.
+    """Verify a Turnstile token. Return YES or UNKNOWN.
 
     Raises:
         errors.Forbidden: the token is missing or not valid for this site.
@@ -328,7 +334,7 @@ def _turnstile(
 
 
 def _text_digest(site: str, body: str, secret: str) -> bytes:
-    """Return a digest that ignores blanks and letter case; `NOTHING` for short texts."""
+    """Return a digest of a text that ignores spacing and case; `NOTHING` for short texts."""
     plain = _BLANK.sub(" ", body).strip().casefold()
     if len(plain) < SHORTEST_TEXT:
         return rate_limits.NOTHING

@@ -1,12 +1,12 @@
-"""Cast votes, withdraw them, list a voter's own votes, and count votes into the comment's row.
+"""Cast, withdraw, list and count votes on comments.
 
-Owns the transaction that casts a vote (see `tree.votes`) and the one that counts. The voter id is
-the caller's author id; first-time callers get a new id and, in the response, a token for it. New
-ids are free, so the number of voters per network is limited (`client_networks`). The limit is kept
-in the store and therefore holds for all processes together.
+Owns two transactions: one casts a vote (`tree.votes`), the other counts the votes on a comment into
+its row. The voter id is the caller's author id; a first-time caller gets a new id and, in the
+response, a token for it. Anyone can get new ids, so the number of voters per network is limited
+(`client_networks`). The limit applies across all processes, because the store counts the voters.
 
-`scheduler` does the counting. The first vote after a count adds the comment to this process's
-backlog; votes that a stopped process leaves uncounted are found by `waiting`.
+`scheduler` starts the counting. The first vote after a count adds the comment to this process's
+backlog. If the process stops before it counts, `waiting` finds the comment later.
 """
 
 import dataclasses
@@ -32,21 +32,21 @@ _AT_ONCE = 1000  # comments that one call of `waiting` returns
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OwnVotesPage:
-    """A voter's votes in a thread, by comment id. `cursor` continues the list."""
+    """A voter's votes on comments of a thread, by comment id. `cursor` continues the list."""
 
     votes: dict[str, int]
     cursor: str | None
 
 
 def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest) -> str:
-    """Return a voter id for a caller without a token. A repeat of the request gets the same id.
+    """Return a voter id for a caller without a token. A repeated request gets the same id.
 
     Raises:
-        errors.Forbidden: the proof is missing or not valid, see `proof_policy.check`.
+        errors.Forbidden: the proof is missing or not valid; see `proof_policy.check`.
     """
-    # If the site requires a proof of work, the id is derived from the proof; otherwise from the
-    # idempotency key and the network. The network is included because the same key sent from
-    # another network must not lead to somebody else's id.
+    # If the site requires a proof of work, the id is derived from the proof; otherwise it is
+    # derived from the idempotency key and the network. Including the network keeps a caller on a
+    # different network from getting this voter's id with the same key.
     proved = proof_policy.person(proof, request, proof_policy.ChallengePurpose.VOTE)
     if proved is not None:
         return proved
@@ -77,8 +77,8 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
 
     def body() -> None:
         cast = votes.cast(ballot, limit=settings.voters_per_network, now=now)
-        # Collect the results of all runs: after a commit whose answer was lost, the next run finds
-        # its vote already stored and is not the first any more.
+        # Collect the results of all runs. If a commit succeeds but its response is lost, the next
+        # run finds the vote already stored and no longer reports it as the first.
         firsts.append(cast.is_first)
         if cast.writes.keys:
             transactions.apply(cast.writes)
@@ -124,21 +124,21 @@ def own(
 
 
 def count(comment_id: str, *, now: datetime) -> None:
-    """Count a comment's votes into its row, if some are uncounted.
+    """Count a comment's votes into its row, if any are uncounted.
 
-    Votes on a retracted or missing comment are deleted instead.
+    If the comment is retracted or missing, delete its votes instead.
     """
     _until_done(lambda: _count(comment_id, now) if votes.waits(comment_id) else _DONE)
 
 
 def mend(comment_id: str, *, now: datetime) -> None:
-    """Recount the votes on a comment, even if none are uncounted."""
+    """Recount the votes on a comment, even if all of them are counted."""
     _until_done(lambda: _count(comment_id, now))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Step:
-    """The result of one transaction: a change of the comment's row, or a part of the deletions."""
+    """The result of one transaction: a change to the comment's row, or a batch of deletions."""
 
     is_last: bool
     change: values.ChangeResult | None = None
@@ -169,19 +169,19 @@ def _count(comment_id: str, now: datetime) -> _Step:
 
 
 def _forget(comment_id: str) -> _Step:
-    """Delete as many votes as one transaction takes; the last transaction clears the due mark."""
+    """Delete one batch of votes. When no votes are left, delete the mark that counting is due."""
     forgotten = votes.forgotten(comment_id)
     transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
     return _Step(is_last=not forgotten.keys)
 
 
 def waiting(now: datetime) -> Sequence[records.VotedComment]:
-    """Return comments whose votes are overdue for counting, up to a fixed number."""
+    """Return comments with votes that are due for counting, at most `_AT_ONCE`."""
     return [records.VotedComment(comment_id) for comment_id in votes.due(now, _AT_ONCE)]
 
 
 def expire(now: datetime) -> int:
-    """Delete the networks whose retention period is over, and return their number."""
+    """Delete the networks of voters after their retention period. Return how many."""
     number = 0
     while found := votes.expired(now):
         transactions.transaction(functools.partial(_forget_networks, found, now))

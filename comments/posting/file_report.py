@@ -1,20 +1,20 @@
-"""Report a comment, and hold it for a moderator after enough reports.
+"""Report a comment, and hold it for moderators after enough reports.
 
-Owns the rate limit of reports per network and the decision to hold a comment: when as many people
-as the site's settings require (`rulebook`) have reported it since a moderator last approved it. An
-author counts once, and so does a network.
+Owns the rate limit for reports per network, and the decision to hold a comment. The site's settings
+(`rulebook`) say how many people must have reported a comment since a moderator last approved it.
+Each author and each network counts once.
 
-A report is anonymous unless it comes from a signed-in account, because anybody can get a guest's
-token.
+A report counts as anonymous unless it comes from a signed-in account, because anyone can get a
+guest token.
 
 Invariants:
 
-1. The response does not depend on the effect of the report, so reporters cannot learn whether
-   theirs was the one that held the comment.
-2. All anonymous reports of a comment from one area (`client_networks.area`) count once.
-3. Anonymous reports never hold a comment that a moderator approved in its present text, or whose
-   author is trusted (`_is_trusted`). For these, only reports of accounts count towards the limit.
-   Moderators see the others in the list of reported comments.
+1. The response does not depend on the effect of the report, so reporters cannot learn whether their
+   report held the comment.
+2. All anonymous reports on a comment from one area (`client_networks.area`) count as one.
+3. Anonymous reports never hold a comment if a moderator has approved its current text, or if its
+   author is trusted (`_is_trusted`). Such a comment is held only after enough reports from
+   accounts. Moderators still see the anonymous reports in the list of reported comments.
 """
 
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ def newcomer(proof: str, request: SiteRequest) -> str:
     Returns "" if the site requires no proof.
 
     Raises:
-        errors.Forbidden: the proof is missing or not valid, see `proof_policy.check`.
+        errors.Forbidden: the proof is missing or not valid; see `proof_policy.check`.
     """
     return proof_policy.person(proof, request, proof_policy.ChallengePurpose.REPORT) or ""
 
@@ -52,8 +52,8 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
     """Report a comment. `author` is empty for a caller without a token or proof.
 
     Raises:
-        errors.NotFound: readers see no such comment on the site.
-        errors.TooMany: the network reported too often.
+        errors.NotFound: the site has no such published comment.
+        errors.TooMany: the network sent too many reports.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
     site, network, now = request.site.id, request.sender.network, request.now
@@ -74,14 +74,14 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
         )
         if stored is None or stored.site != site or not _is_seen(stored, author):
             if audit_log.is_done(act):
-                return None  # an earlier run held it, and its answer was lost
+                return None  # an earlier run held the comment, but its response was lost
             raise errors.NotFound("comment", comment_id)
         bucket.fill(taken, now=now)
         if bucket.is_empty:
             raise errors.TooMany(retry_after=bucket.wait(now))
         if stored.status != Status.APPROVED:
             transactions.apply(bucket.take())
-            return None  # its author reports a comment that only they still see as approved
+            return None  # authors still see their own shadowed comments as approved
         fresh = reports.fresh(comment_id, site, now=now)
         added = reports.add(row, fresh, people, reason, is_vouched=is_vouched, now=now)
         if added is None:
@@ -98,9 +98,9 @@ def report(comment_id: str, reason: reports.Reason, request: SiteRequest, *, aut
 
 
 def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
-    """Return whether a comment looks published to a reader.
+    """Return whether a comment appears published to a reader.
 
-    Authors see their own shadowed comments as published.
+    A shadowed comment appears published to its author.
     """
     is_own = bool(reader) and comment.author_id == reader
     status = Status(comment.status)
@@ -108,7 +108,7 @@ def _is_seen(comment: comment_rows.CommentRow, reader: str) -> bool:
 
 
 def _said(author: str, network: str) -> list[str]:
-    """Return the identifiers by which a reporter is recognized."""
+    """Return the identifiers that recognize a reporter."""
     said = [f"network {network}", *([f"author {author}"] if author else [])]
     if not author.startswith(author_ids.ACCOUNT):
         said.append(f"area {client_networks.area(network)}")
@@ -126,7 +126,7 @@ def _is_enough(
 
 
 def _is_vetted(row: moderation_rows.ReportRow, comment: comment_rows.CommentRow) -> bool:
-    """Return whether a moderator approved the comment in its present text."""
+    """Return whether a moderator has approved the comment's current text."""
     edited: datetime | None = comment.edited
     by_moderator = comment.judged if comment.rule == records.BY_MODERATOR else None
     last = records.newest([row.cleared, by_moderator])
@@ -136,7 +136,8 @@ def _is_vetted(row: moderation_rows.ReportRow, comment: comment_rows.CommentRow)
 def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
     """Return whether the author has at least `TRUSTED` other approved comments on the site.
 
-    A guest's id must also be from before today (UTC), so a burst of comments earns no trust.
+    A guest's id must also have been created before today (UTC), so that a burst of comments earns
+    no trust.
     """
     if not comment.author_id or author_ids.age(comment.author_id, None, now) == 0:
         return False
@@ -145,7 +146,7 @@ def _is_trusted(comment: comment_rows.CommentRow, now: datetime) -> bool:
 
 
 def _held(told: reports.Told, act: audit_log.Act, now: datetime) -> values.ChangeResult:
-    """Hold a comment, in the transaction of the report that reaches the limit."""
+    """Hold a comment in the transaction of the report that reaches the limit."""
     why = ", ".join(f"{name} {number}" for name, number in sorted(told.reasons.items()))
     ruling = Ruling(Status.PENDING, _RULE, why)
     change = status_changes.judge(

@@ -1,14 +1,14 @@
-"""Store a new comment, from the reader's input to the commit.
+"""Post a comment: turn the reader's input into a stored comment.
 
-`post` prepares the text, admits the post, has it screened and placed, and counts it. The text is
-cleaned, checked and rendered *before* the transaction, so bad input uses up no comment number and
-the transaction does nothing slow.
+`post` cleans, checks and renders the text, admits the post, screens, places and stores the comment,
+and counts it. The text is ready *before* the transaction, so that invalid input uses no comment
+number and the transaction does no slow work.
 
 Invariants:
 
 1. A repeated post with the same idempotency key returns the same comment.
-2. The comment's id is derived from the author and the idempotency key together, so a key never
-   leads to another author's comment.
+2. The comment's id is derived from both the author and the idempotency key. A key therefore never
+   finds a comment by a different author.
 """
 
 import dataclasses
@@ -41,11 +41,11 @@ RESUMES = timedelta(hours=1)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Submission:
-    """A comment as sent by a reader. `parent` is the id of the comment it replies to.
+    """A comment as a reader sent it. `parent` is the id of the comment to which it replies.
 
     `title`, `url` and `categories` describe the thread (`naming`). `key` is the idempotency key.
-    `since` is the creation time of the author's account, if there is one. `proof`, `turnstile` and
-    `trap` are for `admission`.
+    `since` is the creation time of the author's account, if the author has one. `admission` checks
+    `proof`, `turnstile` and `trap`.
     """
 
     thread: str
@@ -64,9 +64,9 @@ class Submission:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Posted:
-    """A stored comment. `created` is False for a repeat.
+    """A stored comment. `created` is False for a repeated post.
 
-    `is_authors`: the caller may be given the author's token, see `post`.
+    `is_authors` is True if the caller may get the author's token (see `post`).
     """
 
     comment: records.Comment
@@ -75,14 +75,14 @@ class Posted:
 
 
 def post(sent: Submission, request: SiteRequest) -> Posted:
-    """Store a comment once, no matter how often it is sent.
+    """Store a comment. With an idempotency key, store it once, however often it is sent.
 
-    A newcomer's repeat under the same idempotency key proves that the caller is the author only
-    within `RESUMES`, or from the network of the first post. Later, anyone who found the key in a
-    log could get the author's token with it.
+    A newcomer who repeats a post under its idempotency key gets the author's token only within
+    `RESUMES` of the first post, or from the same network. Without this limit, anyone who found the
+    key in a log could get the token.
 
     Raises:
-        errors.BadInput: a field is not valid; the error names it.
+        errors.BadInput: a field is not valid; the error names the field.
         errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked: see `admission.admit`,
             `screening.of_post` and `placement.append`.
         errors.NotFound, errors.KeyReused: see `placement.append`.
@@ -121,9 +121,9 @@ def post(sent: Submission, request: SiteRequest) -> Posted:
 def _prepared(
     sent: Submission, request: SiteRequest
 ) -> tuple[values.Draft, screening.ScreenedText]:
-    """Make the comment to be stored, and the text for the rules. Stores nothing.
+    """Make the draft to store and the text to screen, without writing to the store.
 
-    Reads the store only to find a comment that was first posted under an older secret.
+    Read the store only to find a comment that was first posted under an older secret.
     """
     site, now, current = request.site, request.now, request.settings.secret
     author, brought, text = _cleaned(sent, site)
@@ -132,15 +132,15 @@ def _prepared(
     digest, secret = _digest(current, name, author, sent.key)
     made = keyed_hashes.text(digest)
     said = (author.name, author.website, author.email, sent.parent or "", text.body)
-    # Keyed, because all parts but the e-mail address are public: a plain hash would confirm a
-    # guessed address.
+    # The hash is keyed because all parts except the e-mail address are public: a plain hash would
+    # let an attacker confirm a guessed address.
     fingerprint = keyed_hashes.keyed(secret, "post", *said)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
-        # Recognizes the network in a later repeat of a newcomer's post.
+        # Recognize the network when a newcomer repeats the post later.
         origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
-        # Lets a later ban include the network. Accounts are banned by their id.
+        # A later ban of this guest may include the network. Accounts are banned by their id.
         came_from = caller_marks.kept(site.id, network, current, now=now)
     # A repeat of a newcomer's first post gets the same author id.
     guest = keyed_hashes.text(keyed_hashes.keyed(secret, "guest", digest.hex()))
@@ -156,7 +156,7 @@ def _prepared(
         author=stored,
         text=text,
         fingerprint=fingerprint,
-        # The form of older releases, to recognize a repeat across an upgrade.
+        # The fingerprint that older releases stored. It recognizes a repeat across an upgrade.
         former_fingerprint=hashlib.sha256(keyed_hashes.joined(said)).digest(),
         created=now,
         brought=naming.encode(brought),
@@ -175,8 +175,8 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult
         transactions.apply(*change.writes)
         return change
 
-    # Concurrent replies to one comment take turns, and so do concurrent roots of one thread. Roots
-    # conflict at the thread's row, so spreading them over counter shards would not help.
+    # Concurrent replies to one comment take turns, and so do concurrent roots in one thread. All
+    # roots conflict at the thread's row, so spreading them over counter shards would not help.
     if draft.reply_to is None:
         line = f"{name.site}/{name.id}"
         change = transactions.transaction(lambda: body(sharding.FIRST), line=line)
@@ -192,9 +192,9 @@ def _placed(draft: values.Draft, scheme: sorthash.Scheme) -> values.ChangeResult
 def _cleaned(
     sent: Submission, site: records.Site
 ) -> tuple[records.Author, naming.Brought, values.RenderedText]:
-    """Clean what was sent: the author, the thread's description and the text."""
+    """Clean the author, the thread's description and the text."""
     author, name = sent.author, sent.author.name
-    # Staff may use names such as the site's: their comments carry a mark beside the name.
+    # Staff may use names such as the site's, because a badge next to the name shows their role.
     called = (site.id, *(urlsplit(origin).hostname or "" for origin in site.origins))
     author = msgspec.structs.replace(
         author,
@@ -206,7 +206,7 @@ def _cleaned(
     title = cleaning.clean_title(sent.title)
     url = thread_ids.page_url(sent.url, sent.thread, site) if sent.url else ""
     named = categories.canonical_set(sent.categories) if sent.categories else ()
-    # Only the site's own categories; otherwise the first author could invent others.
+    # Keep only the site's own categories; otherwise the first author could invent new ones.
     known = tuple(each for each in named if each in site.categories)
     text = values.RenderedText(body, rendering.render_markdown(body), rendering.RENDERER)
     return author, naming.Brought(title, url, known), text
@@ -215,14 +215,14 @@ def _cleaned(
 def _digest(
     secret: str, name: records.ThreadName, author: records.Author, key: str | None
 ) -> tuple[bytes, str]:
-    """Return the digest that makes the comment's id, and the secret for it and the author's id.
+    """Return a digest for the comment's id and a new guest's id, and the secret for the hashes.
 
-    With an idempotency key, the digest is the same for every repeat; otherwise it is random.
+    With an idempotency key, every repeat gets the same digest; otherwise the digest is random.
     """
     if key is None:
         return secrets.token_bytes(32), secret
-    # A guest without a token is identified by the name, website and address they enter. Two guests
-    # with the same values, key and text cannot be told from one guest who repeats a request.
+    # A guest without a token is identified by name, website and e-mail address. Two guests with the
+    # same values, key and text look like one guest who repeats a request.
     speaker = author.id or f"{author.name}\0{author.website}\0{author.email}"
     current, *before = (
         (keyed_hashes.keyed(each, "comment", name.site, name.id, speaker, key), each)
@@ -238,9 +238,9 @@ def _is_there(comment_id: str) -> bool:
 def _marked(
     text: screening.ScreenedText, book: rulebook.Rulebook, request: SiteRequest
 ) -> screening.ScreenedText:
-    """Return the text with the caller marks by which bans recognize its author.
+    """Return the text with the caller marks that bans use to recognize its author.
 
-    Reads the author's account only if the site has banned a mailbox.
+    Read the author's account only if the site has banned a mailbox.
     """
     author, addresses, secret = text.author, [text.author.email], request.settings.secret
     is_member = author.id.startswith(author_ids.ACCOUNT)

@@ -1,7 +1,7 @@
 """Edit and retract one's own comment.
 
-Only the caller with the comment's author id may do so; guests have it in the token from their first
-post. The text is cleaned and rendered before the transaction, as for a new comment.
+The caller must have the comment's author id, which guests get in the token from their first post. A
+new text is cleaned and rendered before the transaction, like the text of a new comment.
 """
 
 import hmac
@@ -34,15 +34,15 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
     """Replace the text of one's own comment while the edit window is open.
 
     The site's policy, rules and classifiers screen the new text too, so it may be held again.
-    `site` is the only site that the caller may write on; None means any.
+    `site` limits the edit to comments on that site; None allows any site.
 
     Raises:
         errors.BadInput: the body is not valid.
-        errors.NotFound: there is no such comment on the site, or it was retracted.
-        errors.Forbidden: the comment is somebody else's or too old, its author is banned, or a rule
-            of the site refuses the text.
+        errors.NotFound: the site has no such comment, or the comment was retracted.
+        errors.Forbidden: the comment has a different author or is too old, its author is banned, or
+            a rule of the site refuses the text.
         errors.Conflict: the discussion is read-only, or a moderator removed the comment.
-        errors.RevisionMismatch: the text is no longer that of `revision`.
+        errors.RevisionMismatch: the text has changed since `revision`.
     """
     cleaned = cleaning.clean_body(body)
     text = values.RenderedText(cleaned, rendering.render_markdown(cleaned), rendering.RENDERER)
@@ -54,7 +54,7 @@ def edit(  # noqa: PLR0913 - the comment, the change and the caller
         _check_owner(comment, author_id)
         if (now - comment.created).total_seconds() > settings.edit_window:
             raise errors.Forbidden("edit-window-over")
-        # A repeat of an applied edit finds its own text, at a higher revision.
+        # A repeat of an edit that was applied finds its own text at a higher revision.
         if comment.body == text.body:
             return None
         _check_revision(comment, revision)
@@ -81,18 +81,18 @@ def retract(
 ) -> records.Comment:
     """Retract one's own comment: erase its content and author permanently.
 
-    `site` is as for `edit`.
+    `site` limits the call to comments on that site; None allows any site.
 
     Raises:
-        errors.NotFound: there is no such comment on the site.
-        errors.Forbidden: the comment is somebody else's.
-        errors.RevisionMismatch: the text is no longer that of `revision`.
+        errors.NotFound: the site has no such comment.
+        errors.Forbidden: the comment has a different author.
+        errors.RevisionMismatch: the text has changed since `revision`.
     """
 
     def check(comment: records.Comment) -> None:
         _check_site(comment, site)
         if comment.status is records.Status.RETRACTED:
-            return  # nothing is left to protect; the author's id was erased with the rest
+            return  # nothing is left to protect, and the author's id was erased too
         _check_owner(comment, author_id)
         _check_revision(comment, revision)
 
@@ -111,10 +111,10 @@ def retract(
 
 
 def _known_before(comment_id: str) -> tuple[records.Thread | None, rulebook.Rulebook]:
-    """Return a comment's thread and its site's rulebook, read before the transaction.
+    """Read a comment's thread and its site's rulebook before the transaction.
 
     Reading the thread in the transaction would make edits conflict with new roots. If the comment
-    does not exist, the transaction finds that.
+    does not exist, the transaction raises the error.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None:
@@ -131,7 +131,7 @@ def _erased(change: values.ChangeResult) -> records.Comment:
 
 
 def _check_site(comment: records.Comment, site: str | None) -> None:
-    # An account has one author id on many sites, but each of its tokens is for one site only.
+    # An account has the same author id on all sites, but each of its tokens is for one site only.
     if site is not None and comment.site != site:
         raise errors.NotFound("comment", comment.id)
 

@@ -1,9 +1,10 @@
 """Preview a comment: render a text as it would be stored.
 
-A preview stores and reads nothing, but it takes as much processor time as a post and requires no
-proof of work. Each process therefore limits the previews per network and minute. The limit is not
-shared between processes: it protects the process's own time, and a write to the store for each
-preview would cost more than the preview. Previews also count towards the site's daily budget.
+A preview neither reads nor writes the store, but it takes as much processor time as a post and
+requires no proof of work. Each process therefore limits the previews per network and minute. The
+limit is not shared between processes: it protects the processor time of one process, and counting
+each preview in the store would cost more than the preview. Previews also count towards the site's
+daily budget.
 """
 
 import threading
@@ -18,11 +19,11 @@ from comments.sites.site_request import SiteRequest
 from comments.store import per_process
 
 _MINUTE = 60.0
-MOST_NETWORKS = 50_000  # counted per minute, in about 8 MB; further ones share one count
+MOST_NETWORKS = 50_000  # counted separately per minute, in about 8 MB; all others share one count
 
 
 class Pace:
-    """The number of previews of each network in the current minute."""
+    """Counts the previews of each network in the current minute."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,7 +32,7 @@ class Pace:
         self._made: dict[str, int] = {}
 
     def wait(self, network: str, most: int) -> int:
-        """Count a preview and return 0, or return the seconds until another is allowed."""
+        """Count a preview and return 0. At the limit, return the seconds to wait instead."""
         wider = ((network, 1), *client_networks.around(network))
         with self._lock:
             now = self._clock()
@@ -56,11 +57,11 @@ _PACE = per_process.PerProcess(Pace)
 
 
 def render(body: str, request: SiteRequest) -> str:
-    """Return the HTML that a comment of this body would be stored with.
+    """Return the HTML that would be stored for a comment with this body.
 
     Raises:
         errors.BadInput: the body is not valid; posting it would fail too.
-        errors.TooMany: the network had too many previews, or the site's budget is spent.
+        errors.TooMany: the network requested too many previews, or the site's budget is spent.
     """
     site, now, most = request.site, request.now, request.settings.previews_per_network
     budgets.check_previews(site, now=now)

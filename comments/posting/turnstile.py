@@ -1,18 +1,18 @@
-"""Verify Turnstile tokens, by which Cloudflare vouches for the browser that sends a post.
+"""Verify Turnstile tokens, with which Cloudflare vouches for the browser that sends a post.
 
-Owns the request to `siteverify` and the interpretation of its response. The reader waits for it, so
-the time limit is short and there is no retry.
+Owns the request to `siteverify` and the interpretation of its response. The reader waits for the
+response, so the time limit is short and a failed request is not retried.
 
 Invariants:
 
-1. A token is valid for one post, because Cloudflare accepts each token once. Cloudflare recognizes
-   a repeat of the same post by an idempotency key made from the post's id.
+1. A token is valid for one post, because Cloudflare accepts each token once. If the same post is
+   sent again, an idempotency key derived from the post's id lets Cloudflare accept the token again.
 2. A token is accepted only if `hostname` and `action` in the response show that it was issued on a
-   page of the site, for a comment.
-3. Only the token is sent to Cloudflare and nothing else about the reader. The IP address is
-   optional and left out.
-4. A failed request is not a refusal (`TurnstileAnswer.UNKNOWN`); the site's settings decide what
-   follows.
+   page of the site and for a comment.
+3. The token is the only data about the reader that Cloudflare gets. The API would also accept the
+   reader's IP address, but it is optional and is not sent.
+4. If the request fails, the answer is `TurnstileAnswer.UNKNOWN`, not NO; the site's settings decide
+   whether the post is then held or refused.
 """
 
 import enum
@@ -37,7 +37,7 @@ _HEADERS = {
     "Content-Type": "application/x-www-form-urlencoded",
     "User-Agent": "Flatthread",
 }
-# Error codes that concern the token. All others mean a fault of this server or of the service.
+# Error codes for a bad token. All other codes mean that this server or Turnstile is at fault.
 _TOKENS_FAULT = {"missing-input-response", "invalid-input-response", "timeout-or-duplicate"}
 _OK, _SERVER_FAULT = 200, 500
 
@@ -51,7 +51,7 @@ class TurnstileAnswer(enum.Enum):
 
 
 class TurnstileAccount(NamedTuple):
-    """The address to ask, the site's secret key, and the host names of the site's pages."""
+    """The verification URL, the site's secret key, and the host names of the site's pages."""
 
     url: str
     secret: str
@@ -68,7 +68,7 @@ class _Said(msgspec.Struct, frozen=True):
 def verify(
     client: safe_http.HttpClient, account: TurnstileAccount, token: str, post: str
 ) -> TurnstileAnswer:
-    """Verify a token for the post with the id `post`. Do not call this in a transaction."""
+    """Verify the token sent with the post `post`. Do not call this in a transaction."""
     form = {
         "secret": account.secret,
         "response": token,
@@ -89,7 +89,7 @@ def verify(
 
 
 def digest(token: str) -> bytes:
-    """Return the digest by which a used token is recognized."""
+    """Return the digest that recognizes a used token."""
     return hashlib.sha256(token.encode()).digest()[:8]
 
 

@@ -1,7 +1,7 @@
 """Change a site's Turnstile settings.
 
-Turns the owner's input into the stored form: the secret key is stored encrypted, and an empty input
-keeps the stored key. `admission` decides when Turnstile is asked.
+Converts the owner's input to the stored form: the secret key is stored encrypted, and an empty
+field keeps the stored value. `admission` decides which posts need a Turnstile token.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ _LONGEST = 200
 
 
 class Given(NamedTuple):
-    """The owner's input. An empty key, secret or address keeps the stored one."""
+    """The owner's input. An empty key, secret or address keeps the stored value."""
 
     key: str
     secret: str
@@ -39,7 +39,8 @@ def set_up(
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: a key is missing or malformed, or the address cannot be used.
+        errors.BadInput: a key is missing or malformed, or the address is not allowed or cannot be
+            reached.
     """
     for name, text in (("key", given.key), ("secret", given.secret)):
         if len(text) > _LONGEST or not text.isascii() or not all("!" <= c <= "~" for c in text):
@@ -68,7 +69,7 @@ def set_up(
 
 
 def renew(site: str, secret: str) -> bool:
-    """Encrypt a site's Turnstile secret under the current `SECRET`. Return whether that was needed.
+    """Encrypt a site's Turnstile secret with the current `SECRET`. Return whether it changed.
 
     Raises:
         errors.NotFound: there is no such site.

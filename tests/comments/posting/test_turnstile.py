@@ -313,7 +313,7 @@ def test_while_turnstile_is_unavailable_posts_are_held_or_refused_as_the_site_ch
     assert response.status_code == 202
     (case,) = stored(open_store)
     assert (case.comment.status, case.rule) == (Status.PENDING, "turnstile")
-    assert case.why == "Turnstile could not be asked"
+    assert case.why == "Turnstile did not answer"
 
 
 def test_a_rules_stricter_status_wins_over_holding(
