@@ -6,12 +6,12 @@ person at a provider) is an entity of its own that names the account.
 Invariants:
 
 1. An identity belongs to at most one account. The transaction that assigns an identity reads its
-   entity first, so of two concurrent requests for one name only one succeeds.
-2. Grants come only from people who may give them (`invitations`, the command line), never from what
-   a person claims.
+   entity first, so only one of two concurrent requests for a name succeeds.
+2. Only authorized people can give grants, through `invitations` or the command line; a person's own
+   claims never give any.
 3. `staff` is true for exactly the accounts with a grant.
-4. Every change that ends trust (a new password, authenticator or role, a removal) changes `epoch`.
-   That ends all sessions and tokens of the account.
+4. Every change that ends trust (a new password, authenticator or role, or a removal) changes
+   `epoch`, which ends all sessions and tokens of the account.
 """
 
 import contextlib
@@ -71,7 +71,7 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class NewAccount(msgspec.Struct, frozen=True):
-    """The values of an account to create. `password` is a hash; empty for none."""
+    """The values of an account to create. `password` is a hash, or empty."""
 
     id: str
     name: str
@@ -110,7 +110,7 @@ def record(row: account_rows.AccountRow) -> Account:
 def creating(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Make an account and the writes that create it, in a transaction.
+    """Return a new account and the writes that create it. Call this in a transaction.
 
     Raises:
         errors.Conflict: one of its identities belongs to another account.
@@ -126,7 +126,7 @@ def creating(
 def creating_again(
     newcomer: NewAccount, *, secret: str, now: datetime
 ) -> tuple[account_rows.AccountRow, ownership.Writes]:
-    """Like `creating`, for identities that this transaction has found to be free.
+    """Do the same as `creating`, for identities that this transaction has found to be free.
 
     An identity is also free if its account no longer exists.
     """
@@ -147,7 +147,7 @@ def creating_again(
         account_rows.IdentityRow(key=account_rows.identity_key(name), account=newcomer.id)
         for name in names
     ]
-    # Put, not inserted: after a commit whose answer was lost, a second run finds these entities.
+    # Use put, not insert: if a commit's answer is lost, the second run finds these entities.
     return account, ownership.Writes(_OWNER, put=(account, *led))
 
 
@@ -173,9 +173,9 @@ def get(account: str) -> Account | None:
 
 
 def id_by_identity(identity: identities.Identity, secret: str) -> str:
-    """Return the account id of an identity, or an id that does not exist if it has no account.
+    """Return the id of an identity's account, or a nonexistent id if the identity has no account.
 
-    Callers then do the same look-ups for every identity, known or not.
+    Callers then do the same look-ups for known and unknown identities.
     """
     row = stored_identity(identity, secret)
     if row is not None:
@@ -261,7 +261,7 @@ def given(
 
 
 def renew(account: str, secret: str) -> bool:
-    """Encrypt an account's values under the current secret. Return whether that was needed.
+    """Encrypt an account's values under the current secret. Return whether any value changed.
 
     Also moves the identity of its mail address to the current secret.
     """
@@ -295,7 +295,7 @@ def end_sessions(account: str) -> Account:
     """
 
     def apply(row: account_rows.AccountRow) -> None:
-        # Also void reset links: anybody who has one could sign in again.
+        # Also void reset links: anyone who has one could sign in again.
         row.populate(reset="", epoch=new_epoch())
 
     return change(account, apply)
@@ -304,7 +304,7 @@ def end_sessions(account: str) -> Account:
 def remove(account: str) -> bool:
     """Delete an account with its identities and sessions. Return whether there was one.
 
-    Its comments stay, with an author id that has no account. `personal_data` erases them too.
+    Its comments stay; their author id then has no account. `personal_data` erases them too.
     """
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     sessions = [entity.key.path[-1].name for entity in reads.fetch(query)]
@@ -317,7 +317,8 @@ def remove(account: str) -> bool:
             return False
         gone = (
             row.key,
-            # Keep the mark that there was an owner: no invitation for a first owner may work again.
+            # Keep the record that an owner existed, so that no invitation for a first owner works
+            # again.
             *(account_rows.identity_key(name) for name in row.identities if name != first),
             *(account_rows.session_key(account, name) for name in sessions),
         )
@@ -345,7 +346,10 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
 
 
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
-    """Return the sign-in name and address. Others may know them, so passwords must differ."""
+    """Return the sign-in name and address.
+
+    Others may know them, so a password must differ from both.
+    """
     return account.login, readable_address(account, secret, now=now)
 
 

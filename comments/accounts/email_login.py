@@ -1,4 +1,4 @@
-"""Sign readers in by e-mail: a link by mail, and a code for the page that requested it.
+"""Sign readers in by e-mail, with a mailed link and a code to type on the requesting page.
 
 The steps of an e-mail login:
 
@@ -8,20 +8,21 @@ The steps of an e-mail login:
 3. The reader types the code on the page where they are commenting. Key and code together sign them
    in there.
 
-Nothing passes between browsers or windows except what the reader reads and types, and no cookie is
-needed. An attacker who requests a mail for somebody else's address has the key but cannot get the
+Browsers and windows exchange nothing except the code that the reader types, and no cookie is
+needed. An attacker who requests a mail for another person's address has the key but cannot get the
 code, because that requires the mailbox.
 
 Invariants:
 
-1. A response depends only on the request, never on whether the address is known here.
+1. A response depends only on the request, never on whether this service knows the address.
 2. A mailbox gets at most `PER_ADDRESS` mails an hour, no matter which "+" suffixes and dots are
    used (`mail_addresses.mailbox`). A network can make `PER_NETWORK` requests an hour.
 3. During a rush, when very many mails are requested for one domain or in total, each request needs
    a proof of work that is valid for one mail (`login_mail_rush`). Whether a proof is required may
    depend on the domain, but not on the address.
-4. A code belongs to one token and one site. It is valid for `TERM`, once, and for `TRIES` guesses.
-   Guesses are counted in the transaction that compares the code, so concurrent guesses all count.
+4. A code belongs to one token and one site. It expires after `TERM`, after one use, or after
+   `TRIES` guesses. Guesses are counted in the transaction that compares the code, so concurrent
+   guesses all count.
 5. Opening the link changes nothing. Its button can be pressed again; only the newest code is valid.
 """
 
@@ -44,7 +45,7 @@ TERM = timedelta(minutes=30)
 TRIES = 5
 PER_ADDRESS = rate_limits.Limit("sign-in mails", 5, timedelta(hours=1))
 PER_NETWORK = rate_limits.Limit("asked sign-in mails", 10, timedelta(hours=1))
-# A proof expires before its use is forgotten.
+# A proof expires before the record of its use does.
 _PER_PROOF = rate_limits.Limit("proofs for sign-in mails", 1, proof_of_work.TERM)
 _CODE = "sign-in code"
 _LINK = "sign-in link"

@@ -1,7 +1,7 @@
 """Write the file with the link that creates the first owner, for services on one machine.
 
-Owns the file `first-owner` in the data folder. It exists until the service has had an owner, and
-each start replaces it.
+Owns the file `first-owner` in the data folder. The file exists until the service gets its first
+owner, and each start replaces it.
 
 Invariants:
 
@@ -32,14 +32,14 @@ def keep(link: str, settings: config.Settings) -> None:
     """
     own = path(settings).with_name(f"{_NAME}.{os.getpid()}")
     own.unlink(missing_ok=True)
-    # O_EXCL, so a symbolic link that somebody has planted under this name is not followed.
+    # O_EXCL, so a symbolic link planted under this name is not followed.
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(f"{link}\n")
     own.replace(path(settings))
 
 
 def remove(settings: config.Settings) -> None:
-    """Remove the file if the service has an owner. Call this after an invitation was accepted."""
+    """Remove the file if the service has an owner. Call this after an invitation is accepted."""
     # Only servers with the embedded engine write the file; others have no data folder. Errors are
     # ignored: the link no longer works anyway, and the next start tries again.
     if settings.datastore != "embedded" or not path(settings).exists():

@@ -1,11 +1,11 @@
-"""Define identities, which lead to an account: a sign-in name, a mail address, a provider's `sub`.
+"""Define identities, by which accounts are found: sign-in names, mail addresses, providers' `sub`.
 
 Owns the form of an Identity's key, which must not change because it is stored:
 
     "{provider}:{subject}"   login, first: in clear; others: 128 bits of a keyed digest, base32
 
-Providers are `login`, `mail`, `first` (the first owner of this service) and those of readers,
-"site/{site id}" and "oidc/{issuer}".
+The provider is `login`, `mail`, `first` (the first owner of this service) or, for readers,
+"site/{site id}" or "oidc/{issuer}".
 
 Invariants:
 
@@ -22,7 +22,7 @@ from comments.domain.crypto import keyed_hashes
 from comments.domain.text import mail_addresses
 
 LOGIN, MAIL, FIRST = "login", "mail", "first"
-# Not personal data, and must be found even after the secret was changed without the old one.
+# These are not personal data, and must be found even after a change of secret without the old one.
 _PLAIN = {LOGIN, FIRST}
 _LOGIN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _LONGEST_SUBJECT = 1_000
@@ -73,7 +73,10 @@ def of_address(raw: str) -> Identity:
 
 
 def of_typed(raw: str) -> Identity:
-    """Return the identity of a typed sign-in name or address; an unknown one if it is neither."""
+    """Return the identity of a typed sign-in name or address.
+
+    For other text, return an identity that no account has.
+    """
     try:
         return of_address(raw) if "@" in raw else of_login(raw)
     except errors.BadInput:

@@ -1,25 +1,25 @@
 """Give roles by invitation links, and let people choose a new password by reset links.
 
-An invitation gives roles to the person who accepts it; it may be bound to one mail address. A reset
-link lets the owner of one account choose a password. Both are created by people with the right to
-do so, shown or mailed once, and used once. The content of a reset link's token is:
+An invitation gives roles to the person who accepts it; it can be bound to one mail address. A reset
+link lets the owner of one account choose a password. Only authorized people create these links.
+Each link is shown or mailed once and works once. The content of a reset link's token is:
 
     reset   JSON [account, mark, whether it removes the second factor]
 
 `Account.reset` is the mark of the account's latest reset link. It is cleared when the link is used
-or the password is changed otherwise. Links of older releases have no mark and are refused; they
-were valid for only a day.
+or the password is changed in another way. Links of older releases have no mark and are refused;
+they were valid for only a day.
 
 Invariants:
 
-1. The first owner is created by an invitation that an operator made, never by being the first
-   visitor. Of the `first` invitations at most one works, and none after the service has had an
-   owner.
+1. Only an invitation made by an operator creates the first owner; visiting the service first never
+   does. At most one `first` invitation works, and none works after the service has had an owner.
 2. An invitation bound to an address can be accepted only by the account that has this address, or
    by a new account, which thereby confirms the address.
 3. Only an account's latest reset link works, and none works after a password was chosen.
 4. A reset replaces only the password. It requires the authenticator's code, unless an operator made
-   the link to remove the second factor too. Attempts are counted as for signing in.
+   the link to remove the second factor too. Attempts are counted in the same way as sign-in
+   attempts.
 """
 
 from datetime import datetime, timedelta
@@ -43,9 +43,10 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 class Invitation(msgspec.Struct, frozen=True):
-    """The roles that an invitation gives. If set, `address` is the only one that can accept it.
+    """An invitation and the roles that it gives.
 
-    `first`: it creates the first owner.
+    If `address` is set, only that address can accept the invitation. If `first` is set, the
+    invitation creates the first owner.
     """
 
     grants: tuple[roles.Grant, ...]
@@ -54,7 +55,7 @@ class Invitation(msgspec.Struct, frozen=True):
 
 
 class Introduced(msgspec.Struct, frozen=True):
-    """A person identified by a provider who has no account yet, and their display name."""
+    """A person whom a provider identified and who has no account yet, with a display name."""
 
     name: str
     identity: identities.Identity
@@ -262,7 +263,7 @@ def _resetting(
     `own` is the epoch that an earlier run of the caller's transaction would have set.
 
     Raises:
-        errors.BadLink: the link is not valid, or does not work any more.
+        errors.BadLink: the link is not valid, or no longer works.
     """
     content, used = one_time_links.using(
         token, one_time_links.LinkPurpose.RESET, attempt, secret, now=now
@@ -308,7 +309,7 @@ def _use(
 
 
 def _makes_first_owner(invitation: Invitation, account: str) -> bool:
-    """Return whether accepting an invitation creates the first owner, in its transaction.
+    """Return whether an invitation creates the first owner. Call this in the accepting transaction.
 
     Raises:
         errors.Conflict: the invitation is for the first owner only, and there has been one.

@@ -3,9 +3,9 @@
 During a rush nothing is refused, because most requests still come from readers. Instead, each mail
 requires a proof of work (`proof_policy`), and each process logs the rush once an hour.
 
-The counts are stored and hold for all processes. Each count is spread over `SHARES` rows, and a
-request uses one of them at random, because with a single row all sign-ins would wait for each
-other. The thresholds are therefore approximate.
+The counts are stored, so all processes share them. Each count is spread over `SHARES` rows, and
+each request uses a random one, because a single row would make all sign-ins wait for each other.
+The thresholds are therefore approximate.
 """
 
 import logging
@@ -42,7 +42,7 @@ class MailRush:
 
     @property
     def is_on(self) -> bool:
-        """Whether a threshold is reached."""
+        """True if a threshold is reached."""
         return any(bucket.is_empty for bucket in self.buckets)
 
     def take(self) -> tuple[ownership.Writes, ...]:
@@ -50,7 +50,7 @@ class MailRush:
         return tuple(bucket.take() for bucket in self.buckets)
 
     def tell(self, now: datetime) -> None:
-        """Log which threshold was reached, without the domain and the address."""
+        """Log which threshold was reached, but neither the domain nor the address."""
         told = _TOLD.get()
         for limit, bucket in self._all.items():
             last = told.get(limit.purpose)

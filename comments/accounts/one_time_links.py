@@ -5,8 +5,8 @@ holds only a keyed digest of it.
 
 Invariants:
 
-1. The purpose of a token is in the store, not in the token. A token for one purpose is not valid
-   for another, and nobody can make one without this service.
+1. The purpose of a token is stored in its row, not in the token. A token for one purpose is not
+   valid for another, and nobody can make one without this service.
 2. The transaction of the allowed action also marks the token as used, so of many concurrent uses
    exactly one succeeds.
 3. A used row is kept until its expiry. A transaction whose answer was lost recognizes its own
@@ -28,7 +28,7 @@ from comments.store.models import account_rows
 
 _OWNER = "accounts"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-# Expired tickets deleted whenever a new one is created, to keep them from piling up.
+# The number of expired tickets to delete whenever one is created, so that they do not pile up.
 _SWEPT = 5
 
 
@@ -106,7 +106,7 @@ def spending(
 ) -> ownership.Writes:
     """Return the writes that mark a subject without a ticket as used, in a transaction.
 
-    `subject` may be used once. After `term`, the caller must refuse it because of its age.
+    A subject can be used once. After `term`, the caller must refuse it because of its age.
     `attempt` is as in `using`.
 
     Raises:

@@ -41,7 +41,10 @@ class Refused(errors.CodedError):
 
 
 class _Claims(msgspec.Struct, frozen=True):
-    """The claims that are used. Dates are numbers, maybe with a fraction (RFC 7519, section 2)."""
+    """The claims of a token that this module reads.
+
+    Dates are numbers, possibly with a fraction (RFC 7519, section 2).
+    """
 
     aud: str | list[str]
     sub: Annotated[str, msgspec.Meta(min_length=1)]
@@ -72,7 +75,7 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
 
 
 def sign_in(reader: Reader, *, secret: str, now: datetime) -> accounts.Account:
-    """Return a reader's account, creating it on the first visit and updating its name."""
+    """Return a reader's account, creating it at the first sign-in and updating its name."""
     made = accounts.new_id()
 
     def body() -> accounts.Account:
@@ -103,8 +106,8 @@ def _signed(token: str, site: str, secret: str, now: datetime) -> bytes:
     for key in site_keys.every(site):
         try:
             content = site_keys.opened(key, secret, now=now)
-            # Allow only the key's own algorithm. This excludes "none", and a public key that is
-            # used as a shared secret.
+            # Allow only the key's own algorithm. This excludes "none" and the use of a public key
+            # as a shared secret.
             return bytes(jwt.api_jws.decode(token, content, algorithms=[key.algorithm]))
         except (jwt.PyJWTError, errors.BadLink, ValueError, RecursionError):
             continue

@@ -5,7 +5,8 @@ the session and its account together.
 
 Invariants:
 
-1. The store holds only a keyed digest of the token, so access to the store gives no session.
+1. The store holds only a keyed digest of the token, so a person who can read the store still cannot
+   use a session.
 2. A session ends `IDLE` after its last use, `LONGEST` after its beginning, at sign-out, or when the
    account's `epoch` changes, whichever comes first.
 3. Every sign-in makes a new token and ends the browser's earlier session, so a token planted in the
@@ -66,7 +67,7 @@ def key_of_new(token: str, secret: str) -> ndb.Key:
 
 
 def others_of(account: str) -> list[account_rows.SessionRow]:
-    """Return an account's stored sessions, valid or not, the least recently used first."""
+    """Return an account's stored sessions, valid or not, least recently used first."""
     query = reads.Query("Session", ancestor=account_rows.account_key(account), keys_only=True)
     names = [entity.key.path[-1].name for entity in reads.fetch(query)]
     rows = reads.get_multi([account_rows.session_key(account, name) for name in names])
@@ -143,7 +144,7 @@ def _is_good(row: account_rows.SessionRow, epoch: str, now: datetime) -> bool:
 def _touch(key: ndb.Key, now: datetime) -> None:
     def body() -> None:
         row = reads.get(key)
-        if row is not None and row.seen < now:  # a session ended meanwhile must not be restored
+        if row is not None and row.seen < now:  # must not restore an ended session
             row.seen = now
             transactions.apply(ownership.Writes(_OWNER, put=(row,)))
 

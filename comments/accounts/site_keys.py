@@ -8,7 +8,7 @@ Owns the kind SiteKeys, one row for each site that has keys:
 Invariants:
 
 1. A key belongs to one site and is valid only for tokens that identify readers.
-2. A shared secret (HS256) is generated here, shown once and stored encrypted. Of a key pair
+2. A shared secret (HS256) is generated here, shown once and stored encrypted. For a key pair
    (EdDSA), only the public key is ever stored.
 3. The algorithm of a token is determined by the stored key, never by the token's header.
 """
@@ -77,7 +77,7 @@ def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
 
 
 def every(site: str) -> tuple[SiteKey, ...]:
-    """Return a site's keys, the oldest first."""
+    """Return a site's keys, oldest first."""
     row = reads.get(account_rows.site_keys_key(site))
     return () if row is None else msgspec.json.decode(row.keys, type=tuple[SiteKey, ...])
 
@@ -102,7 +102,7 @@ def add(site: str, key: SiteKey) -> None:
 
 
 def renew(site: str, secret: str) -> bool:
-    """Encrypt a site's secrets under the current `SECRET`. Return whether that was needed."""
+    """Encrypt a site's secrets under the current `SECRET`. Return whether any secret changed."""
 
     def body() -> bool:
         found = every(site)

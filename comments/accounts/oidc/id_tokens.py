@@ -31,7 +31,7 @@ class NotBelieved(errors.Forbidden):
 
 
 class Expected(NamedTuple):
-    """The expected claims of a token. `access_token` is the one that came with it."""
+    """The expected claims of a token. `access_token` is the access token issued with it."""
 
     issuer: str
     client: str
@@ -50,7 +50,7 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     """Check a token's signature with the provider's keys.
 
     Raises:
-        NotBelieved: it is not a token, or no key has signed it with an allowed algorithm.
+        NotBelieved: it is not a token, or none of the keys signed it with an allowed algorithm.
     """
     from joserfc import errors as jose  # noqa: PLC0415 - see the module
     from joserfc import jwk, jwt  # noqa: PLC0415 - see the module
@@ -60,7 +60,7 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     try:
         found = jwk.KeySet([jwk.import_key(each) for each in _usable(keys)])
         decoded = jwt.decode(token, found, algorithms=ALGORITHMS)
-    # Malformed keys and tokens with values of wrong types raise the last ones.
+    # Malformed keys, and tokens with values of wrong types, raise the built-in exceptions.
     except (jose.JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise NotBelieved(reason="no key of the provider signed the ID token") from error
     return Signed(dict(decoded.header), dict(decoded.claims))
@@ -70,7 +70,7 @@ def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str
     """Check a token's claims and return them.
 
     Raises:
-        NotBelieved: a claim is missing or not as expected.
+        NotBelieved: a claim is missing or wrong.
     """
     from authlib.common.errors import AuthlibBaseError  # noqa: PLC0415 - see the module
     from authlib.oidc.core import CodeIDToken  # noqa: PLC0415 - see the module
@@ -97,7 +97,10 @@ def checked(signed: Signed, expected: Expected, *, now: datetime) -> Mapping[str
 
 
 def _usable(keys: Mapping[str, object]) -> list[dict[str, str | list[str]]]:
-    """Return the keys of a set that can verify signatures. A set may contain other kinds too."""
+    """Return the keys of a set that can verify signatures.
+
+    A set may also contain keys of other kinds.
+    """
     given = keys.get("keys")
     return [
         each

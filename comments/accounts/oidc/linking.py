@@ -28,7 +28,7 @@ TERM = timedelta(minutes=10)
 
 
 class NotLinked(errors.Forbidden):
-    """The identity leads to no account with a role. Other accounts are not mentioned."""
+    """The identity leads to no account with a role. The error does not mention other accounts."""
 
     code = "not-linked"
 
@@ -191,7 +191,7 @@ def unlink(account: str, issuer: str) -> None:
 
 
 def issuers_of(account: str, among: tuple[str, ...]) -> frozenset[str]:
-    """Return those of these issuers that are linked to an account."""
+    """Return which of these issuers are linked to an account."""
     row = reads.get(account_rows.account_key(account))
     names = [] if row is None else row.identities
     return frozenset(each for each in among if is_linked(names, identities.at_issuer(each)))

@@ -1,14 +1,15 @@
 """Track login flows, from the redirect to a provider until the browser's return.
 
-Owns the encrypted content of a login flow's ticket: its goal, its browser, and the values that the
-provider's answer is checked with. The ticket's token is the `state` parameter of the request. A
-random value in a cookie identifies the browser (`provider_redirects`), so an answer is valid only
-in the browser that started the flow. A link can therefore not sign anybody in as somebody else, and
-a stolen answer is useless in another browser.
+Owns the encrypted content of a login flow's ticket: its goal, its browser, and the values for
+checking the provider's answer. The ticket's token is the `state` parameter of the request. A random
+value in a cookie identifies the browser (`provider_redirects`), so an answer is valid only in the
+browser that started the flow. A link therefore cannot sign anyone in as another person, and a
+stolen answer is useless in another browser.
 
 Invariants:
 
-1. A login flow ends once, within `TERM`, in its own browser. Another browser cannot use it up.
+1. Only the browser that started a login flow can end it, once, within `TERM`. Another browser
+   cannot use it up.
 2. One network can start `PER_NETWORK` flows, because each one costs a row and a request to the
    provider.
 3. The return address is made from `PUBLIC_URL`, never from a request.
@@ -53,7 +54,7 @@ class Goal(msgspec.Struct, frozen=True):
     - `invitation`: the invitation's token. `name`: the display name for a new account.
     - `session`: the token of the browser's session, which browsers do not send when they come back
       from another site.
-    - `site`, `origin` and `challenge`: of the page that the reader is on.
+    - `site`, `origin` and `challenge`: values of the page where the reader signs in.
     """
 
     aim: LoginPurpose
@@ -117,7 +118,8 @@ def begin(
 
     Raises:
         errors.TooMany: the network started too many flows.
-        errors.Unreachable, oidc_client.NotBelieved: the provider does not answer as it should.
+        errors.Unreachable, oidc_client.NotBelieved: the provider does not answer, or its answer is
+            wrong.
     """
     browser = who.browser if _BROWSER.fullmatch(who.browser) else secrets.token_urlsafe(32)
     asked = oidc_client.Secrets(

@@ -1,4 +1,4 @@
-"""Talk to an OpenID Connect provider, and identify the person it names.
+"""Talk to an OpenID Connect provider, and identify the person who signs in.
 
 Implements OpenID Connect Core 1.0, authorization code flow with PKCE (RFC 7636, S256), `state`,
 `nonce` and, if the provider announces it, `iss` (RFC 9207). Authlib makes the requests; it is
@@ -32,7 +32,7 @@ from comments.store import caches, per_process
 T = TypeVar("T")
 
 SCOPE = "openid profile"
-_TERM = 600.0  # seconds that a provider's document and keys are cached
+_TERM = 600.0  # seconds for which a provider's document and keys are cached
 _MOST_COPIES = 1_000  # providers
 AGAIN = 30.0  # minimum seconds between requests for keys, when a token's key is missing
 _LONGEST_CODE = 4_000
@@ -99,7 +99,7 @@ class OidcClient:
         """Check that the provider answers and its document is valid.
 
         Raises:
-            errors.Unreachable: it does not answer, or not as a provider should.
+            errors.Unreachable: it does not answer, or its answer is malformed.
             NotBelieved: its document names another issuer, or has an address that is not public.
         """
         with self._taken_at_its_word():
@@ -133,7 +133,7 @@ class OidcClient:
     def identify(
         self, answer: Mapping[str, str], asked: Secrets, *, secret: str, now: datetime
     ) -> ProviderUser:
-        """Return the person that the provider identifies, from the parameters of its redirect.
+        """Verify the parameters of a provider's redirect, and return the person it identifies.
 
         Raises:
             Declined: the provider identifies nobody.
@@ -198,7 +198,7 @@ class OidcClient:
                 code=code,
                 code_verifier=verifier,
             )
-        # Responses with values of wrong types raise the last ones.
+        # Responses with values of wrong types raise the built-in exceptions.
         except (AuthlibBaseError, ValueError, TypeError) as error:
             raise NotBelieved(reason="the provider refused the code that it had issued") from error
         return dict(found)

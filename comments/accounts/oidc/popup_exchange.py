@@ -10,14 +10,14 @@ The steps of the exchange:
    together for a token.
 
 No token appears in an address, a message or the pop-up. A person who sees the code lacks the
-verifier, and one who knows the challenge has neither.
+verifier; a person who knows the challenge has neither the code nor the verifier.
 
 Invariants:
 
 1. A voucher belongs to one site and one page's verifier. It is used once, within `TERM`.
 2. A voucher is void after `TRIES` wrong codes. They are counted in the transaction that compares
    the code, so concurrent guesses all count.
-3. A challenge has at most one voucher, ever.
+3. A challenge never gets a second voucher.
 4. A reader's account is found by issuer and `sub` alone, and created by the exchange.
 """
 
@@ -97,7 +97,8 @@ def redeem(
     """Return the account of the reader who has the verifier and the code.
 
     Creates the account on the first visit. Readers choose their display name; if `name` is empty,
-    they keep the name they have or get the provider's. An account with a role keeps its name.
+    they keep their current name or get the name from the provider. An account with a role keeps its
+    name.
 
     Raises:
         reader_accounts.Refused: the code does not match this verifier and site, was used, has

@@ -1,4 +1,4 @@
-"""Register OpenID Connect providers, and control who can sign in with which.
+"""Register OpenID Connect providers, and control who can sign in with each.
 
 Owns the kind Providers, one row for the service:
 
@@ -10,7 +10,7 @@ Invariants:
 1. A client secret is stored encrypted and never shown.
 2. `issuer` is exactly the string in the provider's documents, because people are identified by it
    and their `sub` (`identities.at_issuer`). A provider that is removed and added again under a new
-   name still identifies them; one with another issuer does not.
+   name still identifies them; a provider with a different issuer does not.
 3. The readers of a site, and owners and moderators, can use only the providers that an operator has
    made available to them.
 """
@@ -120,7 +120,7 @@ def chosen(name: str, among: Collection[Provider]) -> Provider:
     """Return one of these providers by name.
 
     Raises:
-        errors.NotFound: none has this name.
+        errors.NotFound: no provider has this name.
     """
     found = next((each for each in among if each.name == name), None)
     if found is None:
@@ -181,7 +181,9 @@ def withdraw(name: str, sites: Collection[str], *, at_desk: bool) -> Provider:
 
 
 def remove(name: str) -> None:
-    """Delete a provider and its client secret. Accounts stay, but it no longer leads to them.
+    """Delete a provider and its client secret.
+
+    Accounts stay, but the provider no longer leads to them.
 
     Raises:
         errors.NotFound: there is no such provider.
@@ -197,7 +199,7 @@ def remove(name: str) -> None:
 
 
 def renew(secret: str) -> bool:
-    """Encrypt the client secrets under the current `SECRET`. Return whether that was needed."""
+    """Encrypt the client secrets under the current `SECRET`. Return whether any secret changed."""
 
     def renewed(found: list[Provider]) -> list[Provider]:
         fresh = [encryption.renewed(each.secret, _PURPOSE, secret) or each.secret for each in found]
@@ -235,7 +237,10 @@ def _change(change: Callable[[list[Provider]], list[Provider]]) -> None:
 
 
 def _checked_issuer(issuer: str) -> str:
-    """Check an issuer. It is not normalized, because it must equal the one in the documents."""
+    """Check an issuer.
+
+    Issuers are not normalized, because an issuer must equal the one in the provider's documents.
+    """
     problem = errors.BadInput("issuer", "not-a-url")
     try:
         parts = urlsplit(issuer)

@@ -1,1 +1,1 @@
-"""Sign in with name and password: attempts, hashes, and codes of an authenticator."""
+"""Check passwords and authenticator codes, hash passwords, and count sign-in attempts."""

@@ -50,7 +50,7 @@ def note_reset(account: str, mark: str) -> accounts.Account:
 
 
 def checked_password(password: str, *own: str) -> str:
-    """Check a new password and return its hash. `own` is what others know about its owner.
+    """Check a new password and return its hash. `own` holds what others know about the owner.
 
     Raises:
         errors.BadInput: the password is not allowed (`hashing.check`).

@@ -55,7 +55,10 @@ def hashed(password: str) -> str:
 
 
 def matches(stored: str, password: str) -> bool:
-    """Return whether a password matches a hash. An empty hash takes as long and never matches."""
+    """Return whether a password matches a hash.
+
+    An empty hash never matches, but the check takes equally long.
+    """
     import argon2  # noqa: PLC0415 - see the module
 
     tried = stored or _nobodys(hasher())
@@ -68,7 +71,7 @@ def matches(stored: str, password: str) -> bool:
 
 
 def is_outdated(stored: str) -> bool:
-    """Return whether a hash was made with other parameters than the current ones."""
+    """Return whether a hash was made with parameters other than the current ones."""
     return hasher().check_needs_rehash(stored)
 
 

@@ -7,8 +7,8 @@ Invariants:
 
 1. An unknown name costs as much as a wrong password: the same look-ups, the same hashing and the
    same response. The response to a wrong authenticator code is the same too.
-2. Attempts are counted in the store before anything is checked. `PER_NETWORK` and `PER_NAME` hold
-   for all processes together, and for unknown names too.
+2. Attempts are counted in the store before anything is checked. `PER_NETWORK` and `PER_NAME` limit
+   all processes together, and apply to unknown names too.
 3. A code of an authenticator is valid once: the transaction that begins the session stores its
    step.
 """
@@ -39,7 +39,7 @@ class LoginAttempt(NamedTuple):
 
 
 class Wrong(errors.Forbidden):
-    """The name, password or code is wrong. The error does not tell which."""
+    """The name, password or code is wrong. The error does not say which of them."""
 
     code = "wrong-credentials"
 

@@ -1,7 +1,7 @@
 """Check codes of an authenticator: six digits for each half minute (RFC 6238, SHA-1).
 
-No library is used: accepting each code only once requires knowing which half minute it belongs
-to, and the libraries only tell whether a code is right.
+No library is used: accepting each code only once requires knowing which half minute it belongs to,
+and libraries report only whether a code is valid.
 """
 
 import base64
