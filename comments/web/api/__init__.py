@@ -1,1 +1,1 @@
-"""The calls of `/api/v1`, the tokens they take, and their OpenAPI document."""
+"""The calls of `/api/v1`, the tokens of their callers, and their OpenAPI document."""

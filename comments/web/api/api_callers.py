@@ -1,8 +1,9 @@
-"""The caller of the API: a guest or an account, known by a token.
+"""The caller of the API: a guest or an account, identified by a token.
 
-A guest is known by the token alone. An account's token is valid while the account exists and its
-`epoch` equals the token's, which costs one read before anything is changed. Comments of an account
-have the author id "a:..." and the account's name, even if the call gives another name.
+For a guest, the token is all that exists. An account's token is valid while the account exists and
+has the same `epoch` as the token. This check costs one read before anything is changed. Comments by
+an account have the author id "a:..." and the account's name, even if the call gives a different
+name.
 """
 
 from datetime import datetime
@@ -21,10 +22,10 @@ from comments.web.http import context, problems
 
 
 class Speaker(NamedTuple):
-    """The holder of a token of a site. `id` is the author id of their comments there.
+    """A caller with a token for a site. `id` is the author id of the caller's comments there.
 
-    Only accounts have `name`, `epoch` and `since`, the time of their creation. `is_staff`: the
-    account has a role on the site.
+    Only accounts have `name`, `epoch` and `since`, the time when the account was created.
+    `is_staff` is true if the account has a role on the site.
     """
 
     site: str
@@ -35,7 +36,7 @@ class Speaker(NamedTuple):
     is_staff: bool = False
 
     def token(self, settings: config.Settings, now: datetime) -> api_tokens.Issued:
-        """Return a new token for the caller, dated now."""
+        """Return a new token for the caller, issued now."""
         secret, term = settings.secret, settings.guest_token_seconds
         if not self.epoch:
             guest = api_tokens.Guest(self.site, self.id)
@@ -54,7 +55,7 @@ def current() -> Speaker:
     header = flask.request.headers.get("Authorization")
     if header is None:
         raise problems.Unauthenticated("no-token")
-    # Several steps of a request need the caller; the token is read once.
+    # Several steps of a request need the caller, but the token is read only once.
     if "speaker" not in flask.g:
         flask.g.speaker = _named(header)
     found: Speaker = flask.g.speaker
@@ -62,16 +63,16 @@ def current() -> Speaker:
 
 
 def on(site: records.Site) -> Speaker | None:
-    """Return the caller by a token of this site; None without a token.
+    """Return the caller if the request has a token for this site; None if it has no token.
 
     Raises:
-        problems.Unauthenticated: the token is not valid, or is for another site.
+        problems.Unauthenticated: the token is not valid, or is for a different site.
     """
     return of(site) if "Authorization" in flask.request.headers else None
 
 
 def of(site: records.Site) -> Speaker:
-    """Return the caller of a request that requires a token of this site.
+    """Return the caller of a request that requires a token for this site.
 
     Raises:
         problems.Unauthenticated: there is no token, or it is not valid for this site.
@@ -83,16 +84,16 @@ def of(site: records.Site) -> Speaker:
 
 
 def site_of(comment_id: str, *, is_own: bool) -> records.Site:
-    """Return the site whose pages may change a comment: the token's, else the comment's.
+    """Return the site whose pages may change a comment: the site of the token or of the comment.
 
-    A token changes only comments of its own site (`posting`). The token comes first, so that a
-    repeated retraction works when the comment is no longer listed. `is_own`: only the author may
-    make this call.
+    A token can change only comments on its own site (`posting`). The token is tried first, so that
+    a repeated retraction works when the comment is no longer listed. If `is_own`, only the author
+    may make this call.
 
     Raises:
-        problems.Unauthenticated: the comment does not exist, the call requires a token, and there
-            is no valid one. Callers without a token learn nothing about which comments exist.
-        errors.NotFound: the comment does not exist.
+        problems.Unauthenticated: the comment does not exist, and the call requires a token but has
+            no valid one. Without a token, callers cannot find out which comments exist.
+        errors.NotFound: the comment does not exist, and the call requires no token.
     """
     try:
         return site_settings.get(current().site)
@@ -107,7 +108,7 @@ def site_of(comment_id: str, *, is_own: bool) -> records.Site:
 
 
 def member(account: accounts.Account, site: str) -> Speaker:
-    """Return an account as a caller on a site."""
+    """Return the caller for an account on a site."""
     is_staff = roles.has(account.grants, roles.Role.MODERATOR, site)
     return Speaker(site, account.author, account.name, account.epoch, account.created, is_staff)
 

@@ -1,16 +1,18 @@
-"""Tokens of the API, with which guests and signed-in readers change their own comments.
+"""API tokens, with which guests and signed-in readers change their own comments.
 
     guest's   = URLSafeTimedSerializer(secret, salt "flatthread guest 1")
                 ({"s": site, "g": guest id})
     account's = "a." + URLSafeTimedSerializer(secret, salt "flatthread account 1")
                 ({"s": site, "a": account id, "e": the account's epoch})
 
-A token is valid for one site and for `guest_token_seconds` seconds. It is sent in `Authorization:
-Bearer` only: other pages than the widget would send a cookie too, and a query would end up in logs.
-Tokens are signed by HMAC with SHA-256. Clients keep them, so a change of salt or shape signs
-everybody out. Each salt has one purpose: a token that was made for something else under the same
-secret is not a session. `api_callers` checks in the store that the account still exists and still
-has this epoch.
+A token is valid for one site and for `guest_token_seconds` seconds. Clients send it only in the
+header `Authorization: Bearer`. Browsers would also send a cookie from pages without the widget, and
+query strings end up in logs.
+
+Tokens are signed with HMAC-SHA-256. Clients store them, so a change of salt or format signs
+everyone out. Each salt has one purpose, so a token with a different purpose under the same secret
+is not accepted as a session. `api_callers` checks in the store that the account still exists and
+has the same epoch.
 """
 
 import hashlib
@@ -29,7 +31,7 @@ T = TypeVar("T")
 _SALT = "flatthread guest 1"
 _ACCOUNT_SALT = "flatthread account 1"
 _ACCOUNT = "a."
-# Far longer than any token. Longer headers are refused before their signature is checked.
+# Characters; tokens are far shorter. Longer headers are refused before a signature is checked.
 _LONGEST = 1_000
 _BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9._~+/=-]+)")
 
@@ -59,14 +61,14 @@ def sign(guest: Guest, *, secret: str) -> str:
 
 
 class Issued(NamedTuple):
-    """A token and its expiry, in whole seconds as in its signature."""
+    """A token and its expiry time, in whole seconds like the time in its signature."""
 
     token: str
     expires: datetime
 
 
 def issue(whose: Guest | Member, *, secret: str, term: int, now: datetime) -> Issued:
-    """Return a token, dated now, and its expiry. `term` is in seconds."""
+    """Return a token, issued now, and its expiry time. `term` is in seconds."""
     expires = now.replace(microsecond=0) + timedelta(seconds=term)
     if isinstance(whose, Guest):
         return Issued(sign(whose, secret=secret), expires)
@@ -74,11 +76,11 @@ def issue(whose: Guest | Member, *, secret: str, term: int, now: datetime) -> Is
 
 
 def read(authorization: str, *, secret: str, term: int) -> Guest | Member:
-    """Return the guest or account that an Authorization header names.
+    """Return the guest or account for an Authorization header.
 
     Raises:
         problems.Unauthenticated: the header is not a Bearer token, or the token is damaged, forged,
-            made for another purpose, or older than `term` seconds.
+            for a different purpose, or older than `term` seconds.
     """
     match = _BEARER.fullmatch(authorization)
     if match is None or len(authorization) > _LONGEST:
@@ -108,6 +110,7 @@ def _serializer(secret: str, salt: str) -> itsdangerous.URLSafeTimedSerializer:
         list(secret_rotation.accepted(secret)[::-1]),  # the library expects the oldest first
         salt=salt,
         signer_kwargs={"digest_method": hashlib.sha256},
-        # Older releases signed tokens with the library's default, SHA-1. They live for a day.
+        # Older releases signed tokens with the library's default, SHA-1. Such tokens expire after a
+        # day.
         fallback_signers=[{}],
     )

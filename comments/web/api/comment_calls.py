@@ -1,8 +1,8 @@
 """The calls of `/api/v1` that list, post, edit and vote.
 
-Each view reads the request, calls the rooms below, and shapes the answer. Every call checks in this
-order: the site exists, the page's origin may write to it, the token is valid, the body is JSON of
-the expected shape. A read never creates an entity.
+Each view decodes the request, calls other packages, and builds the answer. Every call checks in
+this order: the site exists, pages of this origin may write to it, the token is valid, and the body
+is JSON of the expected type. Read calls never create entities.
 """
 
 import functools
@@ -35,15 +35,15 @@ blueprint = flask.Blueprint("api", __name__, url_prefix="/api/v1")
 blueprint.register_blueprint(moderation_calls.blueprint)
 
 _READS = {"GET", "HEAD"}
-# Refused while a site's budget is spent and the site is then read-only. Posting checks by itself,
-# because a repeat of a stored post is not a new post.
+# Calls that are refused while a site is read-only because its budget is used up. `post_comment` is
+# not listed: posting has its own check, because a repeated request for a stored comment must work.
 _CLOSED = {"api.edit_comment", "api.vote", "api.subscribe"}
 _OWN = {"api.edit_comment", "api.retract_comment", "api.withdraw_vote"}
 
 
 @blueprint.before_request
 def admit() -> flask.Response | None:
-    """Answer preflights, and refuse writes from pages of origins that are not registered."""
+    """Answer preflights, and refuse writes from pages whose origin is not registered."""
     path = flask.request.view_args or {}
     if flask.request.method == "OPTIONS":
         return cors.preflight(_site_asked_about(path))
@@ -68,7 +68,7 @@ def describe() -> flask.Response:
 
 @blueprint.get("/sites/<site:site_id>/comments")
 def list_comments(site_id: str) -> flask.Response:
-    """List a page of a thread, or with limit=all the whole thread."""
+    """List a page of a thread, or the whole thread with limit=all."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.ListQuery, site)
     secret = context.settings().secret
@@ -88,7 +88,7 @@ def list_comments(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/comments")
 def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` reads the site
-    """Post a comment. Repeats with the same Idempotency-Key post it once."""
+    """Post a comment. Repeated requests with the same Idempotency-Key post it only once."""
     request: SiteRequest = flask.g.asked
     submission, speaker = _submission(request)
     posted = new_comment.post(submission, request)
@@ -110,7 +110,7 @@ def post_comment(site_id: str) -> flask.Response:  # noqa: ARG001 - `admit` read
 
 @blueprint.get("/sites/<site:site_id>/challenge")
 def challenge(site_id: str) -> flask.Response:
-    """Create a challenge. Nothing is stored."""
+    """Create a challenge without storing anything."""
     purpose = query_strings.read(request_shapes.ChallengeQuery).purpose
     request = context.request_to(site_settings.get(site_id))
     if purpose is proof_policy.ChallengePurpose.POST:
@@ -122,8 +122,8 @@ def challenge(site_id: str) -> flask.Response:
 def show_comment(comment_id: str) -> flask.Response:
     """Return a comment with its ancestors.
 
-    The ETag is the comment's revision, for If-Match. It never leads to 304, because the ancestors
-    change without it.
+    The ETag is the comment's revision, for If-Match. The answer is never 304, because the ancestors
+    can change while the revision stays the same.
     """
     query_strings.read(request_shapes.NoQuery)
     comment, ancestors = ordered_query.comment(comment_id)
@@ -174,7 +174,7 @@ def retract_comment(comment_id: str) -> flask.Response:
 
 @blueprint.get("/comments/<comment:comment_id>/replies")
 def list_replies(comment_id: str) -> flask.Response:
-    """List a page of everything below a comment, or with limit=all everything."""
+    """List a page of the comments below a comment, or all of them with limit=all."""
     query = query_strings.read(request_shapes.RepliesQuery)
     secret = context.settings().secret
     if not isinstance(query.limit, int):
@@ -253,7 +253,7 @@ def list_authors(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/preview")
 def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
-    """Return the HTML that a text would be stored as."""
+    """Return the HTML that the service would store for a text."""
     query_strings.read(request_shapes.NoQuery)
     body = json_bodies.read(request_shapes.NewBody).body
     return responses.fresh(response_shapes.Preview(previews.render(body, flask.g.asked)))
@@ -261,7 +261,7 @@ def preview(site_id: str) -> flask.Response:  # noqa: ARG001 - same
 
 @blueprint.post("/sites/<site:site_id>/counts")
 def count_comments(site_id: str) -> flask.Response:
-    """Count the comments that readers see in each of many threads, with one lookup of counters."""
+    """Count the listed comments of several threads, with one lookup of counters."""
     query_strings.read(request_shapes.NoQuery)
     threads = [_canonical(raw) for raw in json_bodies.read(request_shapes.ThreadList).threads]
     return responses.fresh(response_shapes.Counts(totals.listed(site_id, threads)))
@@ -295,7 +295,10 @@ def _refuse_beside_around(query: request_shapes.ListQuery) -> None:
 def _submission(
     request: SiteRequest,
 ) -> tuple[new_comment.Submission, api_callers.Speaker | None]:
-    """Return the post and its caller, if known by a token. Accounts post under their own name."""
+    """Return the submitted comment, and the caller if the request has a token.
+
+    Accounts always post under their own name.
+    """
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, request.site)
     key = preconditions.idempotency_key()
     speaker = api_callers.on(request.site)

@@ -1,8 +1,8 @@
-"""The calls of `/api/v1` about moderation: own held comments, reports, and opinions.
+"""The calls of `/api/v1` about moderation: own held comments, reports, and classifier verdicts.
 
-Only the author of a held comment sees it, with their token: no cache stores such an answer, and no
-page for others contains the comment. Opinions are accepted only with a signature by the secret of
-the site's own classifier.
+Among readers, only the author of a held comment sees it, with the author's token. No cache stores
+such an answer, and public pages never contain the comment. A verdict must be signed with the secret
+of the site's own classifier.
 """
 
 from datetime import UTC, datetime
@@ -40,7 +40,7 @@ _REFUSED = {
 @blueprint.get("/sites/<site:site_id>/held")
 @cors.personal
 def list_own_held(site_id: str) -> flask.Response:
-    """List the caller's own comments of a thread, held ones included."""
+    """List the caller's own comments in a thread, including held ones."""
     site = site_settings.get(site_id)
     thread, _ = query_strings.read_thread(request_shapes.NoQuery, site)
     found = decisions.own_held(records.ThreadName(site.id, thread), api_callers.of(site).id)
@@ -51,9 +51,9 @@ def list_own_held(site_id: str) -> flask.Response:
 
 @blueprint.post("/comments/<comment:comment_id>/report")
 def report_comment(comment_id: str) -> flask.Response:
-    """Report a comment to the moderators; each caller counts once.
+    """Report a comment to the moderators. Each caller counts only once per comment.
 
-    Callers without a token send a proof of work.
+    Callers without a token must send a proof of work.
     """
     query_strings.read(request_shapes.NoQuery)
     request: SiteRequest = flask.g.asked
@@ -65,7 +65,7 @@ def report_comment(comment_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/opinions")
 def give_opinion(site_id: str) -> flask.Response:
-    """Accept a late verdict of a site's own classifier."""
+    """Accept a late verdict from a site's own classifier."""
     query_strings.read(request_shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     data, sent = json_bodies.raw(), flask.request.headers

@@ -34,20 +34,20 @@ _THREAD: tuple[Json, ...] = (
     {
         "name": "thread",
         "in": "query",
-        "description": "The thread, by the site's own id. Give this or `page`.",
+        "description": "The thread's id, chosen by the site. Send either this or `page`.",
         "schema": {"type": "string", "minLength": 1},
     },
     {
         "name": "page",
         "in": "query",
-        "description": "The thread, by the URL of its page. Give this or `thread`.",
+        "description": "The URL of the thread's page. Send either this or `thread`.",
         "schema": {"type": "string", "minLength": 1},
     },
 )
 _KEY: Json = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "Makes repeats safe: requests with the same key post once.",
+    "description": "Makes retries safe: requests with the same key post only one comment.",
     "schema": {"type": "string", "minLength": 16, "maxLength": 255, "pattern": "^[!-~]+$"},
 }
 _REVISION: Json = {
@@ -76,7 +76,7 @@ _KNOWN: Json = {
     "description": "Answer 304 without a body if the ETag is one of these.",
     "schema": {"type": "string"},
 }
-# The headers of answers by name. An answer always has those in `_ALWAYS`, where it lists them.
+# Answer headers by name. If an operation lists a header of `_ALWAYS`, its answers always have it.
 _HEADERS: Json = {
     "ETag": {
         "description": "The tag of this content, or the comment's revision for If-Match.",
@@ -87,7 +87,7 @@ _HEADERS: Json = {
         "schema": {"type": "string", "pattern": "^/api/v1/comments/[a-z2-7]{26}$"},
     },
     "Idempotent-Replayed": {
-        "description": "Present if this key had posted before.",
+        "description": "Present if a comment was already posted with this key.",
         "schema": {"type": "string", "enum": ["true"]},
     },
     "Retry-After": {
@@ -104,7 +104,7 @@ _REFUSED_WITH = {401: ("WWW-Authenticate",), 429: ("Retry-After",), 503: ("Retry
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One call: its route, its parameters and body, its answer, and its error statuses."""
+    """One call: its route, parameters and body, its answer, and its error statuses."""
 
     method: str
     path: str
@@ -131,7 +131,7 @@ _ONE = "/comments/{id}"
 
 OPERATIONS = (
     Operation(
-        "get", _COMMENTS, "listComments", "A page of a thread, in order",
+        "get", _COMMENTS, "listComments", "List a page of a thread",
         response_shapes.CommentPage, (400, 404, 410, 503), query=request_shapes.ListQuery,
         extra=(*_THREAD, _KNOWN), headers=_TAG,
     ),
@@ -147,7 +147,7 @@ OPERATIONS = (
         proof_of_work.Challenge, (400, 404, 503), query=request_shapes.ChallengeQuery,
     ),
     Operation(
-        "get", _ONE, "showComment", "A comment with its ancestors",
+        "get", _ONE, "showComment", "Get a comment with its ancestors",
         response_shapes.OneComment, (400, 404, 503), headers=_TAG,
     ),
     Operation(
@@ -161,17 +161,17 @@ OPERATIONS = (
         security=_TOKEN_NEEDED, headers=_TAG,
     ),
     Operation(
-        "get", f"{_ONE}/replies", "listReplies", "A page of everything below a comment",
+        "get", f"{_ONE}/replies", "listReplies", "List a page of the comments below a comment",
         response_shapes.CommentPage, (400, 404, 503), query=request_shapes.RepliesQuery,
         extra=(_KNOWN,), headers=_TAG,
     ),
     Operation(
-        "get", "/sites/{site}/subscription", "offerMail", "Whether this service sends mail",
+        "get", "/sites/{site}/subscription", "offerMail", "Tell whether this service sends mail",
         response_shapes.MailOffer, (400, 404, 503),
     ),
     Operation(
         "put", "/sites/{site}/subscription", "subscribe",
-        "Ask an address to confirm mail about new comments of a thread, or about replies",
+        "Ask an address to confirm mail about new comments in a thread, or about replies",
         response_shapes.ConfirmationRequested, (*_WRITE, 401, 409, 429),
         body=request_shapes.NewSubscription,
         extra=_THREAD, status=202, security=_TOKEN_TAKEN,
@@ -187,20 +187,20 @@ OPERATIONS = (
     ),
     Operation(
         "post", "/sites/{site}/session", "enterSite",
-        "Sign in the reader whom a token signed by the site names",
+        "Sign in a reader with a token that the site has signed",
         response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Assertion,
     ),
     Operation(
-        "get", "/sites/{site}/sign-in", "offerEntry", "How readers of a site may sign in",
+        "get", "/sites/{site}/sign-in", "offerEntry", "List the ways to sign in to a site",
         response_shapes.EntryOffer, (400, 404, 503),
     ),
     Operation(
-        "post", "/sites/{site}/sign-in", "askToEnter", "Mail a link that shows a sign-in code",
+        "post", "/sites/{site}/sign-in", "askToEnter", "Send a mail with a link to a sign-in code",
         response_shapes.Pending, (*_WRITE, 409, 429), body=request_shapes.AskedEntry, status=202,
     ),
     Operation(
         "post", "/sites/{site}/sign-in/code", "enterByCode",
-        "Sign in with the code that a mailed link showed",
+        "Sign in with the code that a mail linked to",
         response_shapes.ReaderSession, (*_WRITE, 401), body=request_shapes.Code,
     ),
     Operation(
@@ -210,12 +210,12 @@ OPERATIONS = (
     ),
     Operation(
         "get", "/sites/{site}/author", "exportAuthor",
-        "Export everything stored about the caller on a site",
+        "Export all data that is stored about the caller on a site",
         personal_data.Everything, (400, 401, 403, 404, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
         "delete", "/sites/{site}/author", "eraseAuthor",
-        "Erase a part of what is stored about the caller; repeat until done",
+        "Erase part of the data that is stored about the caller; repeat until done",
         response_shapes.Erased, (400, 401, 403, 404, 409, 503), security=_TOKEN_NEEDED,
     ),
     Operation(
@@ -230,17 +230,17 @@ OPERATIONS = (
         extra=_SIGNED,
     ),
     Operation(
-        "get", "/sites/{site}/votes", "listOwnVotes", "Your own votes on comments of a thread",
+        "get", "/sites/{site}/votes", "listOwnVotes", "List your own votes in a thread",
         response_shapes.OwnVotes, (400, 401, 403, 404, 503), query=request_shapes.OwnVotesQuery,
         extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
         "get", "/sites/{site}/held", "listOwnHeld",
-        "Your own comments of a thread, including held ones",
+        "List your own comments in a thread, including held ones",
         response_shapes.OwnHeld, (400, 401, 403, 404, 503), extra=_THREAD, security=_TOKEN_NEEDED,
     ),
     Operation(
-        "get", "/sites/{site}/authors", "listAuthors", "The authors of a site, highest score first",
+        "get", "/sites/{site}/authors", "listAuthors", "List a site's authors, highest score first",
         response_shapes.AuthorPage, (400, 404, 503), query=request_shapes.AuthorsQuery,
         extra=(_KNOWN,), headers=_TAG,
     ),
@@ -249,11 +249,11 @@ OPERATIONS = (
         response_shapes.Preview, (*_WRITE, 429), body=request_shapes.NewBody,
     ),
     Operation(
-        "post", "/sites/{site}/counts", "countComments", "Count the comments of many threads",
+        "post", "/sites/{site}/counts", "countComments", "Count the comments in several threads",
         response_shapes.Counts, _WRITE, body=request_shapes.ThreadList,
     ),
     Operation(
-        "get", "/openapi.json", "describe", "This document", None, (), extra=(_KNOWN,),
+        "get", "/openapi.json", "describe", "Get this document", None, (), extra=(_KNOWN,),
         headers=_TAG,
     ),
 )  # fmt: skip
@@ -326,7 +326,7 @@ def _path_parameters(operation: Operation) -> list[Json]:
 
 
 def _query_parameters(operation: Operation) -> list[Json]:
-    """Return a parameter for each field of a query's shape, with the schema that checks it."""
+    """Return a parameter for each field of a query type, with the field's schema."""
     (_,), found = msgspec.json.schema_components([operation.query], ref_template=_REF)
     properties: Json = found[operation.query.__name__]["properties"]
     return [
@@ -336,7 +336,7 @@ def _query_parameters(operation: Operation) -> list[Json]:
 
 
 def _inlined(schema: Json, found: Json) -> Json:
-    """Return a parameter's schema without references, because query shapes are not components."""
+    """Return a parameter's schema without references, because query types are not components."""
     reference = schema.get("$ref") or next(
         (part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None
     )

@@ -1,6 +1,6 @@
-"""The calls of `/api/v1` for callers themselves: sign-in, own votes, export and erasure.
+"""The calls of `/api/v1` about the caller: sign-in, own votes, export and erasure.
 
-Their answers are for one person, so no cache stores them, and reading personal data requires the
+The answers are for one person, so no cache may store them. Personal data can be read only with the
 caller's token.
 """
 
@@ -31,7 +31,7 @@ blueprint.before_request(comment_calls.admit)
 
 @blueprint.post("/sites/<site:site_id>/session")
 def enter(site_id: str) -> flask.Response:
-    """Sign in the reader whom a token signed by the site names."""
+    """Sign in a reader with a token that the site has signed."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Assertion)
@@ -42,11 +42,11 @@ def enter(site_id: str) -> flask.Response:
 
 @blueprint.get("/sites/<site:site_id>/sign-in")
 def offer_entry(site_id: str) -> flask.Response:
-    """List the ways in which readers may sign in here."""
+    """List the ways to sign in to a site."""
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     settings = context.settings()
-    # Without PUBLIC_URL a provider could not send readers back.
+    # Without PUBLIC_URL, a provider could not send readers back.
     found = providers.of_site(site.id) if settings.public_url else ()
     shown = [providers.OfferedProvider(each.name, each.title) for each in found]
     url = f"{settings.public_url}/sign-in/sites/{site.id}" if found else ""
@@ -55,7 +55,7 @@ def offer_entry(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in")
 def ask_to_enter(site_id: str) -> flask.Response:
-    """Mail a link that shows a code."""
+    """Send a mail with a link to a page that shows a code."""
     query_strings.read(request_shapes.NoQuery)
     settings, now = context.settings(), datetime.now(UTC)
     network = context.network()
@@ -70,7 +70,7 @@ def ask_to_enter(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in/code")
 def enter_by_code(site_id: str) -> flask.Response:
-    """Sign in with the code that a mailed link showed."""
+    """Sign in with the code from the page that a mail linked to."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Code)
@@ -80,7 +80,7 @@ def enter_by_code(site_id: str) -> flask.Response:
 
 @blueprint.post("/sites/<site:site_id>/sign-in/provider")
 def enter_by_provider(site_id: str) -> flask.Response:
-    """Sign in with the page's verifier and the code that the pop-up showed for it."""
+    """Sign in with a verifier and the code that the pop-up returned for its challenge."""
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
     sent = json_bodies.read(request_shapes.Voucher)
@@ -93,7 +93,7 @@ def enter_by_provider(site_id: str) -> flask.Response:
 @blueprint.get("/sites/<site:site_id>/author")
 @cors.personal
 def export_author(site_id: str) -> flask.Response:
-    """Return everything stored about the caller on a site."""
+    """Return all data that is stored about the caller on a site."""
     site = site_settings.get(site_id)
     query_strings.read(request_shapes.NoQuery)
     secret, now = context.settings().secret, datetime.now(UTC)
@@ -103,7 +103,7 @@ def export_author(site_id: str) -> flask.Response:
 
 @blueprint.delete("/sites/<site:site_id>/author")
 def erase_author(site_id: str) -> flask.Response:
-    """Erase a bounded part of what is stored about the caller on a site."""
+    """Erase a limited amount of the data that is stored about the caller on a site."""
     query_strings.read(request_shapes.NoQuery)
     author = api_callers.of(site_settings.get(site_id)).id
     erased = personal_data.erase(author, now=datetime.now(UTC), site=site_id)
@@ -113,7 +113,7 @@ def erase_author(site_id: str) -> flask.Response:
 @blueprint.get("/sites/<site:site_id>/votes")
 @cors.personal
 def list_own_votes(site_id: str) -> flask.Response:
-    """List the caller's votes on comments of a thread."""
+    """List the caller's votes in a thread."""
     site = site_settings.get(site_id)
     thread, query = query_strings.read_thread(request_shapes.OwnVotesQuery, site)
     found = cast_vote.own(
@@ -129,7 +129,7 @@ def list_own_votes(site_id: str) -> flask.Response:
 def _entered(account: accounts.Account, site_id: str, now: datetime) -> flask.Response:
     """Return a token for a reader who just signed in.
 
-    The keyed hash of the account lets the widget tell several readers of one browser apart.
+    The keyed hash of the account id lets the widget distinguish readers who share a browser.
     """
     settings = context.settings()
     token = api_callers.member(account, site_id).token(settings, now)

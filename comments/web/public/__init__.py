@@ -1,1 +1,1 @@
-"""Public pages besides the API: embedded threads, feeds, the widget's files, links from mail."""
+"""Public pages: embedded threads, feeds, the widget's files, and pages that mail links to."""

@@ -2,10 +2,11 @@
 
 Invariants:
 
-1. The ids of feeds and entries never change, even if the service moves to another host. A comment's
-   id is its own 128 bits as a UUID.
-2. Links lead to the site's own page if the thread has one (`thread_info.address`), else to our page
-   of the thread, relative to the feed. Nothing comes from the request's headers.
+1. The ids of feeds and entries never change, even if the service moves to a different host. An
+   entry's id is the comment's own 128 bits as a UUID.
+2. A link leads to the site's own page if the thread has one (`thread_info.address`). Otherwise it
+   leads to the service's page for the thread and is relative to the feed.
+3. No link contains data from the request's headers.
 """
 
 import base64
@@ -35,9 +36,10 @@ ET.register_namespace("thr", _THREADING)
 
 
 class FeedMetadata(msgspec.Struct, frozen=True):
-    """A feed's metadata: `page` is the URL of the thread or site, "" if it is unknown.
+    """A feed's metadata. `itself` is the URL of the feed.
 
-    `place` returns the URL of an entry.
+    `page` is the URL of the thread or site, or "" if it is unknown. `place` returns the URL of an
+    entry.
     """
 
     id: str
@@ -63,9 +65,9 @@ def document(head: FeedMetadata, feed: feeds.Feed) -> bytes:
 
 
 def feed_id(secret: str, site: str, thread: str = "") -> str:
-    """Return the id of a feed, which differs between installations.
+    """Return the id of a feed, which is different in each installation.
 
-    A thread's id is never empty, so no thread's feed has the id of its site's feed.
+    A thread's id is never empty, so the feed of a thread never has the same id as its site's feed.
     """
     named = hashlib.blake2b(
         f"feed {site}/{thread}".encode(),

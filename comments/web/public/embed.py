@@ -1,8 +1,8 @@
 """Threads as HTML: a page for frames and browsers without JavaScript, a fragment for static sites.
 
-Both show the same comments as the API's page of the same query, with the same number of reads: the
-title and address of a compacted thread are in its directory. Errors are pages, too. No script runs
-in any of them. Only the site's registered origins may show the page in a frame.
+Both show the same comments as the API does for the same query. They need no additional reads,
+because a compacted thread's directory contains its title and address. Errors are HTML pages too.
+These pages run no scripts. Only pages of the site's registered origins may show them in a frame.
 """
 
 import hashlib
@@ -44,13 +44,13 @@ _SOURCES = (
     f"web/templates/{_PAGE}",
     f"web/templates/{_FRAGMENT}",
 )
-# Part of every ETag: a new release must not answer 304 to a page that an older one made.
+# Part of every ETag: a new release must not answer 304 for a page from an older release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
 
 
-# The id may be any text: an impossible id gets the same page as an unknown one.
+# The route accepts any text as an id, so that a malformed id gets the same page as an unknown one.
 @blueprint.get("/<site_id>")
 def page(site_id: str) -> flask.Response:
     """Answer with a thread as a whole document."""
@@ -59,10 +59,10 @@ def page(site_id: str) -> flask.Response:
 
 @blueprint.get("/<site_id>/fragment")
 def fragment(site_id: str) -> flask.Response:
-    """Answer with a thread as a part of a page, which a static site includes when it is built.
+    """Answer with a thread as a part of a page, which a static site includes at build time.
 
-    Its links lead to the whole document, at PUBLIC_URL. Without that setting they use the request's
-    host and no scheme, so that they get the scheme of the including page.
+    Links lead to the whole document at PUBLIC_URL. If that is not set, links contain the request's
+    host but no scheme, so that they use the scheme of the page that includes them.
     """
     site, public = _site(site_id), context.settings().public_url
     there = flask.url_for("embed.page", site_id=site.id)
@@ -80,7 +80,7 @@ def _frame(response: flask.Response) -> flask.Response:
 
 @blueprint.errorhandler(Exception)
 def _refused(error: Exception) -> flask.Response:
-    """Answer with a page that says what the API's problem document says."""
+    """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
     problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
     heading = page_text.text("embed.not-shown")
@@ -98,7 +98,7 @@ def _refused(error: Exception) -> flask.Response:
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """A request, checked."""
+    """A checked request."""
 
     site: records.Site
     name: records.ThreadName
@@ -107,7 +107,7 @@ class _Asked(msgspec.Struct, frozen=True):
 
     @property
     def limits(self) -> thread_pages.PageRequest:
-        """Return how many comments to show, and from which cursor."""
+        """Return the number of comments to show and the cursor to start from."""
         secret = context.settings().secret
         return thread_pages.PageRequest(self.query.limit, self.query.cursor or None, secret)
 
@@ -143,7 +143,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
     @property
     def lists(self) -> int:
-        """Return how many lists are open after the last comment."""
+        """Return the number of nested lists that are open after the last comment."""
         return self.items[-1].depth + 1 if self.items else 0
 
 
@@ -166,9 +166,9 @@ def _asked(site: records.Site, *, base: str) -> _Asked:
 
 
 def _refuse_together(query: request_shapes.EmbedQuery) -> None:
-    """Refuse parameters that cannot be combined: `around` and `below` allow no order.
+    """Refuse parameters that cannot be combined.
 
-    Only `below` allows a cursor.
+    `around` allows no cursor, no `below` and no order. `below` allows a cursor but no order.
     """
     is_ordered = query.order is not thread_pages.ListingOrder.THREAD
     for with_, beside in (
@@ -208,8 +208,8 @@ def _source(asked: _Asked) -> thread_pages.ListingPage:
 def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
     """Answer with a comment and its replies.
 
-    The ETag is a digest of the bytes. The listing's tag will not do: the comment is read separately
-    and may be older than the listing.
+    The ETag is a digest of the bytes, not the listing's tag: the comment is read separately and may
+    be older than the listing.
     """
     top = ordered_query.listed_in(asked.name, comment_id, field="below")
     source = thread_pages.Below(top, asked.limits)
@@ -225,7 +225,7 @@ def _below(asked: _Asked, comment_id: str, template: str) -> flask.Response:
 
 
 def _pointer(asked: _Asked, found: presentation.ThreadPage) -> dict[str, str]:
-    """Return a Link header for the next page, so that site builders need not parse the HTML."""
+    """Return a Link header for the next page, so that site generators need not parse the HTML."""
     query = asked.next(found.cursor).partition("?")[2]
     return {"Link": f'<?{query}>; rel="next"'} if query else {}
 
@@ -256,5 +256,5 @@ def _rendered(
 
 
 def _root() -> str:
-    """Return the relative path to the service's root, which a proxy may have moved."""
+    """Return the relative path to the service's root, because a proxy may add a path prefix."""
     return "../" * (flask.request.path.count("/") - 1)

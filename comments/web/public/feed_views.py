@@ -1,7 +1,7 @@
 """Atom feeds: the newest comments of a thread or of a site.
 
-Feeds are served like pages of comments: with ETags, 304 and gzip, from the same response cache.
-They are public, so they contain only what a page shows.
+Feeds are served like pages of comments, with ETags, 304 and gzip, from the same cache. They are
+public, so they contain only data that pages show.
 """
 
 import functools
@@ -30,7 +30,7 @@ _SOURCES = (
     "web/public/nesting.py",
     "web/public/feed_views.py",
 )
-# Part of every ETag: a new release must not answer 304 to a feed that an older one made.
+# Part of every ETag: a new release must not answer 304 for a feed from an older release.
 _RELEASE = hashlib.sha256(
     b"".join((_COMMENTS / name).read_bytes() for name in _SOURCES)
 ).hexdigest()
@@ -93,7 +93,7 @@ def _form(
 
 
 def _place(site: records.Site, embed: str, entry: feeds.FeedEntry) -> str:
-    """Return the comment's URL on the site's page, else on the embed page."""
+    """Return the comment's URL on the site's own page or, if that is unknown, on the embed page."""
     address = thread_info.address(entry.url, site)
     if address:
         return f"{address}#{nesting.anchor(entry.comment.id)}"

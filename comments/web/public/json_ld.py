@@ -1,8 +1,9 @@
 """A page of a thread as JSON-LD: schema.org's DiscussionForumPosting and Comment. Pure.
 
-It contains only what the page shows. The template's `tojson` filter writes it, so that no text can
-end the script element: `<` becomes `\u003c`, and U+2028 is escaped. Comments get an `@id` only if
-the thread's address is on one of the site's origins: anyone could have sent another address.
+It contains only data that the page shows. The template writes it with the filter `tojson`, which
+escapes `<` as `\u003c`, and also U+2028, so that no text can end the script element. Comments get
+an `@id` only if the thread's address is on one of the site's origins, because commenters can send
+any address.
 """
 
 import html
@@ -17,13 +18,13 @@ from comments.web.public import nesting
 
 Json: TypeAlias = dict[str, Any]
 
-# Tags as our sanitizer writes them: in lower case, with every value in double quotes.
+# Tags in the sanitizer's format: in lower case, with all values in double quotes.
 _BLOCK_END = re.compile(r"</(?:p|li|h[3-6]|pre|blockquote|tr|ol|ul|table)>|<(?:br|hr)>")
 _TAG = re.compile(r'</?[a-z][a-z0-9]*(?: [a-z-]+="[^"]*")*>')
 
 
 def posting(*, title: str, address: str, total: int, items: Sequence[nesting.Item]) -> Json:
-    """Return the page as one object, with replies nested in comments."""
+    """Return the page as one object, with replies nested in the comments that they answer."""
     found: Json = {
         "@context": "https://schema.org",
         "@type": "DiscussionForumPosting",
@@ -78,8 +79,8 @@ def _identity(address: str, comment_id: str) -> str:
 
 
 def plain(sanitised: str) -> str:
-    """Return the text of a body's HTML, one line for each block."""
+    """Return a comment's HTML as plain text, with one line per block."""
     lined = _TAG.sub("", _BLOCK_END.sub("\n", sanitised))
-    # Line by line: a regular expression for spaces around line ends takes quadratic time.
+    # Strip each line separately: a regular expression for spaces around line ends is quadratic.
     lines = (line.strip() for line in html.unescape(lined).split("\n"))
     return "\n".join(filter(None, lines))

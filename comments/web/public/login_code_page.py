@@ -1,7 +1,7 @@
 """The page that a sign-in mail links to: a button that shows a code.
 
-Opening the page changes nothing and sends the server nothing: the link's key follows its "#". No
-session is needed: anyone who has the link may see the code.
+Opening the page changes nothing and does not send the link's key to the server, because the key
+follows the "#". No session is required: anyone who has the link may see the code.
 """
 
 from datetime import UTC, datetime

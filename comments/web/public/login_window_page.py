@@ -1,15 +1,17 @@
 """The pop-up window in which a reader signs in through a provider, and the return from providers.
 
-The widget opens the window on our own origin, where our cookies are first-party, and passes its
-page's origin and a challenge (`popup_exchange`). The window names the site and continues only when
-the reader presses a button, so no page can find out by itself who its reader is. After the provider
-the window sends a code to the page that opened it. It listens to no messages.
+The widget opens the window on this service's origin, where the service's cookies are first-party.
+It passes the origin of its page and a challenge (`popup_exchange`). The window names the site and
+continues only when the reader presses a button, so no page can identify its reader without the
+reader's consent. After the provider has identified the reader, the window sends a code to the page
+that opened it. The window receives no messages.
 
 Invariants:
 
-1. The code is sent only to the exact origin that opened the window, which must be the site's.
-2. Only these pages keep their opener (no Cross-Origin-Opener-Policy). If a provider's page cuts the
-   connection to the opener, the reader types the code.
+1. The code is sent only to the exact origin that opened the window, which must be one of the site's
+   origins.
+2. Only these pages keep their opener, by the Cross-Origin-Opener-Policy `unsafe-none`. If a
+   provider's page severs the connection to the opener, the reader types the code.
 """
 
 from datetime import UTC, datetime
@@ -36,7 +38,7 @@ class _Asked(request_shapes.NoQuery, frozen=True):
 
 
 class _Chosen(_Asked, frozen=True):
-    """The same with the name of a provider."""
+    """The same values, and the name of the provider that the reader chose."""
 
     provider: request_shapes.Typed
 
@@ -47,7 +49,7 @@ def _keep_opener(response: flask.Response) -> flask.Response:
     return response
 
 
-# The function registered last runs first, so the header above is set after the guard's.
+# Functions run in reverse order of registration, so `_keep_opener` overrides the guard's header.
 signed_in.guard(blueprint)
 
 
@@ -79,7 +81,7 @@ def choose(site_id: str) -> flask.Response:
 
 @blueprint.get("/return")
 def come_back() -> flask.Response:
-    """Accept a provider's answer, which the browser brings."""
+    """Accept a provider's answer, which the browser sends as a query."""
     answer = query_strings.pairs(flask.request.query_string)
     secret, now = context.settings().secret, datetime.now(UTC)
     state = answer.get("state", "")
@@ -95,8 +97,8 @@ def come_back() -> flask.Response:
 def _hand_over(
     goal: login_flow.Goal, person: oidc_client.ProviderUser, now: datetime
 ) -> flask.Response:
-    """Answer with the page that sends the code to the page that the reader came from."""
-    # The origin may have been removed from the site in the meantime.
+    """Answer with a page that sends the code to the page that the reader came from."""
+    # The origin may have been removed from the site since the login flow started.
     _check_origin(site_settings.get(goal.site), goal.origin)
     code = popup_exchange.issue(
         person, goal.site, goal.challenge, secret=context.settings().secret, now=now

@@ -1,7 +1,7 @@
-"""Removal of comments from the widget's files as they are sent, which makes them a quarter smaller.
+"""Removal of comments from the widget's files when they are served; this saves a quarter of them.
 
-Only whole lines of comments are removed: a comment on a line with code stays. No line in our files
-begins inside a string, which a test checks.
+Only lines that contain nothing but a comment are removed. A comment on a line with code is kept. A
+test checks that no line in these files begins inside a string.
 """
 
 import re
@@ -13,5 +13,5 @@ _COMMENT = re.compile(
 
 
 def without_comments(source: str) -> str:
-    """Return a module or a style sheet without its lines of comments."""
+    """Return a script or a style sheet without its comment lines."""
     return _COMMENT.sub("", source)

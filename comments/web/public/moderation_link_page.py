@@ -2,11 +2,11 @@
 
 Invariants:
 
-1. Opening a link changes nothing, because mail scanners follow every link. Only the POST of a
-   button acts, with a form token that is valid for half an hour (`form_tokens`).
-2. A button acts only on the comment as the mail showed it.
-3. There are no cookies: anyone who has the link may decide.
-4. The comment is shown as text.
+1. Opening a link changes nothing, because mail scanners follow every link. Only pressing a button
+   has an effect: it posts a form token that is valid for half an hour (`form_tokens`).
+2. A button has no effect if the comment has changed since the mail was sent.
+3. The page uses no cookies: anyone who has the link may decide.
+4. The comment is shown as plain text.
 """
 
 from datetime import UTC, datetime
@@ -67,7 +67,7 @@ def _decided(verb: records.Verb, text: str) -> flask.Response:
 
 @blueprint.after_request
 def _close(response: flask.Response) -> flask.Response:
-    # The URL contains the link's key: no other page and no search engine may learn it.
+    # The URL contains the link's key, which must not reach other pages or search engines.
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
     response.headers["Cache-Control"] = "no-store"
@@ -77,7 +77,7 @@ def _close(response: flask.Response) -> flask.Response:
 
 @blueprint.errorhandler(Exception)
 def _refused(error: Exception) -> flask.Response:
-    """Answer with a page that says what the API's problem document says."""
+    """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
     problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
     text = problem.detail
@@ -120,7 +120,7 @@ def _page(
         comment=comment,
         verbs=moderation_links.VERBS if form_token else (),
         form_token=form_token,
-        # Relative, because a proxy may have moved the service.
+        # A relative path, because a proxy may add a path prefix.
         root="../" * (flask.request.path.count("/") - 1),
     )
     return flask.Response(made, content_type="text/html; charset=utf-8")

@@ -1,7 +1,7 @@
-"""The comments of one page as nested lists, each with the comment that it answers (pure).
+"""The comments on one page as nested lists, each with the comment that it answers (pure).
 
 A comment is nested below its parent if both are on the page. Otherwise it starts at the left edge
-and names the comment that it answers. The order of comments stays the page's own.
+and names the comment that it answers. Nesting does not change the order of the comments.
 """
 
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from comments.domain.text import cleaning
 from comments.reading import thread_pages
 from comments.web.http import request_shapes
 
-# Every fifth level links to a separate page with the replies below it.
+# Comments on every fifth level link to a separate page with their replies.
 STEP = 5
-# In the order in which a page offers them.
+# The orders that a page offers, in this sequence.
 _ORDERS = (
     thread_pages.ListingOrder.THREAD,
     thread_pages.ListingOrder.RECENT,
@@ -30,10 +30,10 @@ _FLAT = {thread_pages.ListingOrder.OLDEST, thread_pages.ListingOrder.NEWEST}
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A comment and its nesting: it is `depth` lists deep, and `closes` deeper lists end before it.
+    """A comment and its nesting depth. The template closes `closes` lists before the comment.
 
-    `answers` is the id of the comment that it answers, unless the nesting shows it. `answered` is
-    that comment, if it is on the page.
+    `answers` is the id of the answered comment, or None if the nesting already shows which one it
+    is. `answered` is that comment if it is on the page.
     """
 
     comment: presentation.PublicComment
@@ -50,7 +50,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Links(msgspec.Struct, frozen=True):
-    """URLs of the pages of one thread. With an empty `base` they are relative to such a page."""
+    """The URLs of one thread's pages. If `base` is empty, they are relative to such a page."""
 
     base: str
     name: records.ThreadName
@@ -58,27 +58,27 @@ class Links(msgspec.Struct, frozen=True):
     limit: int
 
     def first(self) -> str:
-        """Return the first page in this order."""
+        """Return the URL of the first page in this order."""
         return self._to(order=self.order)
 
     def after(self, cursor: str) -> str:
-        """Return the page after a cursor of this order."""
+        """Return the URL of the page after a cursor, in this order."""
         return self._to(order=self.order, cursor=cursor)
 
     def around(self, comment_id: str) -> str:
-        """Return the page that shows a comment, scrolled to it."""
+        """Return the URL of the page that contains a comment, scrolled to the comment."""
         return f"{self._to(around=comment_id)}#{anchor(comment_id)}"
 
     def below(self, comment_id: str, *, cursor: str | None = None) -> str:
-        """Return the page of a comment and its replies."""
+        """Return the URL of the page with a comment and its replies."""
         return self._to(below=comment_id, cursor=cursor)
 
     def feed(self) -> str:
-        """Return the thread's feed, relative to the service's root."""
+        """Return the URL of the thread's feed, relative to the service's root."""
         return f"feeds/{self.name.site}/thread?{urlencode({'thread': self.name.id})}"
 
     def orders(self) -> list[tuple[thread_pages.ListingOrder, str, bool]]:
-        """Return every order with its first page, and whether it is the order shown."""
+        """Return each order, the URL of its first page, and whether it is the current order."""
         return [(order, self._to(order=order), order is self.order) for order in _ORDERS]
 
     def _to(
@@ -99,7 +99,7 @@ class Links(msgspec.Struct, frozen=True):
 def items(
     comments: Sequence[presentation.PublicComment], order: thread_pages.ListingOrder
 ) -> list[Item]:
-    """Return the comments of a page with their nesting."""
+    """Return the comments on a page with their nesting."""
     here = {comment.id: comment for comment in comments}
     above: list[str] = []
     arranged: list[Item] = []
@@ -130,41 +130,41 @@ def shown(page: presentation.ThreadPage) -> list[presentation.PublicComment]:
 
 
 def anchor(comment_id: str) -> str:
-    """Return the id of a comment's element. The widget uses the same, so links work in both."""
+    """Return the id of a comment's element. The widget uses the same ids, so links work in both."""
     return f"comment-{comment_id}"
 
 
 def kind_of(comment: presentation.PublicComment) -> str:
-    """Return what kind of author wrote the comment: guest, member or staff; "" if unknown."""
+    """Return the kind of the comment's author: guest, member or staff; "" if unknown."""
     kind = comment.author.kind if comment.author else None
     return kind.value if isinstance(kind, presentation.AuthorKind) else ""
 
 
 def author_of(comment: presentation.PublicComment) -> str:
-    """Return the author's name as it is shown."""
+    """Return the author's displayed name."""
     return (comment.author.name if comment.author else "") or anonymous()
 
 
 def anonymous() -> str:
-    """Return what is shown for an author without a name."""
+    """Return the displayed name for authors without a name."""
     return catalogue.ENGLISH.text("embed.anonymous")
 
 
 def website_of(comment: presentation.PublicComment) -> str:
-    """Return the author's website if it is a web address, else ""."""
+    """Return the author's website if it is a valid web address, else ""."""
     return web_address(comment.author.website if comment.author else "")
 
 
 def web_address(text: str) -> str:
-    """Return a text if it is a web address, else "": older releases stored others."""
+    """Return the text if it is a valid web address, else "". Older releases stored other texts."""
     return text if cleaning.is_website(text) else ""
 
 
 def machine_time(moment: datetime) -> str:
-    """Return a moment for a `datetime` attribute, which allows at most three decimals."""
+    """Return a time for a `datetime` attribute, which allows at most three decimals."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def human_time(moment: datetime) -> str:
-    """Return a moment as readers see it, in UTC."""
+    """Return a time in the format for readers, in UTC."""
     return formats.moment(moment, catalogue.ENGLISH.language)

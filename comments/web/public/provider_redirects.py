@@ -1,11 +1,11 @@
 """The redirect to a provider, and the cookie that recognizes the browser when it comes back.
 
-The cookie `__Host-flatthread-journey` is `SameSite=Lax`, because the browser comes back by a link
-from the provider. It identifies nobody and grants nothing by itself. All windows of a browser share
-one cookie.
+The cookie `__Host-flatthread-journey` must be `SameSite=Lax`, because the browser returns with a
+navigation from the provider's site. The cookie identifies nobody and grants nothing by itself. All
+windows of a browser share it.
 
-The redirect is a page that refreshes itself. An HTTP redirect would be blocked, because the policy
-`form-action 'self'` also applies to the redirects of a form.
+The redirect is a page that refreshes itself to the provider's address. An HTTP redirect would be
+blocked, because the policy `form-action 'self'` also applies to redirects after a form is sent.
 """
 
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def cookie() -> str:
 
 
 def depart(goal: login_flow.Goal, provider: providers.Provider) -> flask.Response:
-    """Answer with the page that leads to a provider.
+    """Answer with the page that redirects the browser to a provider.
 
     Raises:
         errors.TooMany, errors.Conflict, errors.Unreachable, openid.NotBelieved: see `login_flow`.

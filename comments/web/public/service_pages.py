@@ -1,8 +1,8 @@
 """The service's own pages: its health, the demo, and the files that browsers load.
 
-Pages embed the widget by `/widget/flatthread.js`, so files of all folders under `static/` are
-served under `/widget/` by name alone, and no two files may share a name. The modules that hold the
-widget's texts (`strings.js`) are not files: they are made of the catalogue.
+Pages embed the widget with `/widget/flatthread.js`. For that reason the files from all folders
+below `static/` are served as `/widget/NAME`, and no two files may have the same name. The modules
+with the widget's texts (such as `strings.js`) are generated from the catalogue.
 """
 
 import functools
@@ -20,15 +20,15 @@ from comments.web.public import minify
 blueprint = flask.Blueprint("pages", __name__)
 
 _STATIC = Path(__file__).parents[1] / "static"
-# A load balancer asks every few seconds and gives up sooner than a reader does.
+# Load balancers check the health every few seconds and wait less long than readers.
 _HEALTH_SECONDS = 2.0
-# The modules made of the catalogue, and the surface whose texts each of them holds.
+# The generated modules, and the surface whose texts each module contains.
 _STRINGS = {
     "strings.js": "widget",
     "strings-writing.js": "widget-writing",
     "strings-errors.js": "errors",
 }
-# Named here because the machine's own table differs from machine to machine.
+# Defined here because the table of the operating system differs between machines.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -38,7 +38,7 @@ _TYPES = {
 
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
-    """Return all files by name, read and compressed once per process."""
+    """Return all files by name. Read and compress them once per process."""
     files = (file for file in _STATIC.glob("*/*") if file.suffix in _TYPES)
     sent = {file.name: _sent(file) for file in files}
     sent |= {name: _strings(surface) for name, surface in _STRINGS.items()}
@@ -50,7 +50,7 @@ def _sent(file: Path) -> bytes:
 
 
 def _strings(surface: str) -> bytes:
-    """Return a module of one surface's texts, whose keys stay clear of Object.prototype."""
+    """Return a module with the texts of one surface, in an object without a prototype."""
     texts = catalogue.ENGLISH
     entries = {"__proto__": None, **texts.entries[surface]}
     made = {"language": texts.language, "entries": entries}
@@ -64,14 +64,14 @@ def _script(value: object) -> str:
 
 @blueprint.record_once
 def _prepare(_state: object) -> None:
-    """Read the files when the application is made: before a server forks and before a request."""
+    """Read the files when the application is made, before a server forks or accepts requests."""
     _files()
 
 
 @blueprint.get("/healthz")
 def health() -> flask.Response:
     """Answer 200 if this process can read its store, else 503."""
-    # No site can have this id, so nothing cached in this process answers instead of the store.
+    # No site can have this id, so no cache of this process can answer instead of the store.
     with connection.within(_HEALTH_SECONDS):
         reads.get(comment_rows.site_key("."))
     response = flask.jsonify(status="ok")
@@ -81,10 +81,10 @@ def health() -> flask.Response:
 
 @blueprint.get("/")
 def demo() -> flask.Response:
-    """Show a page with a thread on it, as a site would embed one.
+    """Show a page that embeds a thread in the same way as a site.
 
-    `?site=` and `?thread=` choose the thread. The page shows them as text and hands them to the
-    widget; the API checks them.
+    `?site=` and `?thread=` choose the thread. The page shows both values as text and passes them to
+    the widget; the API checks them.
     """
     chosen = {name: flask.request.args.get(name) or "demo" for name in ("site", "thread")}
     return responses.cacheable(
@@ -96,7 +96,7 @@ def demo() -> flask.Response:
 @blueprint.get("/widget/<name>")
 def widget(name: str) -> flask.Response:
     """Serve a file to browsers. Any site may load it, also as a module."""
-    # A lookup among known names: no name is ever used as a path.
+    # The name is looked up among known names and never used as a path.
     file = _files().get(name)
     if file is None:
         flask.abort(404)

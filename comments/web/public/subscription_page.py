@@ -2,12 +2,12 @@
 
 Invariants:
 
-1. Opening a link changes nothing, because mail scanners follow every link. Only the POST of a
-   button acts, with a form token that is valid for half an hour (`form_tokens`).
-2. The exception is one-click unsubscribe (RFC 8058): mail programs POST to the link itself, so that
-   POST needs only the link.
-3. There are no cookies: anyone who has the link may use it.
-4. Of other people's text these pages show only the title of the thread, as text.
+1. Opening a link changes nothing, because mail scanners follow every link. Only pressing a button
+   has an effect: it posts a form token that is valid for half an hour (`form_tokens`).
+2. The exception is one-click unsubscribe (RFC 8058). Mail programs send a POST to the link itself,
+   so this request needs no form token.
+3. The pages use no cookies: anyone who has the link may use it.
+4. The title of the thread is the only user input on these pages, and it is shown as plain text.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _LINK_PROBLEMS = {"link-used": "embed.link-used", "page-expired": "embed.page-ex
 
 
 class _Button(NamedTuple):
-    """A form with one button, and the form token that it posts to `action`."""
+    """A form with one button that posts a form token to `action`."""
 
     label: str
     action: str
@@ -43,7 +43,7 @@ class _Button(NamedTuple):
 
 @blueprint.get("/confirm")
 def ask_to_confirm() -> flask.Response:
-    """Show what the reader would subscribe to, and a button."""
+    """Show a button, and the mail that the reader would subscribe to."""
     now = datetime.now(UTC)
     request = double_opt_in.unused_request_of(_link(), secret=context.settings().secret, now=now)
     return _page(
@@ -69,7 +69,7 @@ def confirm() -> flask.Response:
 
 @blueprint.get("/unsubscribe")
 def ask_to_unsubscribe() -> flask.Response:
-    """Show two buttons: for mail like the one that was opened, and for all mail."""
+    """Show two buttons: one ends the subscription that the mail belongs to, one ends all mail."""
     double_opt_in.unsubscription_of(_link(), context.settings().secret)
     form_token = _form_token("unsubscribe")
     return _page(
@@ -82,9 +82,9 @@ def ask_to_unsubscribe() -> flask.Response:
 
 @blueprint.post("/unsubscribe")
 def unsubscribe() -> flask.Response:
-    """Unsubscribe from what a mail was about. Repeating it changes nothing.
+    """End the subscription that a mail belongs to. Repeating the request changes nothing.
 
-    Mail programs POST to the link itself (RFC 8058). The page's button posts a form token.
+    Mail programs send a POST to the link itself (RFC 8058). The page's button posts a form token.
     """
     link = _link() if flask.request.query_string else _posted("unsubscribe")
     return _ended(double_opt_in.unsubscribe, link, t("embed.unsubscribed-one"))
@@ -105,7 +105,7 @@ def _ended(end: Callable[..., None], link: str, text: str) -> flask.Response:
 
 @blueprint.after_request
 def _close(response: flask.Response) -> flask.Response:
-    # The URL contains the link's key: no other page and no search engine may learn it.
+    # The URL contains the link's key, which must not reach other pages or search engines.
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Robots-Tag"] = "noindex"
     response.headers["Cache-Control"] = "no-store"
@@ -115,7 +115,7 @@ def _close(response: flask.Response) -> flask.Response:
 
 @blueprint.errorhandler(Exception)
 def _refused(error: Exception) -> flask.Response:
-    """Answer with a page that says what the API's problem document says."""
+    """Answer with a page that shows the content of the API's problem document."""
     answer = problems.answer(error)
     problem = msgspec.json.decode(answer.data, type=response_shapes.Problem)
     text = problem.detail
@@ -151,7 +151,7 @@ def _page(
     request: double_opt_in.SubscriptionRequest | None = None,
     note: str = "",
 ) -> flask.Response:
-    # Relative, because a proxy may have moved the service.
+    # A relative path, because a proxy may add a path prefix.
     up = "../" * (flask.request.path.count("/") - 1)
     made = flask.render_template(
         "public/subscription.html",
