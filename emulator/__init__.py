@@ -9,7 +9,7 @@ emulator`. All of them hand requests to `engine`, which calls the rooms:
 A room imports only rooms to its right. `old_names` keeps renamed modules importable.
 
 Values in the rooms up to `transactions` are NamedTuples, because requests create thousands of them.
-Values in other rooms, and those that compute a field, are frozen dataclasses.
+Values in other rooms, and values that compute a field, are frozen dataclasses.
 """
 
 from emulator import old_names

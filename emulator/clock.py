@@ -1,6 +1,6 @@
 """A clock that tests can move, to control expiry and commit times.
 
-It never goes back: versions are commit times, and must rise.
+The clock never goes backward: versions are commit times and must increase.
 """
 
 import threading
@@ -11,7 +11,8 @@ class Clock:
     """Seconds since 1970, for `open_engine(..., clock=Clock())`.
 
     Args:
-        start: The fixed time until the clock is moved. None runs on real time plus what was added.
+        start: The fixed time until the clock is moved. With None, the clock runs on real time plus
+            all advances.
     """
 
     def __init__(self, start: float | None = None) -> None:
@@ -24,7 +25,7 @@ class Clock:
         return (time.time() if self._start is None else self._start) + self._ahead
 
     def advance(self, seconds: float) -> float:
-        """Move forward and return the new time.
+        """Move the clock forward and return the new time.
 
         Raises:
             ValueError: The number is negative, infinite or not a number.

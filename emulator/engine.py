@@ -1,7 +1,7 @@
 """The engine: answers each RPC, whichever transport it came through.
 
 Owns the steps inside a request: check, then read or lock, then answer. Requests are raw protobuf
-messages and are never changed; responses are serialized messages. Every refusal is a
+messages, which the engine never changes; responses are serialized messages. Every refusal is a
 DatastoreError; any other exception is a fault of the engine, which is logged and answered as
 EngineFault.
 """
@@ -66,7 +66,7 @@ class Engine:
     ) -> None:
         self._storage = store
         self.clock = clock
-        # None is strict: only queries that existing indexes serve are answered.
+        # None means strict: only queries that existing indexes serve are answered.
         self.auto_indexes: automatic_indexes.AutomaticIndexes | None = None
         self._transactions = open_transactions.Transactions(store, clock, concurrency=concurrency)
         self._faults: fault_plans.Plan | None = None
@@ -112,7 +112,7 @@ class Engine:
         database: str | None = None,
         namespace: str | None = None,
     ) -> None:
-        """Remove all entities, or those of the named parts, and end all transactions.
+        """Remove all entities, or those in the named parts, and end all transactions.
 
         Composite indexes stay defined, and ids that were handed out are not handed out again.
         """
@@ -121,7 +121,7 @@ class Engine:
             writer.clear(project, database, namespace)
 
     def forget_parent(self) -> None:
-        """Start afresh in a forked child."""
+        """Reset the state in a forked child."""
         self._storage.forget_connections()
         self._transactions.forget()
         if self._faults is not None:
@@ -135,7 +135,7 @@ class Engine:
         return self._faults
 
     def install_faults(self, plan: fault_plans.Plan | None) -> None:
-        """Install a fault plan in place of an earlier one; None removes it."""
+        """Install a fault plan in place of the current one; None removes it."""
         before, self._faults = self._faults, plan
         if before is not None:
             before.remove()
@@ -258,7 +258,8 @@ class Engine:
             ):
                 yield snapshot, reads, began
         except open_transactions.SnapshotMoved:
-            # The repeated request keeps the transaction's age and locks, and so its turn.
+            # The repeated request keeps the transaction's age and locks, and so its place in the
+            # queue.
             self._repeated.name = began
             raise
         except BaseException:
@@ -270,7 +271,7 @@ class Engine:
     def _begin_by_read(
         self, options: protobufs.TransactionOptions, scope: tuple[str, str]
     ) -> bytes:
-        """Return the transaction that a read begins; the same one if the read is repeated."""
+        """Return the transaction that a read begins; a repeated read gets the same transaction."""
         name: bytes = getattr(self._repeated, "name", b"")
         self._repeated.name = b""
         if not name:

@@ -34,7 +34,7 @@ class DatastoreError(Exception):
 
 
 class InvalidArgument(DatastoreError):
-    """The request is invalid whatever data is stored."""
+    """The request is invalid, regardless of the stored data."""
 
     status = "INVALID_ARGUMENT"
 
@@ -46,7 +46,7 @@ class NotFound(DatastoreError):
 
 
 class AlreadyExists(DatastoreError):
-    """The entity to insert exists."""
+    """The entity to insert already exists."""
 
     status = "ALREADY_EXISTS"
 
@@ -86,19 +86,19 @@ class Cancelled(DatastoreError):
 
 
 class DeadlineExceeded(DatastoreError):
-    """The deadline passed before the answer. The request may have been applied."""
+    """The deadline passed before the answer was ready. The request may have been applied."""
 
     status = "DEADLINE_EXCEEDED"
 
 
 class ResourceExhausted(DatastoreError):
-    """Too much is open or stored."""
+    """Too many transactions, operations or bytes are in use."""
 
     status = "RESOURCE_EXHAUSTED"
 
 
 class Unavailable(DatastoreError):
-    """The data file cannot be used right now."""
+    """The data file is temporarily unusable."""
 
     status = "UNAVAILABLE"
 
@@ -114,7 +114,7 @@ class Unimplemented(DatastoreError):
 
 
 class Dropped(Unavailable):
-    """A fault plan cuts the connection; in process, without a connection, it is UNAVAILABLE."""
+    """A fault plan cuts the connection; in process, it raises UNAVAILABLE instead."""
 
 
 class Injected(DatastoreError):

@@ -1,8 +1,8 @@
 """The API without sockets: a gRPC channel that calls the engine in the caller's thread.
 
-Owns what a client library expects of a channel. A call is finished before its future is returned,
-so callbacks run at once and nothing waits. Credentials and metadata are accepted and ignored; a
-timeout ends only a call that a fault plan delays.
+Owns the channel interface that client libraries expect. A call is finished before its future is
+returned, so callbacks run at once and nothing waits. Credentials and metadata are accepted and
+ignored; a timeout ends only a call that a fault plan delays.
 
     engine = open_engine("data/datastore")
     client.stub = DatastoreGrpcTransport(channel=Channel(engine))
@@ -45,14 +45,16 @@ def open_engine(  # noqa: PLR0913 - independent options, passed by keyword
     """Open a data file, creating it if it is missing. Without a path, keep the data in memory.
 
     Args:
-        path: The data file; SQLite keeps two more beside it. Several processes may share it.
-        indexes: An index.yaml. Its composite indexes replace those of the file. None keeps those.
+        path: The data file; SQLite keeps two more files next to it. Several processes may share it.
+        indexes: An index.yaml. Its composite indexes replace those of the file. None keeps the
+            file's indexes.
         auto_indexes: Defines the indexes that queries lack; its file is used instead of `indexes`.
-            None is strict: such queries are refused.
+            None means strict: such queries are refused.
         clock: Returns seconds since 1970.
         durability: "fast" does not wait for the disk: a commit survives a crash of the process, but
             a power loss can lose the file. For tests.
-        history: For how many seconds `read_time` can read back; 0 keeps no history and refuses it.
+        history: The number of seconds that `read_time` can go back; 0 keeps no history and refuses
+            `read_time`.
         concurrency: "pessimistic" is the default of Google's service: transactions lock what they
             read. All processes that share a file should use the same mode. Mixing them is correct,
             but an optimistic process does not wait for locks.
@@ -118,7 +120,7 @@ class _Finished(grpc.Call, grpc.Future):  # type: ignore[type-arg]  # generic in
 
 
 class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itself combines them
-    """A refusal as gRPC raises it: an error that is also the finished call."""
+    """A refusal in gRPC's form: an error that is also the finished call."""
 
     def __init__(self, error: errors.DatastoreError) -> None:
         super().__init__(error.message)
@@ -142,7 +144,7 @@ class CallError(grpc.RpcError, _Finished):  # type: ignore[misc]  # as grpc itse
 
 
 class _Answer(_Finished):
-    """A call that was answered with OK."""
+    """A call with the status OK."""
 
     def __init__(self, response: Any) -> None:
         self._response = response
@@ -220,9 +222,9 @@ class Channel(grpc.Channel):
         engine: Answers the calls.
         interceptor: Called as `interceptor(method, request, proceed)` around every call, with the
             RPC's name ("Commit"), the raw request message, which it must not change, and a function
-            that runs the call and returns the serialized response. It returns such a response. It
-            may raise an `errors.DatastoreError` instead: before `proceed()` the request was not
-            applied; after it, the request was applied and the answer is lost.
+            that runs the call and returns the serialized response. The interceptor returns such a
+            response, or raises an `errors.DatastoreError`: before `proceed()`, the request is not
+            applied; after it, the request is applied and the answer is lost.
     """
 
     def __init__(self, engine: Engine, interceptor: Interceptor | None = None) -> None:

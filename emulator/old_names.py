@@ -1,7 +1,7 @@
 """Renamed modules: their old names keep working through 0.x.
 
-Importing an old name imports the module that replaced it, with one DeprecationWarning. The list has
-the names that the guide told users to import.
+Importing an old name imports the module that replaced it, with one DeprecationWarning. The list
+contains the names that the guide told users to import.
 """
 
 import importlib

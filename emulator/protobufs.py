@@ -8,7 +8,7 @@ length.
 
 Invariants:
 
-1. Bytes written here parse as the message that they claim to be.
+1. Bytes written here can be parsed as their message type.
 """
 
 from google.cloud.datastore_v1.types import datastore as _definitions
@@ -98,7 +98,7 @@ def field(number, content):
 
 
 def opening(number, size):
-    """Encode the tag and the length of a length-delimited field of so many bytes."""
+    """Encode the tag and the length of a length-delimited field."""
     return _TAGS[number] + varint(size)
 
 
@@ -110,7 +110,7 @@ def number_field(number, value):
 
 
 def timestamp(micros):
-    """Encode a google.protobuf.Timestamp of microseconds since 1970 (not before)."""
+    """Encode microseconds since 1970, not negative, as a google.protobuf.Timestamp."""
     seconds, rest = divmod(micros, 1_000_000)
     return number_field(1, seconds) + number_field(2, rest * 1000)
 

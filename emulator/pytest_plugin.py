@@ -1,8 +1,8 @@
 """Fixtures for pytest: `pytest_plugins = ["emulator.pytest_plugin"]` in the root conftest.py.
 
-Owns the life of the emulators of a test run. Each worker of the run has one engine in memory; every
-test that uses it finds it empty, whatever the previous test left. Override the fixture
-`datastore_options` to pass arguments to `testing.emulator`, for example:
+Owns the emulators' lifetime in a test run. Each worker of the run has one engine in memory; it is
+empty at the start of every test that uses it, whatever the previous test stored. Override the
+fixture `datastore_options` to pass arguments to `testing.emulator`, for example:
 
     @pytest.fixture(scope="session")
     def datastore_options():
@@ -42,13 +42,13 @@ def datastore_emulator(_datastore_engine: testing.Emulator) -> testing.Emulator:
 
 @pytest.fixture
 def datastore_ndb_client(datastore_emulator: testing.Emulator) -> Any:
-    """Return a google.cloud.ndb.Client of the project "test"."""
+    """Return a google.cloud.ndb.Client for the project "test"."""
     return datastore_emulator.ndb_client()
 
 
 @pytest.fixture
 def datastore_client(datastore_emulator: testing.Emulator) -> Any:
-    """Return a google.cloud.datastore.Client of the project "test"."""
+    """Return a google.cloud.datastore.Client for the project "test"."""
     return datastore_emulator.datastore_client()
 
 

@@ -1,4 +1,4 @@
-"""Help for tests: an emulator in one line, and clients on any channel.
+"""Helpers for tests: an emulator in one line, and clients on any channel.
 
     with testing.emulator() as datastore:
         client = datastore.ndb_client()
@@ -44,7 +44,10 @@ class Emulator:
 
     @property
     def address(self) -> str:
-        """The value for DATASTORE_EMULATOR_HOST, "localhost:port". First use starts a server."""
+        """The value for DATASTORE_EMULATOR_HOST, "localhost:port".
+
+        The first use starts a server.
+        """
         if not self._address:
             self._address = self._running.enter_context(running_server(self.engine))
         return self._address
@@ -79,7 +82,10 @@ def emulator(
     indexes: str | os.PathLike[str] | None = None,
     auto_indexes: automatic_indexes.AutomaticIndexes | None = None,
 ) -> Iterator[Emulator]:
-    """Start an emulator in memory, and end it. Without `auto_indexes` it is strict."""
+    """Run an emulator in memory for the duration of the block.
+
+    Without `auto_indexes`, the emulator refuses queries that lack an index.
+    """
     now = Clock()
     with inprocess.open_engine(
         None, indexes=indexes, auto_indexes=auto_indexes, clock=now
@@ -102,7 +108,7 @@ def running_server(
     """Serve an engine on a free local port; yield "localhost:port".
 
     Without an engine, one is opened from `path` and `indexes` and closed at the end. Clients may
-    export to the folder `exports` and import from it; without one, both are refused.
+    export to the folder `exports` and import from it; without that folder, both are refused.
     """
     with contextlib.ExitStack() as stack:
         if engine is None:
@@ -118,7 +124,7 @@ def running_server(
 def meter(
     engine: inprocess.Engine, pricing: cost_meter.Pricing | None = None
 ) -> contextlib.AbstractContextManager[cost_meter.Reading]:
-    """Meter the cost of all requests in this process, whichever way they come.
+    """Meter the cost of all requests in this process, over any transport.
 
     It uses the engine's own pricing unless `pricing` is given (`cost_meter.Pricing`).
 
@@ -174,7 +180,7 @@ def datastore_client(
         DatastoreGrpcTransport,
     )
 
-    # With an emulator in the environment the client creates its own credentials and accepts none.
+    # If the environment names an emulator, the client creates its own credentials and accepts none.
     has_own = "DATASTORE_EMULATOR_HOST" in os.environ
     client = datastore.Client(
         project=project,

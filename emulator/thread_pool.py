@@ -1,8 +1,8 @@
 """The thread pool of a server.
 
-Owns how many requests run at once. A request that waits for another request's end is not counted:
-another thread takes its place, so waiting requests never use up the threads that the awaited
-request needs.
+Owns the limit on requests that run at once. The limit does not count a request that waits for
+another request's end: another thread takes its place, so waiting requests never use up the threads
+that the awaited request needs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _here = threading.local()
 
 @contextlib.contextmanager
 def waiting() -> Iterator[None]:
-    """Mark this thread as waiting for another request. No effect outside of a pool."""
+    """Mark this thread as waiting for another request. Has no effect outside a pool."""
     pool: ThreadPool | None = getattr(_here, "pool", None)
     if pool is None:
         yield
@@ -32,10 +32,10 @@ def waiting() -> Iterator[None]:
 
 
 class ThreadPool(futures.Executor):
-    """An executor of `size` threads, plus one for each that waits.
+    """An executor with `size` threads, plus one for each waiting thread.
 
-    A thread starts when there is work and no thread is idle; threads above the size end with their
-    task.
+    A thread starts when work is queued and no thread is idle; threads beyond the pool size end
+    after their task.
     """
 
     def __init__(self, size: int) -> None:
@@ -72,7 +72,7 @@ class ThreadPool(futures.Executor):
                 thread.join()
 
     def lend(self) -> None:
-        """Let another thread run in place of one that waits."""
+        """Let another thread run in place of a waiting thread."""
         with self._changed:
             self._waiting += 1
             if self._tasks:
@@ -104,7 +104,7 @@ class ThreadPool(futures.Executor):
                 future.set_result(run())
             except BaseException as error:  # noqa: BLE001 - the future raises it in the caller
                 future.set_exception(error)
-            del task, future, run  # an idle thread must keep no request alive
+            del task, future, run  # an idle thread must not keep a request alive
 
     def _next(self) -> tuple[futures.Future[Any], Callable[[], Any]] | None:
         with self._changed:

@@ -1,10 +1,10 @@
 """The Datastore Admin API: indexes, exports, imports and long-running operations.
 
 Callers use `admin_service`, which loads the other modules on the first call: an engine without
-admin calls does not pay for their protobuf classes. `admin_methods` passes each call to
+admin calls does not load their protobuf classes. `admin_methods` passes each call to
 `index_methods`, `transfer_methods` or `operations`.
 
 Invariants:
 
-1. Operations belong to the process: a restart forgets them, but never leaves half an import.
+1. Operations belong to the process: a restart forgets them, but never leaves an import half done.
 """

@@ -1,6 +1,6 @@
 """The methods of the Datastore Admin API: dispatch, and the methods about operations.
 
-Owns the size of requests. Callers go through `admin_service`.
+Owns the size limit of requests. Callers go through `admin_service`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The protobuf classes of the Datastore Admin API and of long-running operations.
 
 Owns their one import. Only the first call of the admin API loads them; an embedded engine, and a
-server without such calls, start without them. As in `protobufs`, these are the raw classes and not
+server without such calls, start without them. As in `protobufs`, these are the raw classes, not
 their proto-plus wrappers.
 """
 
@@ -65,10 +65,10 @@ OperationType = descriptor_pool.Default().FindEnumTypeByName(f"{_PACKAGE}.Operat
 
 
 def operation_type(name: str) -> int:
-    """Return the number of a type of operation."""
+    """Return the enum number of an operation type."""
     return int(OperationType.values_by_name[name].number)
 
 
 def code(status: str) -> int:
-    """Return the number of a status in google.rpc.Code."""
+    """Return the number that google.rpc.Code assigns to a status."""
     return int(code_pb2.Code.Value(status))

@@ -1,6 +1,6 @@
 """The Datastore Admin API, over gRPC and HTTP, loaded on the first call.
 
-Owns the names of its methods. A process that never calls one loads none of its messages.
+Owns the names of its methods. A process that never calls a method loads no message classes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class AdminService:
         self._service: admin_methods.AdminMethods | None = None
 
     def call(self, method: str, request: Any) -> Any:
-        """Answer a request message of a method with its response.
+        """Call a method with a request message and return the response.
 
         Raises:
             errors.DatastoreError: The answer has a status other than OK.
@@ -69,9 +69,9 @@ class AdminService:
         """Parse the request message of a method.
 
         Raises:
-            errors.InvalidArgument: It is not such a message.
+            errors.InvalidArgument: The content is not a valid request message.
         """
-        from google.protobuf import message  # noqa: PLC0415 - only who calls pays
+        from google.protobuf import message  # noqa: PLC0415 - only callers pay for it
 
         try:
             return self.request(method).FromString(content)
@@ -81,13 +81,13 @@ class AdminService:
             ) from error
 
     def request(self, method: str) -> Any:
-        """Return the class of a method's requests."""
-        from emulator.admin_api import admin_protobufs  # noqa: PLC0415 - only who calls pays
+        """Return the class of a method's request message."""
+        from emulator.admin_api import admin_protobufs  # noqa: PLC0415 - only callers pay for it
 
         return admin_protobufs.REQUESTS[method]
 
     def _loaded(self) -> admin_methods.AdminMethods:
-        from emulator.admin_api import admin_methods  # noqa: PLC0415 - only who calls pays
+        from emulator.admin_api import admin_methods  # noqa: PLC0415 - only callers pay for it
 
         with self._lock:
             if self._service is None:

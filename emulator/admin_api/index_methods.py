@@ -29,7 +29,7 @@ class IndexMethods:
 
     Args:
         engine: The engine whose indexes are managed.
-        running: The operations in which indexes are built.
+        running: The registry of operations, which build the indexes.
     """
 
     def __init__(self, engine: engines.Engine, running: operations.Operations) -> None:

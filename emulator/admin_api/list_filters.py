@@ -1,9 +1,9 @@
 """Filters and pages of the admin API's lists. Pure.
 
-Owns what a page token holds, and the syntax of filters: `FIELD = VALUE AND FIELD = VALUE`, a small
-part of the syntax that Google's APIs share. `:` may replace `=`, and a value may be in double
-quotes. Values are compared case-insensitively. Any other syntax is refused: ignoring a condition
-would list results that the caller excluded.
+Owns the content of a page token, and the syntax of filters: `FIELD = VALUE AND FIELD = VALUE`, a
+small part of the syntax that Google's APIs share. `:` may replace `=`, and a value may be enclosed
+in double quotes. Values are compared case-insensitively. Any other syntax is refused: ignoring a
+condition would list results that the caller excluded.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _Item = TypeVar("_Item")
 
 
 def parse(text: str, known: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the fields and values that a filter asks for.
+    """Return the fields and values in a filter.
 
     Args:
         text: The filter.
-        known: The names of fields; one that ends with a dot is a prefix of names.
+        known: The names of fields; a name that ends with a dot is a prefix.
 
     Raises:
-        errors.InvalidArgument: The text is not such a filter, or names an unknown field.
+        errors.InvalidArgument: The text is not a valid filter, or names an unknown field.
     """
     return tuple(_condition(each, tuple(known)) for each in _AND.split(text) if text.strip())
 
@@ -50,7 +50,7 @@ def _condition(text: str, known: tuple[str, ...]) -> tuple[str, str]:
 
 
 def meets(conditions: tuple[tuple[str, str], ...], field: Callable[[str], str]) -> bool:
-    """Tell whether all conditions hold for a result, whose fields `field` returns."""
+    """Return whether a result meets all conditions; `field` returns its fields by name."""
     return all(field(name).lower() == wanted for name, wanted in conditions)
 
 
@@ -59,12 +59,12 @@ def page(
 ) -> tuple[list[_Item], str]:
     """Return the requested page of a list, and the token of the next one.
 
-    A token holds the last name on the previous page. So results that are added or removed between
-    two requests make no other result appear twice or go missing.
+    A token contains the last name on the previous page. So if results are added or removed between
+    two requests, no other result appears twice or is missing.
 
     Args:
         found: All results.
-        name: Returns the name by which a result is sorted.
+        name: Returns the name that results are sorted by.
         size: The number of results on a page; 0 returns all.
         token: The previous page's token, or empty.
 

@@ -1,9 +1,9 @@
 """Long-running operations: background work and its state.
 
-Owns the threads of exports, imports and index builds, and their states. Only the process that runs
-an operation knows it, by its name; the last `MAX_KEPT` ended operations are remembered. After a
-restart no operation is known: an export exists if its metadata file does, and an import is stored
-completely or not at all.
+Owns the threads of exports, imports and index builds, and their states. An operation is known by
+its name, and only to the process that runs it. The last `MAX_KEPT` ended operations are remembered.
+After a restart no operation is known, but an export is complete if its metadata file exists, and an
+import is stored completely or not at all.
 
     INITIALIZING -> PROCESSING [-> CANCELLING] -> SUCCESSFUL | FAILED | CANCELLED
 
@@ -25,7 +25,7 @@ from emulator.storage import data_file
 MAX_RUNNING = 8  # operations at once
 MAX_KEPT = 1000  # ended operations
 WAIT_SECONDS = 60.0  # longest wait of WaitOperation
-_END_SECONDS = 10.0  # that each running operation gets when the server stops
+_END_SECONDS = 10.0  # for each running operation to end when the server stops
 _NAME = re.compile(r"(projects/[^/]+)/operations/[\w-]+")
 _LABELS = "metadata.common.labels."
 FIELDS = ("done", "metadata.common.state", "metadata.common.operation_type", _LABELS)
@@ -46,14 +46,14 @@ class Job:
         self._is_cancelled = False
 
     def estimate(self, *, entities: int, size: int = 0) -> None:
-        """Set how many entities and bytes the work has in all; 0 if unknown."""
+        """Set the total number of entities and bytes of the work; 0 if unknown."""
         with self._lock:
             self._metadata.progress_entities.work_estimated = entities
             if size:
                 self._metadata.progress_bytes.work_estimated = size
 
     def advance(self, *, entities: int, size: int = 0) -> None:
-        """Add to the work that is done.
+        """Add to the amount of finished work.
 
         Raises:
             errors.Cancelled: The operation was canceled.
@@ -201,7 +201,7 @@ class Operations:
         """Return an operation.
 
         Raises:
-            errors.InvalidArgument: The name is not the name of an operation.
+            errors.InvalidArgument: The name is not a valid operation name.
             errors.NotFound: The operation does not exist.
         """
         with self._lock:
@@ -230,17 +230,17 @@ class Operations:
         yield from found
 
     def cancel(self, name: str) -> None:
-        """Ask an operation to end. One that has ended stays as it is."""
+        """Request that an operation end. An operation that has ended does not change."""
         with self._lock:
             operation = self._find(name)
             if not operation.ended.is_set():
                 operation.job.cancel()
 
     def delete(self, name: str) -> None:
-        """Forget an operation that has ended.
+        """Delete an operation that has ended.
 
         Raises:
-            errors.FailedPrecondition: It is running.
+            errors.FailedPrecondition: The operation is running.
         """
         with self._lock:
             if not self._find(name).ended.is_set():
@@ -248,7 +248,7 @@ class Operations:
             del self._operations[name]
 
     def wait(self, name: str, seconds: float | None) -> Message:
-        """Wait until an operation has ended or the time is up; return its latest state."""
+        """Wait until an operation ends or the timeout expires; return its latest state."""
         with self._lock:
             operation = self._find(name)
         most = WAIT_SECONDS if seconds is None else min(max(seconds, 0.0), WAIT_SECONDS)
@@ -258,7 +258,7 @@ class Operations:
             return operation.message()
 
     def close(self) -> None:
-        """Cancel all running operations, and wait a while for them."""
+        """Cancel all running operations, and wait for a limited time until they end."""
         with self._lock:
             self._is_closed = True
             running = [each for each in self._operations.values() if not each.ended.is_set()]

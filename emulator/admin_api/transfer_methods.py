@@ -1,11 +1,11 @@
 """Exports and imports of entities as long-running operations.
 
-Owns what is exported and imported. `export_folder` owns the place of the files, `json_lines` the
-form of a line.
+Owns the choice of what is exported and imported. `export_folder` owns the location of the files,
+`json_lines` the format of a line.
 
 Invariants:
 
-1. An export holds the state at one moment: that of its call.
+1. An export contains the state at the moment of its call.
 2. An import is one commit: after a fault, a cancellation or a damaged file nothing is stored.
 3. Both use the project's default database, because the API cannot name another one.
 """
@@ -42,12 +42,12 @@ class _Filter:
     namespaces: frozenset[str]
 
     def holds(self, partition: keys.Partition) -> bool:
-        """Tell whether a partition is selected."""
+        """Return whether a partition is selected."""
         is_of_database = (partition.project, partition.database) == (self.project, "")
         return is_of_database and (not self.namespaces or partition.namespace in self.namespaces)
 
     def holds_kind(self, kind: str) -> bool:
-        """Tell whether a kind is selected."""
+        """Return whether a kind is selected."""
         return not self.kinds or kind in self.kinds
 
 
@@ -57,7 +57,7 @@ class TransferMethods:
     Args:
         engine: The engine whose entities are exported and imported.
         folder: The folder of exports; None disables them.
-        running: The operations in which exports and imports run.
+        running: The registry of operations, which run the exports and imports.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class TransferMethods:
 
 
 def _filter_of(project: str, given: Message) -> _Filter:
-    """Return which entities an export or import selects."""
+    """Return the filter of an export or import request."""
     entities.request_partition(project, "")
     for kind in given.kinds:
         entities.check_kind(kind, "entity_filter.kinds")
@@ -225,9 +225,9 @@ def _checked_lines(
 
 
 class _Adapter:
-    """Filters entities, and moves keys of the exported project to the importing one.
+    """Filters entities, and moves their keys from the exported project to the importing one.
 
-    Keys in properties move too; otherwise they would lead to another project's entities.
+    Keys in properties move too; otherwise they would refer to entities in another project.
     """
 
     def __init__(self, chosen: _Filter, exported: str) -> None:

@@ -5,5 +5,6 @@ import, backup, restore, compact, check).
 
 Invariants:
 
-1. A wrong flag exits with 2, a fault of a file or the machine with 1, each with one line on stderr.
+1. The exit status is 2 for a wrong flag and 1 for a fault of a file or the machine; both print one
+   line on stderr.
 """

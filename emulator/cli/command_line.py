@@ -124,7 +124,7 @@ def _open(options: argparse.Namespace, now: Callable[[], float]) -> inprocess.En
 
 
 def _exports_folder(options: argparse.Namespace) -> Path | None:
-    """Return the folder for exports: the given one, else one beside the data file."""
+    """Return the folder for exports: the given one, else one next to the data file."""
     given: Path | None = options.exports
     if given is not None or options.in_memory:
         return given
@@ -134,13 +134,13 @@ def _exports_folder(options: argparse.Namespace) -> Path | None:
 def _start_admin_port(
     options: argparse.Namespace, port: int, answers: admin_port.AdminPort
 ) -> http_server.HttpServer | None:
-    """Open the admin port that was requested, else the port after the API's."""
+    """Open the requested admin port, else the port after the API's port."""
     if options.no_admin:
         return None
     if options.admin_port is not None:
         with _named("--admin-port"):
             return http_server.start(answers.answer, options.admin_port)
-    # The next port was not requested, so if it is taken use any; the output shows which.
+    # Nobody requested the next port, so if it is taken, use any free port; the output shows which.
     with contextlib.suppress(OSError):
         return http_server.start(answers.answer, port + 1 if options.port else 0)
     return http_server.start(answers.answer, 0)
@@ -180,7 +180,7 @@ def server_parser() -> argparse.ArgumentParser:
         "--exports",
         type=Path,
         metavar="FOLDER",
-        help="the folder that clients may export to and import from (default: beside the data)",
+        help="the folder that clients may export to and import from (default: next to the data)",
     )
     parser.add_argument(
         "--history",

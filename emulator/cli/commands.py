@@ -1,7 +1,7 @@
 """The commands of `python -m emulator COMMAND`: single tasks on a data file.
 
-Owns how the commands report. Export, import, backup, compact and check also work on a file that a
-server has open. Each command imports only what it needs.
+Owns the output of the commands. Export, import, backup, compact and check also work on a file that
+a server has open. Each command imports only what it needs.
 """
 
 # ruff: noqa: PLC0415 - a command imports only what it needs
@@ -62,7 +62,7 @@ def restore(options: argparse.Namespace) -> int:
 
 
 def compact(options: argparse.Namespace) -> int:
-    """Return the space of deleted data to the disk."""
+    """Release the disk space of deleted data."""
     from emulator.storage import maintenance
 
     print(maintenance.compact(options.data, now=_micros()))
@@ -101,7 +101,7 @@ def _existing(path: Path) -> inprocess.Engine:
 
 @contextlib.contextmanager
 def _output(path: str) -> Iterator[Any]:
-    """Open standard output, or a new file that gets its name when it is complete."""
+    """Open standard output, or a new file that gets its final name once it is complete."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -7,6 +7,6 @@ index definitions and the entries of an entity, `index_yaml` for the text of an 
 Invariants:
 
 1. Encoded keys and values sort byte by byte in Datastore's order.
-2. Every encoding is stored. Changing one makes existing data files wrong; the tests hold golden
-   values.
+2. Every encoding is stored. Changing an encoding makes existing data files wrong; the tests contain
+   golden values.
 """

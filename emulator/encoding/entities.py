@@ -22,7 +22,7 @@ MAX_UNINDEXED_BYTES = 1_048_487
 MAX_INDEXED_BYTES = 1500
 MAX_NESTING = 20
 _ID_BYTES = 8  # of an element without a name
-_SURELY_PARSED = 15  # nested entities; with an array around each, 75 nested messages
+_SURELY_PARSED = 15  # nested entities; if each is in an array, these are 75 nested messages
 
 _DIMENSION = re.compile(r"[A-Za-z0-9.\-_]{1,100}")
 _PROJECT = re.compile(r"[A-Za-z0-9.\-_:]{1,100}")  # domain-scoped ids look like "example.com:name"
@@ -38,7 +38,10 @@ def request_partition(project: str, database: str) -> keys.Partition:
 
 @functools.lru_cache(maxsize=64)
 def checked_partition(project: str, database: str, namespace: str) -> keys.Partition:
-    """Return a partition after checking its parts. Cached: most requests name the same one."""
+    """Return a partition after checking its parts.
+
+    Results are cached, because most requests name the same partition.
+    """
     partition = keys.Partition(project, database, namespace)
     check_partition(partition)
     return partition
@@ -155,7 +158,7 @@ def normalized(
 
 
 def _check_can_be_answered(entity: protobufs.Entity) -> None:
-    """Refuse an entity that protobuf could not parse again: its limit is 100 nested messages."""
+    """Refuse an entity that protobuf could not parse again: the limit is 100 nested messages."""
     result = protobufs.field(2, protobufs.field(1, entity.SerializeToString()))
     try:
         protobufs.RunQueryResponse.FromString(protobufs.field(1, result))
@@ -169,7 +172,7 @@ def normalize_value(name: str, value: protobufs.Value, default: keys.Partition) 
 
 
 def is_reserved(name: str) -> bool:
-    """Tell whether a kind, name, namespace or property name is reserved by Datastore."""
+    """Return whether a kind, name, namespace or property name is reserved by Datastore."""
     return name.startswith("__") and _RESERVED.fullmatch(name) is not None
 
 

@@ -29,12 +29,12 @@ def parse(text: str, path: object) -> tuple[indexes.Index, ...]:
         raise errors.InvalidArgument(f"{path} is not an index.yaml: {error!r}") from error
 
 
-@functools.lru_cache(maxsize=16)  # a process often opens many engines with one index.yaml
+@functools.lru_cache(maxsize=16)  # one process often opens many engines with the same index.yaml
 def _named(text: str) -> tuple[indexes.Index, ...]:
     """Return the composite indexes in a text, each once."""
     import yaml  # noqa: PLC0415 - see `parse`
 
-    # Eight times as fast, but not in every build of PyYAML.
+    # The C loader is eight times as fast, but not every build of PyYAML has it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document = yaml.load(text, loader)  # noqa: S506 - one of the safe loaders
     listed = [_index(each) for each in (document or {}).get("indexes") or ()]

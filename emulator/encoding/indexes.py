@@ -7,8 +7,8 @@ index.yaml.
     entry  [path of one ancestor] value... path
            a descending value is complemented; so is the path if the code ends with __key__ -
 
-`text` and `path` are those of `keys`, values those of `values`. An entity is in an index once for
-each combination of distinct values (and each ancestor, itself included), and not at all if one of
+`keys` defines `text` and `path`, `values` defines the values. An entity is in an index once for
+each combination of distinct values (and each ancestor, itself included), and is not in it if one of
 the properties is missing or unindexed. Changing this module's encoding makes every data file wrong.
 """
 
@@ -30,7 +30,7 @@ MAX_COMPOSITE_BYTES = 2 * 1024 * 1024  # of all composite entries of one entity
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index of one kind. Without properties: the kind's keys."""
+    """One index of one kind. Without properties, it indexes the kind's keys."""
 
     kind: str
     properties: tuple[tuple[str, bool], ...] = ()
@@ -125,9 +125,9 @@ def entries(index: Index, path: bytes, indexed: dict[str, list[bytes]]) -> list[
 
 
 def are_several(code: bytes, listed: list[bytes]) -> bool:
-    """Tell whether one scan of an index can meet an entity with these entries more than once.
+    """Return whether one scan of an index can find an entity with these entries more than once.
 
-    A scan stays below one ancestor. Entries below the same ancestor are adjacent in the list.
+    A scan is limited to one ancestor. Entries below the same ancestor are adjacent in the list.
     """
     if len(listed) < 2:  # noqa: PLR2004
         return False
@@ -143,9 +143,10 @@ def _has_ancestor(code: bytes) -> bool:
 
 
 def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
-    """Refuse an entity with more index entries than Datastore allows; keyed by index code.
+    """Refuse an entity with more index entries than Datastore allows.
 
-    A value counts once, though it is in an ascending and a descending index.
+    `found` has the entries by index code. A value counts once, although it is in both an ascending
+    and a descending index.
     """
     count = size = 0
     for code, listed in found.items():
@@ -163,14 +164,14 @@ def check_limits(found: Mapping[bytes, list[bytes]]) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _weight(code: bytes) -> tuple[bool, bool]:
-    """Tell whether an index's entries count, and whether their bytes do."""
+    """Return whether an index's entries count toward the limit, and whether their bytes do."""
     index = decode(code)
     is_ascending = bool(index.properties) and not index.properties[0][1]
     return is_ascending or not index.is_builtin, not index.is_builtin
 
 
-Values = dict[str, list[bytes]]  # of an entity, as `indexed_values` returns them
-Entries = dict[bytes, list[bytes]]  # of an entity, by the code of their index
+Values = dict[str, list[bytes]]  # an entity's values, as `indexed_values` returns them
+Entries = dict[bytes, list[bytes]]  # an entity's entries, by index code
 
 
 def membership(
@@ -191,7 +192,7 @@ def differing(
 
     In all other indexes, including that of its kind's keys, its entries stay the same.
     """
-    # In the order of the properties, not of a set: the same history gives the same file.
+    # Keep the order of the properties (a set has none), so the same history gives the same file.
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     if not names:
         return {}, {}
@@ -222,7 +223,7 @@ def _in_some(
 
 
 def are_few(path: bytes, indexed: Values, composites: Sequence[Index]) -> bool:
-    """Tell quickly whether an entity is certainly within the limits; False decides nothing."""
+    """Check quickly whether an entity is certainly within the limits; False means unknown."""
     longest = 0
     for column in indexed.values():
         if len(column) > 1:

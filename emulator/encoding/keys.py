@@ -111,14 +111,14 @@ def path_ends(path: bytes, position: int = 0) -> list[int]:
 
 
 def kind_of(path: bytes) -> str:
-    """Return the kind of an encoded path, which is that of its last element."""
+    """Return the kind of an encoded path, which is the kind of its last element."""
     ends = path_ends(path)
     start = ends[-2] if len(ends) > 1 else 0
     return decode_text(path, start + 1)[0].decode()
 
 
 def partition_range(encoded: bytes) -> tuple[bytes, bytes]:
-    """Return the range [low, high) that holds all keys of an encoded partition."""
+    """Return the range [low, high) that contains all keys of an encoded partition."""
     return encoded + ELEMENT, encoded + b"\x11"
 
 
@@ -128,7 +128,7 @@ def ancestors(path: bytes) -> list[bytes]:
 
 
 def descendants(path: bytes) -> tuple[bytes, bytes]:
-    """Return the range [low, high) that holds a key's path and those of its descendants."""
+    """Return the range [low, high) that contains a key's path and the paths of its descendants."""
     return path, path[:-1] + b"\x11"
 
 
@@ -165,7 +165,7 @@ def decode(encoded: bytes) -> tuple[Partition, bytes]:
 
 
 def is_complete(key: protobufs.Key) -> bool:
-    """Tell whether the last path element has an id or a name."""
+    """Return whether the last path element has an id or a name."""
     return key.path[-1].WhichOneof("id_type") is not None
 
 
@@ -173,7 +173,7 @@ def partition_of(key: protobufs.Key, default: Partition) -> Partition:
     """Return a key's partition; unset parts come from the request.
 
     Raises:
-        errors.InvalidArgument: The key is of another project or database.
+        errors.InvalidArgument: The key belongs to another project or database.
     """
     given = key.partition_id
     project = given.project_id or default.project

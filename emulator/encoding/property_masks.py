@@ -1,6 +1,6 @@
 """Property masks: which properties of an entity are read or written.
 
-Owns what a mask covers. Pure.
+Owns the meaning of a mask. Pure.
 
 A mask is a tree of property names. None covers a whole property; a subtree covers only the named
 parts of an embedded entity. A path that another path already covers adds nothing. Values inside
@@ -21,7 +21,7 @@ Mask: TypeAlias = dict[str, "Mask | None"]
 
 
 def parse(given: Iterable[str]) -> Mask:
-    """Return the mask for some paths. The key is always covered, named or not.
+    """Return the mask for some paths. It always covers the key, even if no path names it.
 
     Raises:
         errors.InvalidArgument: A path is invalid or names something reserved.
@@ -81,7 +81,7 @@ def merged(
     is not an entity, an entity replaces that value.
 
     Raises:
-        errors.InvalidArgument: A path leads into a given array.
+        errors.InvalidArgument: A path leads into an array of the given entity.
     """
     result = protobufs.Entity()
     if stored is not None:

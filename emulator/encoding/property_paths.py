@@ -25,7 +25,7 @@ def parse(text: str) -> Path:
     """Return the names in a path.
 
     Raises:
-        errors.InvalidArgument: It is not a path, or names an invalid property.
+        errors.InvalidArgument: The text is not a path, or names an invalid property.
     """
     names: list[str] = []
     position = 0

@@ -11,10 +11,9 @@ Owns the order of values and their stored form. Pure.
     60 double double            geo point: latitude, longitude
     70 partition path           key
 
-text, int64, partition and path are those of `keys`. The encoding is prefix-free and uses no first
-byte above 70. So ff sorts after every entry, and a complemented value (descending indexes; first
-byte 8f and up) cannot be confused with a plain one. Changing this encoding makes every data file
-wrong.
+`keys` defines text, int64, partition and path. The encoding is prefix-free and uses no first byte
+above 70. So ff sorts after every entry, and a complemented value (descending indexes; first byte 8f
+and up) cannot be confused with a plain one. Changing this encoding makes every data file wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _GEO = b"\x60"
 _KEY = b"\x70"
 ABOVE = b"\xff"
 
-# The meaning of a projected value, by which clients convert an integer back to a timestamp.
+# The meaning of a projected value; clients use it to convert an integer back to a timestamp.
 PROJECTED = 18
 
 _unsigned = struct.Struct(">Q")
@@ -119,7 +118,7 @@ def _encode_reference(key: protobufs.Key, default: keys.Partition) -> bytes:
 
 
 def split(encoded: bytes, descending: tuple[bool, ...]) -> list[bytes]:
-    """Split the encoded values of an index entry, one for each direction, plus the rest."""
+    """Split an index entry into its encoded values, one for each direction, and the rest."""
     parts = []
     position = 0
     flipped = complement(encoded) if any(descending) else encoded

@@ -9,6 +9,6 @@ Internally, a query is prepared (`prepared_queries`), its indexes are scanned (`
 Invariants:
 
 1. The cost of a query depends on the index entries it reads, not on the number of stored entities.
-2. Everything that a transaction reads is recorded in its ReadSet, ranges included.
+2. Everything that a transaction reads, ranges included, is recorded in its ReadSet.
 3. A response stays below the 4 MiB that clients accept.
 """

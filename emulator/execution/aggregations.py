@@ -4,11 +4,12 @@ Owns the checks of RunAggregationQuery and the computation of its numbers. All a
 request share one scan of index entries; no entity is read. So, as in Google's service:
 
 * Only index entries count. A property that is summed or averaged is a column of the scanned index,
-  after the columns of the query's order. Entities that lack the property, or hold it unindexed, are
-  left out of every aggregation of the request. A limit without an order takes the smallest values.
-* An array is in an index once for each distinct value. Each entry that meets the query adds one to
-  a COUNT and its value to a SUM. No entity is found twice at one position of the order, so an array
-  that meets several equality filters counts once.
+  after the columns of the query's order. Entities in which the property is missing or unindexed are
+  left out of every aggregation of the request. A limit without an order selects the smallest
+  values.
+* An array is in an index once for each distinct value. Each matching entry adds one to a COUNT and
+  its value to a SUM. No entity is found twice at one position of the order, so an array that
+  matches several equality filters counts once.
 * An index does not distinguish timestamps from integers; it sums them as integer microseconds.
 
 Sums of integers are exact until they exceed 64 bits. Sums with doubles are rounded once, at the
@@ -42,7 +43,7 @@ class Aggregation(NamedTuple):
 
 
 class AggregationAnswer(NamedTuple):
-    """The number for each alias (None for null), and what the aggregation cost."""
+    """The number for each alias (None for null), and the cost of the aggregation."""
 
     numbers: dict[str, int | float | None]
     version: int
@@ -105,10 +106,10 @@ class Numbers:
 
 
 def parse(query: protobufs.AggregationQuery) -> tuple[Aggregation, ...]:
-    """Check what an aggregation query asks for.
+    """Check the aggregations of a query, and return them.
 
     Raises:
-        errors.InvalidArgument: The query is invalid whatever data is stored.
+        errors.InvalidArgument: The query is invalid, regardless of the stored data.
     """
     if not query.HasField("nested_query"):
         raise errors.InvalidArgument("AggregationQuery.nested_query is not set.")
@@ -188,12 +189,12 @@ def _plan(
     parsed: parser.Query,
     names: tuple[str, ...],
 ) -> query_plan.QueryPlan:
-    """Plan a scan whose positions hold the values of all names."""
+    """Plan a scan whose positions contain the values of all names."""
     _check_names(parsed, names)
     ordered = {each.name for each in parsed.orders} | set(parsed.projection)
     missing = [name for name in names if name not in ordered]
     if missing and (nested.start_cursor or nested.end_cursor):
-        # The cursor came from a scan of another index.
+        # The cursor came from a scan of a different index.
         raise errors.Unimplemented(
             f"A cursor with an aggregation over {missing[0]} that is not in the query's order"
         )
@@ -218,7 +219,7 @@ def _check_names(parsed: parser.Query, names: tuple[str, ...]) -> None:
 
 
 def _wanted(paging: index_scan.Paging, asked: tuple[Aggregation, ...]) -> int | None:
-    """Return how many results, skipped ones included, can affect the answer; None for all."""
+    """Return how many results, skipped ones included, can affect the answer; None means all."""
     counts = [each.most for each in asked]
     known = [each for each in counts if each is not None]
     limits = [max(known)] if len(known) == len(counts) else []
@@ -271,7 +272,7 @@ def _walk(
     reads: read_sets.ReadSet | None,
     wanted: int | None,
 ) -> int:
-    """Collect the numbers of results after the offset; return how many results were met in all."""
+    """Collect the numbers of results after the offset; return the total number of results."""
     met = 0
     last = None
     for hit in walk:

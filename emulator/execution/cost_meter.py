@@ -8,7 +8,7 @@ The rules, with their sources (cloud.google.com, read in November 2026):
 
 * Lookup: one read for each key that is answered, found or missing. A key named twice counts once; a
   deferred key is billed when it is answered. (datastore/pricing: "one read operation for each
-  entity read". That a missing entity costs as much is Firestore's rule for missing documents.)
+  entity read". The same price for a missing entity is Firestore's rule for missing documents.)
 * Query for whole entities: one read for each result, and for each result skipped by an offset.
   (firestore/pricing, "Managing large result sets".)
 * Keys-only and projection queries without distinct_on: one read for the query, a small operation
@@ -29,8 +29,8 @@ The rules, with their sources (cloud.google.com, read in November 2026):
 * Commit: a write for each insert, update and upsert, a delete for each delete, even of a missing
   entity. (firestore/pricing.)
 * AllocateIds and ReserveIds: one small operation per call. (datastore/pricing, "Small operations",
-  names "calls to allocate IDs"; that reserving costs the same is assumed.)
-* Bytes are those of the request and response messages.
+  names "calls to allocate IDs"; the same price for reserving is an assumption.)
+* Bytes are the sizes of the request and response messages.
 
 Beginning and ending transactions is free. Counting is a few additions under a lock for each
 request; keys are recorded only while a Reading is open.
@@ -62,9 +62,9 @@ class Pricing(enum.StrEnum):
 
 
 class Cost(NamedTuple):
-    """What was billed. `index_entries` counts those read, billed or not.
+    """The billed operations. `index_entries` counts all entries read, billed or not.
 
-    `empty` is how many more reads strict pricing bills than lenient pricing.
+    `empty` is the number of reads that strict pricing bills in addition.
     """
 
     reads: int = 0
@@ -80,7 +80,7 @@ class Cost(NamedTuple):
 class Bill(NamedTuple):
     """The lenient bill of one query, in the units of the service's explain.
 
-    `empty` is what strict pricing adds.
+    `empty` is the number of reads that strict pricing adds.
     """
 
     documents: int = 0
@@ -152,7 +152,7 @@ class _Counters:
 
 
 class Reading:
-    """What has been billed since this reading was opened; it grows until it is closed."""
+    """The operations billed since this reading was opened; it grows until it is closed."""
 
     def __init__(self, counters: _Counters, pricing: Pricing) -> None:
         self._counters = counters
@@ -209,7 +209,7 @@ class Reading:
 
     @property
     def keys_read(self) -> frozenset[FlatPath]:
-        """The keys looked up and those of query results, as flat paths: ("Kind", "name")."""
+        """The keys of lookups and of query results, as flat paths: ("Kind", "name")."""
         return frozenset(self._keys_read)
 
     @property
@@ -231,7 +231,8 @@ class Meter:
     """Counts the cost of all requests of one engine in this process.
 
     Args:
-        pricing: The interpretation used for totals. A reading may use the other one.
+        pricing: The interpretation of the rules that the totals use. A reading may use the other
+            one.
     """
 
     def __init__(self, pricing: Pricing = Pricing.LENIENT) -> None:
@@ -239,7 +240,7 @@ class Meter:
         self.forget()
 
     def forget(self) -> None:
-        """Start afresh in a forked child, with a new lock."""
+        """Reset the counters in a forked child, with a new lock."""
         self._lock = threading.Lock()
         self._total = _Counters()
         self._all: tuple[_Counters, ...] = (self._total,)
@@ -278,7 +279,7 @@ class Meter:
                 counters.empty += empty
 
     def count_lookup(self, read: Sequence[protobufs.Key]) -> None:
-        """Add the cost of a lookup that answered these keys."""
+        """Add the cost of a lookup that answered the keys `read`."""
         self.count(reads=len(read))
         if self._readings:
             self._note(read, ())
@@ -286,13 +287,13 @@ class Meter:
     def count_query(
         self, bill: Bill, entries: int, keys_of: Callable[[], Iterable[protobufs.Key]] = tuple
     ) -> None:
-        """Add the cost of a query that read so many index entries and returned those keys."""
+        """Add the cost of a query; `entries` counts the index entries that it read."""
         self.count(reads=bill.reads, small=bill.small, entries=entries, empty=bill.empty)
         if self._readings:
             self._note(keys_of(), ())
 
     def count_commit(self, written: Iterable[protobufs.Key], *, writes: int, deletes: int) -> None:
-        """Add the cost of a commit that wrote and deleted these keys."""
+        """Add the cost of a commit; `written` has the keys that it wrote and deleted."""
         self.count(writes=writes, deletes=deletes)
         if self._readings:
             self._note((), written)

@@ -1,13 +1,14 @@
-"""Explain: the plan of a query, and what running it took.
+"""Explain: the plan of a query, and the work of running it.
 
 Owns the ExplainMetrics of RunQuery and RunAggregationQuery. The plan names the scanned indexes, one
-for each scan of a merge join. The numbers describe what actually ran, billed by `cost_meter`.
+for each scan of a merge join. The numbers describe the actual run, billed by `cost_meter`.
 
-The responses match Google's service as far as its clients' own tests show them: without `analyze`
-there is a plan and no batch; with it, the metrics come with the last batch of a query. So the work
-of a query that takes several requests is summed up here, from the end cursor of one request to the
-start cursor of the next. This memory belongs to one process and is bounded: dropped requests are
-missing from the sums, and if another process continues a query, only its last request is explained.
+The responses match those of Google's service as far as its clients' tests show them: without
+`analyze` the response has a plan and no batch; with it, the metrics come with the last batch of a
+query. So the work of a query that takes several requests is summed up here, from the end cursor of
+one request to the start cursor of the next. This memory belongs to one process and is bounded:
+dropped requests are missing from the sums, and if another process continues a query, only its last
+request is explained.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ class Unfinished:
         self.forget()
 
     def forget(self) -> None:
-        """Start afresh in a forked child."""
+        """Forget all queries in a forked child."""
         self._lock = threading.Lock()
         self._found: dict[tuple[str, bytes], Work] = {}
 
     def total(self, project: str, start: bytes, work: Work) -> Work:
-        """Return the work of all requests of a query, up to this one, which began at a cursor."""
+        """Return the work of a query: of this request, which began at `start`, and earlier ones."""
         with self._lock:
             before = self._found.pop((project, start), None)
         return work if before is None else before.with_more(work)

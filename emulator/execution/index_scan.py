@@ -1,20 +1,21 @@
 """Index scans: the results of one plan in one snapshot, in order.
 
 Owns the iteration over index rows (except `merge_join`): the merge of branches, and which rows are
-results. An entity with several entries in an index is met at each of its rows, but only the first
-row that qualifies is a result. This is decided from the entity itself and not from rows met before,
-so it also holds across batches, which come in separate requests. With distinct_on, only the first
-result of each group counts: the scan seeks the next group, and a cursor from one group's result
-resumes after the group.
+results. A scan finds an entity with several entries in an index at each of its rows, but only the
+first row that qualifies is a result. The scan decides this from the entity itself, not from earlier
+rows, so the rule also applies across batches, which come in separate requests. With distinct_on,
+only the first result of each group counts: the scan seeks the next group, and a cursor from one
+group's result resumes after the group.
 
 Invariants:
 
-1. A scan is lazy. It costs only the rows taken from it, which `entries` and `documents` count.
+1. A scan is lazy. It reads only the rows that the caller takes, which `entries` and `documents`
+   count.
 2. Nothing is sorted. An entity is read only if it has several rows or is the only one that a branch
    can match.
-3. Positions rise strictly.
-4. A scan records in a ReadSet what it has read once it is told how far the caller followed it. It
-   records whole ranges, so a change between two rows that it skipped is a conflict too.
+3. Positions strictly increase.
+4. A scan records its reads in a ReadSet when the caller reports how far it followed the scan. It
+   records whole ranges, so a change between two skipped rows is a conflict too.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class IndexScan:
 
     @property
     def is_one_scan(self) -> bool:
-        """Tell whether the results are the rows of one scan, so that SQLite can count them."""
+        """Return whether the results are the rows of one scan, so that SQLite can count them."""
         plan = self._plan
         if len(plan.branches) != 1 or plan.query.distinct is not None or not self._is_every_entry:
             return False
@@ -236,7 +237,7 @@ class IndexScan:
                 yield Hit(position, entity_id, is_multiple, proto, meta, version, number, suffix)
 
     def _joined(self, number: int, segments: query_plan.Spans) -> Iterator[Hit]:
-        """Yield the suffixes that all scans have and whose values lie in their spans."""
+        """Yield the suffixes that all scans share and whose values lie within their spans."""
         branch = self._plan.branches[number]
         for low, high in segments:
             for suffix, entity_id, is_multiple in merge_join.Join(self._counted, branch, low, high):
@@ -264,7 +265,7 @@ class IndexScan:
                 )  # fmt: skip
 
     def _is_first(self, hit: Hit) -> bool:
-        """Tell whether this is the first position at which the query matches the entity.
+        """Return whether this is the first position at which the query matches the entity.
 
         A projection matches it once for each combination of projected values.
         """

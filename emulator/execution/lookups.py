@@ -1,8 +1,8 @@
 """Lookups: read entities by key from one snapshot.
 
-Owns the bytes of the response and how many keys one request answers; the rest are deferred.
-Entities are spliced from stored bytes and never parsed. What a transaction reads is recorded in its
-ReadSet as it is read.
+Owns the bytes of the response and the number of keys that one request answers; the other keys are
+deferred. Entities are spliced from stored bytes and never parsed. Each read of a transaction is
+recorded in its ReadSet.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def lookup(
     reads: read_sets.ReadSet | None,
     mask: property_masks.Mask | None,
 ) -> tuple[bytes, int]:
-    """Return the fields of a LookupResponse, and how many keys they answer.
+    """Return the fields of a LookupResponse, and the number of keys that they answer.
 
-    A key in the response has exactly the bytes of the request, because clients match results by
-    them. The last keys may be deferred.
+    A key in the response has exactly the bytes that it has in the request, because clients match
+    results by these bytes. The last keys may be deferred.
     """
     parts: list[bytes | memoryview] = []
     size = 0

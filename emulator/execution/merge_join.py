@@ -1,8 +1,8 @@
-"""Merge joins: the suffixes that all scans of a branch have and whose values lie in their spans.
+"""Merge joins: the suffixes that all scans of a branch share and whose values lie in their spans.
 
 Owns the leapfrog algorithm: each scan in turn seeks the furthest suffix that any of them has
-reached, past everything that the spans exclude. A scan that is close to it steps instead, because a
-seek costs as much as a few steps.
+reached, past everything that the spans exclude. A scan that is close to that suffix steps instead,
+because a seek costs as much as a few steps.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Metadata kinds: list namespaces, kinds and properties from the rows of the data.
 
-Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. They
-are answered as if their keys were rows of an index, so paging, cursors and counts work as for any
-other query of a kind by key.
+Owns the results of queries for `__namespace__`, `__kind__`, `__property__` and `__Stat_*__`. It
+answers them as if their keys were rows of an index, so paging, cursors and counts work as for any
+other query for a kind by key.
 
 Nothing is stored for them. A query finds names by seeking from one to the next in the keys of
-entities and in the list of indexes; a name counts while an entity or an index entry of it exists.
-So the cost depends on the number of names, not of stored entities. Statistics are not kept: their
-kinds are empty. In a transaction the result comes from its snapshot, and later changes do not
-conflict with it.
+entities and in the list of indexes; a name counts while an entity or an index entry with it exists.
+So the cost depends on the number of names, not on the number of stored entities. Statistics are not
+computed: their kinds are empty. In a transaction the result comes from its snapshot, and later
+changes do not conflict with it.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _REPRESENTATIONS = (
 
 
 def is_kind(kind: str | None) -> bool:
-    """Tell whether a kind is a metadata kind whose rows are computed here."""
+    """Return whether a kind is a metadata kind whose rows are computed here."""
     return kind in _KINDS
 
 
 def source_of(
     snapshot: row_reader.RowReader, query: parser.Query, reads: read_sets.ReadSet | None
 ) -> tuple[row_reader.RowReader, parser.Query, read_sets.ReadSet | None]:
-    """Return the snapshot, query and read set to run a query with; changed for metadata kinds.
+    """Return the snapshot, query and read set to run a query with; metadata kinds get their own.
 
     Raises:
-        errors.InvalidArgument: It asks for more than keys, or for an impossible ancestor.
+        errors.InvalidArgument: The query requests more than keys, or an impossible ancestor.
     """
     kind = query.kind or ""
     if not kind.startswith("__"):
@@ -91,11 +91,11 @@ class MetadataView(row_reader.RowReader):
     def scan(
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
-        """Yield the rows of the kind's keys with low <= path < high, in order, with entities."""
+        """Yield the rows of the kind's keys with low <= path < high, with entities, in order."""
         encoded, code = name
         if code != indexes.builtin(self._kind).code:
             raise errors.InvalidArgument(f"{self._kind} has no indexed properties.")
-        del with_entities  # entities always come along: they are computed and cheap
+        del with_entities  # entities are always included: they are computed and cheap
         partition = keys.decode(encoded)[0]
         found = {NAMESPACE: self._namespaces, KIND: self._kinds, PROPERTY: self._properties}
         for path, written in found[self._kind](partition, low):
@@ -171,7 +171,7 @@ class MetadataView(row_reader.RowReader):
 
 
 def _first_text(kind: str, low: bytes) -> bytes | None:
-    """Return the encoded name at which keys of a kind at or after a path start, None for none.
+    """Return the encoded name at which the keys of a kind at or after a path start, or None.
 
     The default namespace's id sorts before all names.
     """

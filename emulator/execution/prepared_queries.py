@@ -1,7 +1,7 @@
 """Prepared queries: a cache of checked and planned queries.
 
-Owns what is cached and for how long: for one generation of indexes. Clients send the same query
-again and again, and preparing it takes longer than answering it.
+Owns the cache, which lasts for one generation of indexes. Clients send the same query again and
+again, and preparing it takes longer than answering it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _plan(snapshot: row_reader.RowReader, query: parser.Query) -> query_plan.Que
 
 
 def paging(query: protobufs.Query, header: bytes) -> index_scan.Paging:
-    """Return the part of the results that a query message asks for."""
+    """Return the part of the results that a query message requests."""
     if query.offset < 0:
         raise errors.InvalidArgument("The offset must not be negative.")
     limit = query.limit.value if query.HasField("limit") else None

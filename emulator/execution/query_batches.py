@@ -1,7 +1,7 @@
 """Batches of query results from one snapshot.
 
-Owns the bytes of the responses and where a batch ends. Results are spliced from stored bytes and
-never parsed. What a transaction reads is recorded in its ReadSet as it is read.
+Owns the bytes of the responses and the end of a batch. Results are spliced from stored bytes and
+never parsed. Each read of a transaction is recorded in its ReadSet.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_FINISHED, _AFTER_LIMIT, _NO_MORE, _AFTER_CURSOR = 1, 2, 3, 4
 
 
 class QueryAnswer(NamedTuple):
-    """A serialized QueryResultBatch, and what it cost."""
+    """A serialized QueryResultBatch, and its cost."""
 
     content: bytes
     plan: query_plan.QueryPlan
@@ -41,7 +41,7 @@ class QueryAnswer(NamedTuple):
 
     @property
     def met(self) -> int:
-        """The number of results met, skipped ones included."""
+        """The number of results found, skipped ones included."""
         return len(self.positions) + self.skipped
 
     def keys(self) -> list[protobufs.Key]:
@@ -174,7 +174,7 @@ class _Renderer:
         self._reads = reads
         writers = {_FULL: self._full, _KEY_ONLY: self._key_only, _PROJECTION: self._projection}
         self._write = writers[kind]
-        # What a serialized projection depends on, besides its position.
+        # The inputs of a serialized projection, in addition to its position.
         self._form = (
             plan.query.partition,
             plan.query.projection,

@@ -16,7 +16,8 @@ from emulator.execution import aggregations, cost_meter, explain, prepared_queri
 from emulator.queries import query_plan
 from emulator.storage import read_sets, row_reader
 
-# What a read holds: a snapshot, a read set to record in, and the id of a transaction it has begun.
+# The source of a read: a snapshot, a read set to record in, and the id of a transaction that the
+# read began.
 Held = tuple[row_reader.RowReader, read_sets.ReadSet | None, bytes]
 Reading = Callable[
     ["protobufs.ReadRequest", keys.Partition], contextlib.AbstractContextManager[Held]
@@ -27,7 +28,7 @@ class QueryRunner:
     """Runs the queries of one engine.
 
     Args:
-        reading: Opens what a request with read options reads from.
+        reading: Opens the source that a request with read options reads from.
         meter: Receives the cost of each run.
         stopwatch: Returns seconds on a monotonic clock.
     """
@@ -41,7 +42,7 @@ class QueryRunner:
         self._unfinished = explain.Unfinished()
 
     def forget(self) -> None:
-        """Start afresh in a forked child."""
+        """Reset the state in a forked child."""
         self._unfinished.forget()
 
     def query(self, request: protobufs.RunQueryRequest, partition: keys.Partition) -> bytes:
@@ -94,7 +95,7 @@ class QueryRunner:
         answer: query_batches.QueryAnswer,
         work: explain.Work,
     ) -> bytes:
-        """Return the metrics of an analyzed query with its last batch, no bytes before."""
+        """Return the metrics of an analyzed query with its last batch, and no bytes before."""
         total = self._unfinished.total(request.project_id, request.query.start_cursor, work)
         if answer.is_last:
             return explain.metrics(answer.plan, total)

@@ -1,7 +1,7 @@
-"""Fault injection: plans that refuse, delay, drop or kill calls.
+"""Fault injection: plans that refuse, delay or drop calls, or kill the process.
 
-Other rooms call `fault_plans.point` where a plan may strike; callers install a `fault_plans.Plan`.
-`fault_rules` reads the JSON document of a plan.
+Other rooms call `fault_plans.point` where a plan may inject a fault; users install a
+`fault_plans.Plan`. `fault_rules` reads the JSON document of a plan.
 
 Invariants:
 

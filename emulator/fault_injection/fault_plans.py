@@ -1,4 +1,4 @@
-"""Fault plans: a seeded plan that refuses, delays, drops, hangs or kills calls.
+"""Fault plans: a seeded plan that refuses, delays, drops or hangs calls, or kills the process.
 
 Owns the plan while it runs: the counts of calls, the calls that it delays, and the log of injected
 faults. `fault_rules` owns the rules and the form of the document.
@@ -7,13 +7,12 @@ faults. `fault_rules` owns the rules and the form of the document.
 
 Invariants:
 
-1. A call is numbered, decided and logged in one step, so the n-th call meets the same fault
-   however the threads are scheduled.
-2. Every rule counts the calls that it matches, whether or not another rule strikes them. The first
-   rule that strikes a call is injected.
+1. A call is numbered, decided and logged in one step, so the n-th call gets the same fault, however
+   the threads are scheduled.
+2. Every rule counts the calls that it matches, even those that another rule strikes. The first rule
+   that strikes a call is injected.
 3. A plan counts from its installation.
-4. A delayed call waits no longer than until the plan is removed, the client gives up or the process
-   ends.
+4. A delayed call stops waiting when the plan is removed, the client gives up or the process ends.
 
 `point` marks a place inside the engine where a plan may strike. It uses the plan of the current
 call, so other engines in the process are not affected.
@@ -76,7 +75,7 @@ class Plan:
         """Make a plan from a JSON text or its decoded object (see `fault_rules`).
 
         Raises:
-            errors.InvalidArgument: It is not a plan; the message names the field.
+            errors.InvalidArgument: The document is not a plan; the message names the field.
         """
         if isinstance(document, str | bytes):
             try:
@@ -99,7 +98,7 @@ class Plan:
             return self._held
 
     def install(self) -> None:
-        """Start to strike, with all counts at zero. Called by the engine."""
+        """Start injecting faults, with all counts at zero. Called by the engine."""
         global _installed  # noqa: PLW0603 - keeps points cheap while no plan is installed
         with self._lock:
             _installed += not self._is_installed
@@ -107,7 +106,7 @@ class Plan:
             self._start()
 
     def remove(self) -> None:
-        """Stop striking and release all delayed calls. Called by the engine."""
+        """Stop injecting faults and release all delayed calls. Called by the engine."""
         global _installed  # noqa: PLW0603 - as above
         with self._lock:
             _installed -= self._is_installed
@@ -116,13 +115,13 @@ class Plan:
                 woken.set()
 
     def forget_parent(self) -> None:
-        """Start afresh in a forked child, where a lock held by another thread would stay locked."""
+        """Reset the lock in a forked child, where one held by another thread would stay locked."""
         self._lock = threading.Lock()
         self._waiting: set[threading.Event] = set()
         self._held = 0
 
     def run(self, method: str, proceed: Callable[[], bytes], caller: Caller) -> bytes:
-        """Answer one call with the fault that the plan has for it, if any."""
+        """Answer one call, with the fault that the plan has for it, if any."""
         _in_hand.plan, _in_hand.caller = self, caller
         try:
             struck = self._next(method, is_point=False)
@@ -137,7 +136,7 @@ class Plan:
             try:
                 return proceed()
             finally:
-                # An error is an answer too, and is lost in the same way.
+                # An error is an answer too, so it is lost in the same way.
                 self._inject(rule)
         finally:
             _in_hand.plan = _in_hand.batch = None
@@ -234,7 +233,7 @@ class Plan:
 
 
 def _sleep(seconds: float, woken: threading.Event) -> bool:
-    """Wait for an event and return whether it came; raise if the process is ending."""
+    """Wait for an event and return whether it occurred; raise an error if the process is ending."""
     while seconds > 0:
         if woken.wait(min(seconds, _TICK)):
             return True
@@ -254,7 +253,7 @@ def point(name: str) -> None:
 
 
 def batch_size(most: int) -> int:
-    """Return how many results a batch may hold: fewer than `most` if a rule cuts this call."""
+    """Return how many results a batch may contain: fewer than `most` if a rule cuts this call."""
     if not _installed:
         return most
     cut: int | None = getattr(_in_hand, "batch", None)

@@ -43,12 +43,12 @@ from emulator import errors
 
 POINTS = frozenset(
     {
-        # Commits that share a COMMIT (`group_commit`) pass each point one after the other.
-        "commit.begin",  # before the write transaction, or its part of one
+        # Commits that share a COMMIT (`group_commit`) pass each point in turn.
+        "commit.begin",  # before the write transaction, or before the commit's part of a shared one
         "commit.mutation",  # before each mutation
         "commit.indexes",  # between an entity's row and its index rows
         "commit.before",  # everything is written, nothing is committed
-        "commit.after",  # committed, with all that share the COMMIT; not answered yet
+        "commit.after",  # committed, with all commits that share the COMMIT; not answered yet
     }
 )
 RPCS = frozenset(
@@ -105,7 +105,7 @@ class Rule(NamedTuple):
     batch: int = 0
 
     def strikes(self, number: int, *, seed: int, position: int) -> bool:
-        """Tell whether the rule strikes the n-th call, ignoring `times`."""
+        """Return whether the rule strikes the n-th call, ignoring `times`."""
         if self.calls:
             return number in self.calls
         if self.probability is not None:
@@ -113,7 +113,7 @@ class Rule(NamedTuple):
         return number % self.every == 0
 
     def batch_size(self, number: int, *, seed: int, position: int) -> int:
-        """Return after how many results the n-th call is cut: 0 to `batch`, uniformly random."""
+        """Return the number of results in the n-th call's batch: 0 to `batch`, uniformly random."""
         return int(_chance(f"{seed}/{position}/{number}/batch") * (self.batch + 1))
 
 
@@ -126,7 +126,7 @@ def parse(document: object) -> tuple[int, tuple[Rule, ...]]:
     """Return the seed and the rules of a decoded JSON document.
 
     Raises:
-        errors.InvalidArgument: It is not a plan; the message names the field.
+        errors.InvalidArgument: The document is not a plan; the message names the field.
     """
     if not isinstance(document, Mapping):
         raise _wrong("the plan", "is not an object")

@@ -1,12 +1,12 @@
 """Bulk load: store many entities faster than commits do.
 
-Owns batches: entities are checked as in a commit, and a batch is one SQLite transaction, written
-table by table and in key order. The file afterwards is the same as after upserts.
+Owns the batches. Entities are checked as in a commit, and each batch is one SQLite transaction,
+written table by table and in key order. The resulting file is the same as after upserts.
 
 Invariants:
 
 1. A batch is stored completely or not at all, and batches are stored in order.
-2. The error for a refused entity gives its number; the batches before it stay stored.
+2. The error for a refused entity contains its number; the batches before it stay stored.
 3. Memory holds one batch.
 """
 
@@ -37,7 +37,7 @@ def load(
         default: The partition of keys that name no project.
 
     Raises:
-        errors.DatastoreError: One of them is refused. The batches before it are stored.
+        errors.DatastoreError: An entity is refused. The batches before it are stored.
     """
     loaded = 0
     for batch in _batches(_checked(given, default)):

@@ -1,14 +1,14 @@
-"""The two files of an export, and how they get their place on disk.
+"""The two files of an export, and the steps that put them on disk.
 
-Owns their form (README.md describes it for people):
+Owns their format (README.md describes it for users):
 
     <name>.overall_export_metadata    JSON: what the export contains
     entities.jsonl                    its entities, one per line (`json_lines`)
 
 Invariants:
 
-1. An export gets its name when both files are on disk. Until then it is a hidden folder on which
-   its writer holds a lock. If the writer dies, the next export removes the folder.
+1. An export gets its final name when both files are on disk. Until then it is a hidden folder that
+   its writer locks. If the writer dies, the next export removes the folder.
 2. Files and folders are accessible only to their owner.
 """
 
@@ -60,7 +60,7 @@ class Digest:
         self.bytes = 0
 
     def add(self, lines: bytes) -> int:
-        """Add whole lines; return how many there are."""
+        """Add whole lines; return the number of added lines."""
         found = lines.count(b"\n")
         self._hash.update(lines)
         self.entities += found
@@ -94,7 +94,7 @@ class ExportDraft:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file without following a link.
+    """Open a regular file without following symbolic links.
 
     Raises:
         OSError: The file does not exist, or is not a regular file.
@@ -117,7 +117,7 @@ def _writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def begin(root: Path, name: str) -> tuple[ExportDraft, int]:
-    """Create a hidden folder that stays locked for as long as its writer lives."""
+    """Create a hidden folder that stays locked while its writer is alive."""
     path = root / f".{name}.partial"
     turn = os.open(root, os.O_RDONLY)
     try:
@@ -168,7 +168,7 @@ def described(content: BinaryIO, url: str) -> Contents:
     """Read the contents of an export from its metadata file.
 
     Raises:
-        errors.InvalidArgument: It is not the metadata of an export.
+        errors.InvalidArgument: The file is not the metadata of an export.
     """
     try:
         return _contents(json.loads(content.read(_MAX_METADATA)))

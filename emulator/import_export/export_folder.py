@@ -47,7 +47,7 @@ class Folder:
         self._root = None if root is None else Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow links
 
     def place(self, url: str, field: str) -> Path:
-        """Return the path for a URL.
+        """Return the path that a URL names.
 
         Args:
             url: `gs://BUCKET/PREFIX` means `<folder>/BUCKET/PREFIX`; a path or a `file:///PATH` is
@@ -55,8 +55,8 @@ class Folder:
             field: The name of the request's field, for errors.
 
         Raises:
-            errors.FailedPrecondition: There is no folder.
-            errors.InvalidArgument: The URL has another form, or leads outside.
+            errors.FailedPrecondition: No folder for exports is configured.
+            errors.InvalidArgument: The URL has a different form, or leads outside the folder.
         """
         root = self._existing_root()
         if len(url) > _MAX_URL or not url.isprintable():
@@ -81,7 +81,7 @@ class Folder:
         return self._root
 
     def _parts(self, url: str, field: str, root: Path) -> tuple[str, ...]:
-        """Return the path's names below the folder."""
+        """Return the names in the path below the folder."""
         if url.startswith("gs://"):
             return tuple(url.removeprefix("gs://").removesuffix("/").split("/"))
         path = _path_of(url) if url.startswith("file://") else url
@@ -96,7 +96,7 @@ class Folder:
 
     @contextlib.contextmanager
     def writing(self, parent: Path, name: str) -> Iterator[export_files.ExportDraft]:
-        """Write an export; it gets its place in `parent` if the block succeeds.
+        """Write an export, which appears in `parent` if the block succeeds.
 
         Raises:
             errors.ResourceExhausted: The disk is full.
@@ -120,7 +120,8 @@ class Folder:
         """Find the export whose metadata file a URL names.
 
         Raises:
-            errors.InvalidArgument: The URL does not name a metadata file, or the file is not one.
+            errors.InvalidArgument: The URL does not name a metadata file, or the file is not valid
+                metadata.
             errors.NotFound: The file does not exist.
         """
         if not url.endswith(export_files.SUFFIX):
@@ -139,7 +140,7 @@ class Folder:
 
 
 def _path_of(url: str) -> str:
-    """Return the path of a file URL, empty if it is not a URL of this machine."""
+    """Return the path of a file URL, or an empty text if the URL names another machine."""
     try:
         split = urllib.parse.urlsplit(url)
     except ValueError:
@@ -149,7 +150,7 @@ def _path_of(url: str) -> str:
 
 
 def _check_part(part: str, field: str) -> None:
-    """Refuse an empty name, and one that a file system or a person could misread."""
+    """Refuse an empty name, and a name that a file system or a reader could misinterpret."""
     if not part or part.startswith(".") or not part.isprintable() or "\\" in part:
         raise errors.InvalidArgument(
             f"{field}: {part!r} is not allowed in a path. Names may not be empty, begin with a "

@@ -1,20 +1,20 @@
-"""Entities as lines of JSON, to move them between engines or to read them.
+"""Entities as lines of JSON, to move them between engines or to inspect them.
 
-Owns the form of a line: an EntityResult in proto3's JSON, so values of every type survive a round
+Owns the format of a line: an EntityResult in proto3's JSON, so values of every type survive a round
 trip, and the key contains project, database and namespace.
 
     {"createTime": "...", "entity": {"key": {...}, "properties": {...}}, "updateTime": "...",
      "version": "1735786984000000"}
 
 A bare entity, {"key": ..., "properties": ...}, is a line too. The times and the version are
-informative: an import is a new write under the same rules as every write, and entities get the
+informative: an import is a new write under the same rules as every write, and its entities get the
 times of its commit. (A backup keeps them.)
 
 Invariants:
 
 1. An import is one commit, complete or not at all, unless the caller asks for batches.
 2. The error for a wrong line names the file and the line number.
-3. Neither direction holds more than a page of entities in memory.
+3. Neither direction keeps more than a page of entities in memory.
 
 Google's managed exports are not supported: they are LevelDB logs in the entity format of the
 retired Datastore service.
@@ -55,7 +55,7 @@ class Selection:
     kind: str | None = None
 
     def holds(self, partition: keys.Partition) -> bool:
-        """Tell whether a partition is selected."""
+        """Return whether a partition is selected."""
         return (
             self.project in (None, partition.project)
             and self.database in (None, partition.database)
@@ -63,7 +63,7 @@ class Selection:
         )
 
     def holds_kind(self, kind: str) -> bool:
-        """Tell whether a kind is selected."""
+        """Return whether a kind is selected."""
         return self.kind in (None, kind)
 
 
@@ -71,10 +71,10 @@ class Selected(Protocol):
     """Decides which entities an export contains."""
 
     def holds(self, partition: keys.Partition) -> bool:
-        """Tell whether a partition is selected."""
+        """Return whether a partition is selected."""
 
     def holds_kind(self, kind: str) -> bool:
-        """Tell whether a kind is selected."""
+        """Return whether a kind is selected."""
 
 
 # A binary file that an import reads.
@@ -137,8 +137,9 @@ def load(
         store: The data file to write to; other writers wait.
         lines: Lines in the form of `export`.
         source: The name of the source in errors.
-        batch: Entities per commit. None writes all in one, so an error stores nothing.
-        adapt: Called with each entity; those for which it returns False are left out.
+        batch: Entities per commit. None writes all entities in one commit, so after an error
+            nothing is stored.
+        adapt: Called with each entity; entities for which it returns False are left out.
 
     Raises:
         errors.InvalidArgument: A line is wrong. The message says how many entities of earlier
@@ -227,16 +228,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read_lines(source: Any) -> Iterator[bytes]:
-    """Yield the lines of a binary file; an endless line is cut, and then refused as too long."""
+    """Yield the lines of a binary file. An endless line is cut, and later refused as too long."""
     while line := source.readline(MAX_LINE + 1):
         yield line
 
 
 @contextlib.contextmanager
 def spooled(source: Any) -> Iterator[Any]:
-    """Read all data of a slow source first, onto disk if it is large.
+    """Read all data of a slow source before the import, onto disk if it is large.
 
-    An import holds the write lock; it must not hold it for as long as a client takes to send.
+    An import holds the write lock, and must not hold it while a client is still sending data.
     """
     with tempfile.SpooledTemporaryFile(_SPOOLED) as file:
         shutil.copyfileobj(source, file)

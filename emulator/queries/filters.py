@@ -1,15 +1,15 @@
 """Query filters: check them and turn them into equalities and ranges.
 
-Owns the operators, their operands and which of them can be combined. The result is in disjunctive
+Owns the operators, their operands and the rules for combining them. The result is in disjunctive
 normal form. Pure.
 
     =  IN          equalities, one conjunction for each member
     <  <=  >  >=   a range
     !=  NOT_IN     the ranges around the excluded values
 
-All ranges of one property must be met by the same value of it; equalities may be met by different
-values. That is what an index can decide, for `!=` too. So `!= 1` finds an array if any of its
-values is not 1.
+One value of a property must lie in all its ranges, while different values may match its equalities.
+An index can decide exactly this, also for `!=`. So `!= 1` finds an array if any of its values is
+not 1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Range(NamedTuple):
     is_high_open: bool = False
 
     def narrowed(self, operator: int, value: bytes) -> Range:
-        """Return the part of the range that also meets one inequality."""
+        """Return the part of the range that also satisfies one inequality."""
         if operator in (_GT, _GE):
             is_open = operator == _GT
             if self.low is not None and (self.low, self.is_low_open) >= (value, is_open):
@@ -54,7 +54,7 @@ class Range(NamedTuple):
         return Range(self.low, value, self.is_low_open, is_open)
 
     def contains(self, value: bytes) -> bool:
-        """Tell whether a value lies between the bounds."""
+        """Return whether a value lies between the bounds."""
         if self.low is not None and (value < self.low or (self.is_low_open and value == self.low)):
             return False
         return self.high is None or (
@@ -76,13 +76,13 @@ class Range(NamedTuple):
         return self.low is not None and self.low == self.high and not self.is_empty
 
 
-# In rising order and disjoint. If there are none, no value can meet the filter.
+# In ascending order and disjoint. If empty, no value can match the filter.
 Ranges = tuple[Range, ...]
 EVERYTHING: Ranges = (Range(),)
 
 
 class Condition(NamedTuple):
-    """One comparison with one value. IN is met by its value in the same way as EQUAL."""
+    """One comparison with one value. An IN matches its value in the same way as EQUAL."""
 
     name: str
     operator: int
@@ -95,10 +95,10 @@ Conjunction = frozenset[Condition]
 class Disjunct(NamedTuple):
     """One conjunction of the filter's disjunctive normal form.
 
-    `equalities` may name a property twice, because an array can hold both values. `ranges` has the
-    properties that no equality fixes, `key_ranges` the ranges of `__key__`. `inequalities` names
-    the properties whose ranges order the results, possibly including `__key__`; `compared` names
-    those that the client compares with `=`.
+    `equalities` may name a property twice, because an array can contain both values. `ranges`
+    contains the properties that no equality fixes, `key_ranges` the ranges of `__key__`.
+    `inequalities` names the properties whose ranges order the results, possibly including
+    `__key__`; `compared` names those that the client compares with `=`.
     """
 
     equalities: tuple[tuple[str, bytes], ...] = ()
@@ -109,7 +109,7 @@ class Disjunct(NamedTuple):
 
     @property
     def is_void(self) -> bool:
-        """Whether nothing can meet the conjunction, whatever is stored."""
+        """Whether no entity can match the conjunction, regardless of the stored data."""
         return not self.key_ranges or not all(ranges for _, ranges in self.ranges)
 
 
@@ -125,7 +125,7 @@ def parse(given: protobufs.Filter, partition: keys.Partition) -> Filter:
     """Check a filter and convert it to disjunctive normal form.
 
     Raises:
-        errors.InvalidArgument: The filter is invalid whatever data is stored.
+        errors.InvalidArgument: The filter is invalid, regardless of the stored data.
     """
     tally: dict[int, int] = collections.defaultdict(int)
     found = _read(given, partition, tally)
@@ -287,7 +287,7 @@ def _branch(conjunction: Conjunction) -> Disjunct:
     ranges = {
         name: found
         for name, found in ranges.items()
-        # A value that an equality fixes and that lies in the range also meets the inequality.
+        # A value that an equality fixes and that lies in the range also satisfies the inequality.
         if not any(name == other and _contain(found, value) for other, value in equalities)
     }
     inequalities = set(ranges)
@@ -303,7 +303,7 @@ def _branch(conjunction: Conjunction) -> Disjunct:
 
 
 def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
-    """Return the parts of ranges that also meet a condition."""
+    """Return the parts of ranges that also satisfy a condition."""
     operator, value = condition.operator, condition.value
     parts: list[Range] = []
     for each in ranges:
@@ -317,7 +317,7 @@ def _narrowed(ranges: Ranges, condition: Condition) -> Ranges:
 
 
 def _points(ranges: Ranges) -> list[bytes]:
-    """Return the single value that ranges leave, as a list; empty if there is not exactly one."""
+    """Return the single value that ranges allow, in a list; empty if they allow none or several."""
     low = ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
     return [] if low is None else [low]
 

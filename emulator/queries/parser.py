@@ -1,12 +1,13 @@
 """Query messages: check them and complete their sort orders.
 
-Owns the rules about what a query may ask, except those of its filter (`filters`) and of indexes.
+Owns the rules for valid queries, except the rules for filters (`filters`) and indexes.
 Pure: it uses no data and no index.
 
-The resulting orders are the ones that the results have. A property that is the same in all results
-is not among them. The properties of inequalities come first, then those that make results distinct;
-if the client leaves these out, they are added after the given orders, ascending. An order requires
-the property to exist, in every branch: `a = 1 OR b > 2` finds nothing that lacks b.
+The resulting orders are the actual orders of the results. They do not include a property that is
+the same in all results. The properties of inequalities come first, then the properties that make
+results distinct. If the client leaves these out, they are added after the given orders, ascending.
+An order requires the property to exist, in every branch: `a = 1 OR b > 2` finds nothing that lacks
+b.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Order(NamedTuple):
 class Query(NamedTuple):
     """A checked query.
 
-    `projection` has the names of the projected properties, none for whole entities or keys. It
-    never contains `__key__`: every result carries its key, so naming it beside properties changes
-    nothing. Of the results that agree in the first `distinct` orders only the first is returned;
-    None returns all.
+    `projection` contains the names of the projected properties; it is empty for whole entities or
+    keys. It never contains `__key__`: every result has its key, so projecting the key along with
+    properties changes nothing. If several results agree in the first `distinct` orders, only the
+    first is returned; None returns all.
     """
 
     partition: keys.Partition
@@ -54,7 +55,7 @@ def parse(query: protobufs.Query, partition: keys.Partition) -> Query:
     """Check a query message.
 
     Raises:
-        errors.InvalidArgument: The query is invalid whatever data is stored.
+        errors.InvalidArgument: The query is invalid, regardless of the stored data.
         errors.Unimplemented: The query is valid, but this engine does not support it.
     """
     if query.HasField("find_nearest"):
@@ -91,7 +92,7 @@ def _kind_of(query: protobufs.Query) -> str | None:
 
 
 def _fixed(branches: tuple[filters.Disjunct, ...]) -> set[str]:
-    """Return the properties for which equalities require the same values of all results."""
+    """Return the properties whose values equalities make the same in all results."""
     if len(branches) == 1:
         return {name for name, _ in branches[0].equalities}
     equalities = [set(branch.equalities) for branch in branches]

@@ -1,12 +1,13 @@
 """The query planner: choose the index scans that serve a query.
 
-Owns which scans serve a query, and which index.yaml entries to recommend if none do. Pure.
+Owns the choice of the scans that serve a query, and of the index.yaml entries to recommend if no
+scans do. Pure.
 
 A branch is served by a built-in or composite index whose entries end with the values that order the
-results, in that order, after a prefix of equality filters; or by several such indexes, joined. The
-values must be in the index even if only another branch's inequality needs them. A filter that
-nothing can meet requires its indexes all the same, because whether a query is allowed must not
-depend on its values.
+results, in that order, after a prefix of equality filters; or by a join of several such indexes.
+The index must contain the values even if only another branch's inequality needs them. A filter that
+no entity can match still requires its indexes, because the values in a query must not affect
+whether it is allowed.
 
 Invariants:
 
@@ -80,7 +81,7 @@ def _column_choices(
 
 
 def _varying(shape: query_plan.QueryPlan, branch: filters.Disjunct) -> dict[int, tuple[str, bool]]:
-    """Return the columns that a branch does not fix, by their place."""
+    """Return the columns that a branch does not fix, by their place in a position."""
     if not shape.columns:
         return {}
     fixed = {name for name, _ in branch.equalities} - dict(branch.ranges).keys()
@@ -94,7 +95,7 @@ class _Need(NamedTuple):
     varying: dict[int, tuple[str, bool]]
 
 
-# An index whose entries end with the wanted suffix, and the columns before that suffix.
+# An index whose entries end with the required suffix, and the columns before that suffix.
 _Candidate = tuple[indexes.Index, Columns]
 
 
@@ -130,7 +131,7 @@ def _builtins(
 
 
 def _prefix(index: indexes.Index, fixed: dict[str, bytes], suffix: Columns) -> Columns | None:
-    """Return the columns before a suffix in an index, None if they are not all fixed."""
+    """Return the columns before a suffix in an index, or None if some of them are not fixed."""
     split = len(index.properties) - len(suffix)
     if split < 0 or index.properties[split:] != suffix:
         return None
@@ -144,14 +145,14 @@ def _cover(
     equalities: tuple[tuple[str, bytes], ...],
     ancestor: bytes | None,
 ) -> tuple[query_plan.Scan, ...]:
-    """Choose scans that together meet all equalities, the longest prefixes first."""
+    """Choose scans that together cover all equalities, the longest prefixes first."""
     if not equalities:
         bare = [index for index, prefix in candidates if not prefix]
         return (_scan(bare[0], [], ancestor),) if bare else ()
     open_pairs = list(equalities)
     scans = []
     while open_pairs:
-        # One value for each property, preferably one that no chosen scan meets yet.
+        # One value for each property, preferably a value that no chosen scan covers yet.
         picked = {pair[0]: pair for pair in (*equalities, *open_pairs)}
         gains = [sum(picked[name] in open_pairs for name, _ in prefix) for _, prefix in candidates]
         most = max(gains, default=0)
@@ -195,7 +196,7 @@ def _branches(
 
 
 def _single(branch: filters.Disjunct) -> bytes | None:
-    """Return the only key that can meet a branch, None if there is not exactly one."""
+    """Return the only key that can match a branch, or None if several keys or no key can."""
     ranges = branch.key_ranges
     return ranges[0].low if len(ranges) == 1 and ranges[0].is_point else None
 
@@ -226,7 +227,7 @@ def _constants(
 def _spans(
     shape: query_plan.QueryPlan, branch: filters.Disjunct, varying: list[tuple[str, bool]]
 ) -> list[query_plan.Spans]:
-    """Return the spans of each value of a suffix, and of its key."""
+    """Return the spans for each value of a suffix and for its key."""
     ranges = dict(branch.ranges)
     found = [
         query_plan.spans(ranges.get(name, filters.EVERYTHING), is_descending=is_descending)

@@ -1,15 +1,15 @@
 """Query cursors: positions in the results of one query.
 
-Owns the bytes that clients keep. Pure.
+Owns the bytes of a cursor, which clients store. Pure.
 
     01 flags digest(8) position...
 
 `position` is the encoded order values and key of the last result passed, empty before the first
-one. So a cursor is a place, not a count: it survives inserts before it and the deletion of the
-entity it points at. `digest` identifies the query without its paging, partition included. Flag 1
-says that the query's first order is descending. If the last order is the key, the reversed query
-has the same digest, and its positions are the complement of these. Otherwise a query cannot be
-reversed, and the digest differs.
+one. So a cursor is a place, not a count: it stays valid when entities before it are inserted, and
+when the entity it points at is deleted. `digest` identifies the query without its paging, partition
+included. Flag 1 says that the query's first order is descending. If the last order is the key, the
+reversed query has the same digest, and its positions are the complement of these. Otherwise, the
+reversed query has a different digest and cannot use the cursor.
 """
 
 import hashlib
@@ -49,10 +49,10 @@ def header(query: protobufs.Query, partition: bytes) -> bytes:
 
 
 def decode(cursor: bytes, expected: bytes) -> Position:
-    """Return the position in a cursor of the query whose cursors begin with `expected`.
+    """Return the position in a cursor; `expected` is the first bytes of the query's cursors.
 
     Raises:
-        errors.InvalidArgument: It belongs to another query, or is not a cursor.
+        errors.InvalidArgument: The cursor belongs to another query, or is not a cursor.
     """
     given = cursor[:_HEADER_SIZE]
     if len(given) < _HEADER_SIZE or given[0] != _FORMAT or given[1] > 1:

@@ -1,15 +1,16 @@
 """Query plans: the scans that serve a query, and the arithmetic of positions. Pure.
 
-A plan is a union of branches, a branch a merge join of scans. An index entry is `prefix + suffix`:
-the prefix holds what equality filters fix, the suffix the values that order the results, and the
-key. All scans of a branch have the same kind of suffix, so the join is one pass along equal
-suffixes. All branches yield the same kind of *position*, so the union is a merge by position. A
-position is the suffix with the values that the branch fixes inserted (IN on a property that also
-orders). Positions are totally ordered, and cursors hold nothing else.
+A plan is a union of branches, and a branch is a merge join of scans. An index entry is `prefix +
+suffix`: the prefix contains the values that equality filters fix, the suffix the values that order
+the results and the key. All scans of a branch have the same kind of suffix, so the join is one pass
+along equal suffixes. All branches yield the same kind of *position*, so the union is a merge by
+position. A position is the suffix with the values that the branch fixes inserted (IN on a property
+that also orders). Positions are totally ordered, and a cursor stores nothing but a position.
 
 Inequalities reduce the possible values of a property to a few *spans* of bytes. The spans of a
-suffix's first value divide the scan into segments. The spans of later values are met by skipping:
-`MergeJoin.sought` returns the next possible suffix that meets them all, and the scan seeks it.
+suffix's first value divide the scan into segments. The spans of later values are applied by
+skipping: `MergeJoin.sought` returns the next possible suffix that lies in all of them, and the scan
+seeks it.
 """
 
 from __future__ import annotations
@@ -21,15 +22,19 @@ from emulator import errors
 from emulator.encoding import indexes, keys, values
 from emulator.queries import filters, parser, query_cursors
 
-# Half-open ranges [first, beyond) of encoded values (complemented if the index descends), rising.
-# No encoded value is a prefix of another, so a span also applies with any bytes after the value.
+# Half-open ranges [first, beyond) of encoded values (complemented if the index descends), in
+# ascending order. No encoded value is a prefix of another, so a span also applies if any bytes
+# follow the value.
 Spans = tuple[tuple[bytes, bytes], ...]
 ANYTHING: Spans = ((b"", values.ABOVE),)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The entries of one index that begin with `prefix`. Without an index: the entities by key."""
+    """The entries of one index that begin with `prefix`.
+
+    Without an index, these are the entities by key.
+    """
 
     index: indexes.Index | None
     prefix: bytes
@@ -38,11 +43,12 @@ class Scan:
 class MergeJoin(NamedTuple):
     """A merge join of scans over the suffixes that lie in one of the segments.
 
-    `constants` are the values (encoded as in an ascending or descending entry) that the position
-    has and the suffix lacks, by their place in the position. `spans` are those of each value of a
-    suffix and of its key, empty if the segments suffice; `directions` tell which of the values are
-    complemented. `single` is the path of the only entity that can match, if it is known: its
-    suffixes are computed from the entity, because scanning to them could take the whole index.
+    `constants` are the values (encoded as in an ascending or descending entry) that are in the
+    position but not in the suffix, by their place in the position. `spans` has the spans of each
+    value of a suffix and of its key, and is empty if the segments suffice. `directions` says which
+    of the values are complemented. `single` is the path of the only entity that can match, if it is
+    known; its suffixes are computed from the entity, because a scan for them could read the whole
+    index.
     """
 
     scans: tuple[Scan, ...]
@@ -53,7 +59,7 @@ class MergeJoin(NamedTuple):
     single: bytes | None = None
 
     def sought(self, suffix: bytes) -> bytes:
-        """Return the first suffix at or after this one whose values can all lie in their spans."""
+        """Return the first possible suffix at or after this one with all values in their spans."""
         if not self.spans:
             return suffix
         passed = b""
@@ -69,7 +75,7 @@ class MergeJoin(NamedTuple):
         return suffix
 
     def meets(self, suffix: bytes) -> bool:
-        """Tell whether a suffix belongs to the branch."""
+        """Return whether a suffix belongs to the branch."""
         return (
             any(low <= suffix < high for low, high in self.segments)
             and self.sought(suffix) == suffix
@@ -80,7 +86,7 @@ class QueryPlan(NamedTuple):
     """How to scan the results of a query in order.
 
     `columns` are the names and directions of the position's values; the key follows them.
-    `directions` tell for each value whether it is complemented.
+    `directions` says for each value whether it is complemented.
     """
 
     query: parser.Query
@@ -99,9 +105,9 @@ class QueryPlan(NamedTuple):
         return b"".join(fixed[place] if place in fixed else next(parts) for place in places)
 
     def suffix_from(self, branch: MergeJoin, position: bytes, *, past: bool) -> bytes:
-        """Return the first suffix of a branch at a position, or past it.
+        """Return the first suffix of a branch at or, with `past`, after a position.
 
-        A position may be truncated after any of its values if ABOVE follows there.
+        A position may end after any of its values if ABOVE follows.
         """
         end = b"\x00" if past else b""
         if not branch.constants or not position:
@@ -170,7 +176,7 @@ class QueryPlan(NamedTuple):
 
 
 def spans(ranges: filters.Ranges, *, is_descending: bool) -> Spans:
-    """Return the byte spans of the values that lie in ranges, rising."""
+    """Return the byte spans of the values that lie in ranges, in ascending order."""
     if ranges == filters.EVERYTHING:
         return ANYTHING
     found = sorted(_span(each, is_descending=is_descending) for each in ranges)

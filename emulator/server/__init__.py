@@ -6,6 +6,6 @@ both through `cli`, tests through `emulator.testing`.
 
 Invariants:
 
-1. HTTP answers only this machine, and refuses requests that come from another site's web page.
-2. A request that waits for a lock never keeps the request that it waits for from running.
+1. The HTTP port answers only this machine, and refuses requests from another site's web page.
+2. A request that waits for a lock never prevents the awaited request from running.
 """

@@ -1,7 +1,7 @@
-"""The admin port: HTTP commands for tests and people, beside the API itself.
+"""The admin port: HTTP commands for tests and people, in addition to the API.
 
-Owns the paths of the second port and what each does. `http_server` admits only programs and the
-emulator's own pages on this machine, so nothing here asks for a password.
+Owns the paths of the admin port and their actions. `http_server` admits only programs and the
+emulator's own pages on this machine, so nothing here requires a password.
 
     GET    /                    "Ok", as Google's emulators answer
     POST   /reset               delete all data; ?project= &database= &namespace= delete a part
@@ -86,7 +86,7 @@ class AdminPort:
 
     @property
     def paths(self) -> frozenset[str]:
-        """The paths that are answered, besides those of the API and the data browser."""
+        """The paths of the commands; the API and the data browser have their own."""
         return frozenset(self._routes())
 
     def _look(self, request: http_server.Request) -> http_server.Response:

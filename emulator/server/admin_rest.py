@@ -5,7 +5,7 @@
     GET          /v1/projects/P/operations       GET, DELETE  /v1/projects/P/operations/ID
     POST         /v1/projects/P/operations/ID:cancel, :wait
 
-Owns which path and method is which RPC, and the query parameters. Bodies are JSON.
+Owns the mapping of paths and methods to RPCs, and the query parameters. Bodies are JSON.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SYSTEM = frozenset({"$alt", "alt", "$prettyPrint", "prettyPrint", "key", "quota
 
 
 def is_path(path: str) -> bool:
-    """Tell whether a path belongs to this API."""
+    """Return whether a path belongs to this API."""
     return any(rule.fullmatch(path) for _, rule, _, _ in _RULES)
 
 
@@ -86,7 +86,7 @@ def _read_body(request: http_server.Request, message: Any, body: str) -> None:
 
 
 def _read_query(request: http_server.Request, message: Any) -> None:
-    """Read the parameters, which are named like the message's fields in either spelling."""
+    """Read the parameters, which are named after the message's fields in either spelling."""
     by_name = {
         name: field
         for field in message.DESCRIPTOR.fields

@@ -1,7 +1,7 @@
 """The data browser's pages: kinds, entities with their index entries, and indexes.
 
-Owns the HTML. The pages only read, need no script and load nothing: the headers of `http_server`
-forbid it.
+Owns the HTML. The pages only read data. They need no script and load nothing: the headers of
+`http_server` forbid both.
 
 Invariants:
 

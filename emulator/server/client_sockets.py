@@ -1,8 +1,8 @@
 """Cut a client's connection, for fault plans.
 
-Owns finding the socket behind a peer's name. gRPC can refuse a call but cannot stop talking, so
-what a client sees of a dead network has to be done below it. `shutdown` acts on the connection and
-leaves the descriptor to gRPC, which notices and closes it.
+Owns the search for the socket behind a peer's name. gRPC can refuse a call but cannot go silent, so
+the effect of a dead network must be produced at the socket, below gRPC. `shutdown` acts on the
+connection and leaves the descriptor to gRPC, which notices and closes it.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """The data browser's queries: kinds, entities and indexes of a data file, counted and in pages.
 
-It reads one snapshot, changes nothing, and is not part of the API. A page costs a scan of the
-entries that it counts.
+It reads one snapshot, changes nothing, and is not part of the API. Each page scans the entries that
+it counts.
 """
 
 from __future__ import annotations

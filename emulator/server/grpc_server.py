@@ -1,7 +1,7 @@
 """A plaintext gRPC server: the API for other programs.
 
 Owns the sockets. Its thread pool does not count a request that waits for another transaction, so
-waiting requests never keep the commit they wait for from running.
+waiting requests never prevent the awaited commit from running.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def start(
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host's addresses can be reached only from this machine."""
+    """Return whether a host's addresses can be reached only from this machine."""
     try:
         found = socket.getaddrinfo(host.strip("[]") or None, None, flags=socket.AI_PASSIVE)
     except OSError:
@@ -96,8 +96,8 @@ def is_loopback(host: str) -> bool:
 def _check_is_free(host: str, port: int) -> None:
     """Refuse a port that another program uses at any of the host's addresses.
 
-    gRPC accepts getting just one of the addresses; clients that connect to another one would then
-    reach the other program.
+    gRPC is satisfied with just one of the addresses; clients that connect to another address would
+    then reach the other program.
     """
     if not port:
         return
@@ -153,7 +153,7 @@ def _admin_handler(api: admin_service.AdminService, method: str) -> Callable[[An
 
 
 def _parsed(method: str, raw: bytes) -> protobufs.Request:
-    """Parse a request here: gRPC would answer INTERNAL, which clients retry for seconds."""
+    """Parse a request here, because gRPC would answer INTERNAL, which clients retry for seconds."""
     try:
         parsed: protobufs.Request = protobufs.REQUESTS[method].FromString(raw)
     except message.DecodeError as error:

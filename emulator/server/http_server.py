@@ -1,15 +1,16 @@
-"""An HTTP/1.1 server for this machine only: sockets, bodies and who may send requests.
+"""An HTTP/1.1 server for this machine only: sockets, bodies and the check of senders.
 
 It builds on the standard library's server, which starts in milliseconds and has a thread for each
-connection; its weakness, untrusted clients, is kept out. It listens only on loopback addresses.
-That leaves the browsers on this machine, through which any web page could send requests:
+connection. That server is not safe for untrusted clients, so they are kept out. It listens only on
+loopback addresses. The remaining risk is a browser on this machine, through which any web page
+could send requests:
 
 - A page whose own name resolves to 127.0.0.1 (DNS rebinding) is recognized by the Host header.
 - A page of another origin that posts here is recognized by Origin or Sec-Fetch-Site, which scripts
   cannot set; programs such as curl send neither.
 
 Responses carry no CORS header, so no other page can read them. A request whose body was not read to
-its end closes the connection, because the rest of the body must not be parsed as a request.
+its end closes the connection, because the rest of the body must not be parsed as another request.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class ConnectionDropped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; the body is read as it arrives."""
+    """One request. The handler reads the body as it arrives."""
 
     method: str
     path: str

@@ -2,7 +2,7 @@
 
 Owns the encoding of requests, responses and errors; the engine handles the requests. JSON is
 proto3's mapping; an error is a google.rpc.Status with the HTTP status that Datastore documents. A
-body with any other Content-Type is refused, never guessed at.
+body with any other Content-Type is refused; the type is never guessed.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def parse_json(body: bytes, message: Any) -> None:
     """Read a message from JSON.
 
     Raises:
-        errors.InvalidArgument: It is not the JSON of this message.
+        errors.InvalidArgument: The body is not the JSON of this message.
     """
     try:
         json_format.Parse(body or b"{}", message)

@@ -13,8 +13,8 @@ Invariants:
 2. In durable mode a commit is on disk before it is acknowledged. WAL with synchronous=FULL provides
    this, and also syncs the log before and the file after each checkpoint. The folder of a new file
    is synced too.
-3. The file is only ever opened through SQLite: closing any other descriptor of it would drop the
-   locks that this process holds on it.
+3. Only SQLite opens the file: closing any other descriptor of it would drop this process's locks on
+   the file.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from emulator import errors
 from emulator.storage import file_permissions, schema
 
 APPLICATION = 0x46744453  # "FtDS"
-BUSY_SECONDS = 20.0  # shorter than clients' deadlines, so that they get an answer
+BUSY_SECONDS = 20.0  # shorter than clients' deadlines, so clients get an answer
 _CACHE_KIB = 8192
-_WAL_BYTES = 64 * 1024 * 1024  # size to which a log that grew larger is truncated
+_WAL_BYTES = 64 * 1024 * 1024  # a larger log is truncated to this size
 
 
 class Durability(enum.StrEnum):
-    """Which failures an acknowledged commit survives."""
+    """The failures that an acknowledged commit survives."""
 
     DURABLE = "durable"  # a crash of the process or machine, and a power loss
     FAST = "fast"  # only a kill of the process; a power loss can lose or damage the file
@@ -76,7 +76,8 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
     """Create the file or upgrade it to this engine's format.
 
     Raises:
-        errors.FailedPrecondition: The file cannot be opened, is another program's or is too new.
+        errors.FailedPrecondition: The file cannot be opened, belongs to another program or is too
+            new.
         errors.Damaged: The file is damaged.
         errors.Unavailable: Another process has the file locked exclusively.
     """
@@ -97,10 +98,10 @@ def prepare(path: str, durability: Durability, now: Callable[[], int]) -> None:
 
 
 def _refuse_torn_end(connection: sqlite3.Connection, path: str) -> None:
-    """Refuse a file that ends within a page: SQLite would read the missing part as zeros.
+    """Refuse a file that ends in the middle of a page: SQLite would read the missing part as zeros.
 
-    A file with a log may end within a page after a power loss during a checkpoint; the log then
-    still has the whole page.
+    After a power loss during a checkpoint, a file with a log may end in the middle of a page; the
+    log then still contains the whole page.
     """
     page: int = connection.execute("PRAGMA page_size").fetchone()[0]
     if _size(path) % page and not _size(f"{path}-wal"):
@@ -138,10 +139,10 @@ def _prepare(connection: sqlite3.Connection, path: str, now: Callable[[], int], 
 def _with_log(connection: sqlite3.Connection) -> str:
     """Switch the file to WAL mode, which is stored in it, and return its journal mode.
 
-    A new or copied file is not in WAL mode yet. The switch needs the file exclusively. If another
-    process is switching or writing at the same time, SQLite refuses at once instead of waiting,
-    because a process that already holds a lock does not wait for another lock. This function then
-    tries again.
+    A new or copied file is not in WAL mode yet. The switch requires exclusive access to the file.
+    If another process is switching or writing at the same time, SQLite refuses at once, because a
+    process that already holds a lock does not wait for another lock. This function then tries
+    again.
     """
     until = time.monotonic() + BUSY_SECONDS
     mode = ""
@@ -158,7 +159,7 @@ def _with_log(connection: sqlite3.Connection) -> str:
 
 def checkpoint(connection: sqlite3.Connection) -> bool:
     """Move the log into the file and truncate it; return False if other connections use it."""
-    connection.execute("PRAGMA busy_timeout = 0")  # a checkpoint is never worth waiting for
+    connection.execute("PRAGMA busy_timeout = 0")  # not worth waiting for a checkpoint
     try:
         busy: int = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     except sqlite3.OperationalError:
@@ -210,7 +211,7 @@ def _inode(path: str) -> int | None:
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Sync the folder of a file: syncing the file alone does not put its name on disk."""
+    """Sync the folder of a file: syncing only the file does not put its name on disk."""
     folder = os.open(Path(path).absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -229,7 +230,8 @@ _REFUSALS = {
     sqlite3.SQLITE_PROTOCOL: _UNAVAILABLE,
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_NOMEM: _FULL,
-    # The log's index is a file of its own; SQLite reports its growth with a separate code.
+    # The log's index is a file of its own; SQLite reports a failure to grow it with a separate
+    # code.
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
@@ -241,10 +243,10 @@ _REFUSALS = {
 
 
 def refusal(fault: BaseException) -> errors.DatastoreError | None:
-    """Return the error to raise for a fault of the file or machine, None for other faults."""
+    """Return the error to raise for a fault of the file or machine, or None for other faults."""
     if isinstance(fault, UnicodeDecodeError):
-        # Stored text is UTF-8. SQLite quotes damaged text in its messages, which then do not
-        # decode.
+        # Stored text is UTF-8. SQLite quotes damaged text in its messages, which then cannot be
+        # decoded.
         return errors.Damaged(f"The data file is damaged: {fault}.")
     code = getattr(fault, "sqlite_errorcode", None)
     if code is None:
@@ -257,7 +259,10 @@ def refusal(fault: BaseException) -> errors.DatastoreError | None:
 
 
 class _Translated:
-    """A context that raises SQLite's errors as the engine's. It has no state: one is enough."""
+    """A context that raises SQLite's errors as the engine's.
+
+    It has no state, so one instance is enough.
+    """
 
     def __enter__(self) -> None:
         pass
@@ -275,7 +280,7 @@ translated = _Translated()
 
 
 # What reading a damaged row can raise, for example where NULL stands for bytes: SQLite has no
-# checksums, and stores the type beside each value.
+# checksums, and stores the type of each value in the row.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, struct.error)
 
 

@@ -1,6 +1,6 @@
 """File permissions: only the owner may read the engine's files.
 
-Owns how a data file is created and how older files are restricted. SQLite gives its log and the
+Owns the creation of data files and the restriction of older files. SQLite gives its log and the
 log's index the permissions of the data file, whatever the umask is.
 
 Invariants:
@@ -45,7 +45,7 @@ def create(path: str) -> None:
 
 
 def restrict(path: str) -> list[str]:
-    """Restrict a data file and the files beside it to their owner; return those that refused."""
+    """Restrict a data file and its log files to their owner; return any that cannot be changed."""
     refused = []
     for each in _files(path):
         try:

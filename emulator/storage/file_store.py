@@ -8,14 +8,15 @@ Invariants:
 1. A commit is one SQLite transaction, entities and index entries together, on disk before it is
    acknowledged. Several commits that wait for the disk may share one.
 2. A snapshot is an open SQLite read transaction.
-3. A connection that met a fault is closed and never used again, so the engine recovers as soon as
-   the machine does.
+3. After a fault, a connection is closed and never used again, so the engine recovers as soon as the
+   machine does.
 4. At least one connection stays open: it shows other processes that the file is in use.
 5. Connections never cross a fork. Idle ones are closed before it (`close_idle` explains why). The
    child drops the others without closing them: closing would end the parent's locks.
-6. Replaced and deleted data is overwritten in the file. Without history it must also leave the log,
-   which holds older states of pages. The log is emptied `LOG_SECONDS` after a commit, by the next
-   request that finds it unused, or by the next commit, which asks the other processes to pause.
+6. Replaced and deleted data is overwritten in the file. Without history it must also be removed
+   from the log, which contains older states of pages. The log is emptied `LOG_SECONDS` after a
+   commit, by the next request that finds the log unused, or by the next commit, which asks the
+   other processes to pause.
 
 An engine in memory uses a private temporary file that is removed at the end, because SQLite's own
 in-memory databases have no snapshots.
@@ -50,7 +51,7 @@ from emulator.storage import (
 
 MAX_SNAPSHOTS = 512  # open at once; each holds a connection and two file descriptors
 _MAX_IDLE = 64  # connections kept for the next snapshot
-LOG_SECONDS = 60  # for which older states stay in the log if no history is kept
+LOG_SECONDS = 60  # how long older states stay in the log if no history is kept
 _LOG_AGAIN = 1_000_000  # microseconds until the next try if the log was in use
 _MOMENTS = 4  # past moments whose computed index entries are cached
 _WRITER_CACHE_KIB = 65_536  # filled only by bulk loads: each batch touches pages of every index
@@ -62,7 +63,7 @@ class Snapshot(row_reader.RowReader):
     def __init__(
         self, connection: sqlite3.Connection, definitions: row_reader.DefinitionsOf
     ) -> None:
-        # A request holds it to its end: requests of one transaction can run in parallel.
+        # Requests of one transaction can run in parallel, so each holds this lock until its end.
         self.lock = threading.RLock()
         connection.execute("BEGIN")
         super().__init__(connection, definitions)
@@ -134,7 +135,7 @@ class FileStore:
         self._now = now
         self._history = history_seconds * 1_000_000
         self._log_due: int | None = None  # when to empty the log, in microseconds
-        self._read_up_to = 0  # the latest past moment read that was newer than the last commit
+        self._read_up_to = 0  # the latest moment that was read and was newer than the last commit
         self._gone = functools.lru_cache(maxsize=_MOMENTS)(history.PastEntries)
         self._remove: Callable[[], object] | None = None
         self._durability = durability
@@ -173,7 +174,7 @@ class FileStore:
                 connections.idle.pop().close()
 
     def forget_connections(self) -> None:
-        """Start afresh in a forked child, leaving the parent's connections open and untouched."""
+        """Reset the state in a forked child; leave the parent's connections open and untouched."""
         self._forgotten.append(self._connections)
         self._connections = _Connections(self._connect_writer)
         self._log.forget_parent()
@@ -183,7 +184,7 @@ class FileStore:
         self._log.wait_for_checkpoint()
 
     def checkpoint_if_due(self) -> None:
-        """Empty the log after a commit if it is time, or if it has grown.
+        """Empty the log after a commit if it is due, or if the log has grown.
 
         The caller must hold no snapshot.
         """
@@ -197,7 +198,10 @@ class FileStore:
             self._log.checkpoint_if_large()
 
     def close(self) -> None:
-        """Close all idle connections. Open snapshots close theirs when they end."""
+        """Close all idle connections.
+
+        The connections of open snapshots are closed when the snapshots end.
+        """
         self._is_closed = True
         connections = self._connections
         connections.turn.close()
@@ -231,7 +235,7 @@ class FileStore:
         return snapshot
 
     def _make_commits_newer_than(self, moment: int) -> None:
-        """Make all commits from now on newer than a moment.
+        """Make all future commits newer than a moment.
 
         A commit takes its version when it begins. A commit in progress could be older than the
         moment and not visible yet; two reads at the same moment would then differ.
@@ -322,7 +326,7 @@ class FileStore:
         fault_plans.point("commit.after")
 
     def _remember(self, writer: row_writer.RowWriter, now: int) -> None:
-        """Update what this process knows about the file after a commit reached the disk."""
+        """Update this process's knowledge of the file after a commit has reached the disk."""
         if self._log_due is None and not self._history:
             self._log_due = now + LOG_SECONDS * 1_000_000
         # Not earlier: index ids from a failed commit are not in the file.
@@ -351,7 +355,7 @@ class FileStore:
     def _definitions(
         self, connection: sqlite3.Connection, generation: int
     ) -> row_reader.Definitions:
-        """Return the definitions that a connection sees; another process may have changed them."""
+        """Return the index definitions that a connection sees; other processes may change them."""
         known = self._connections.definitions
         if known is not None and known.generation == generation:
             return known

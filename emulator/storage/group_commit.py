@@ -1,10 +1,10 @@
 """Group commit: one writer per process, whose waiting commits share a disk sync.
 
-Owns the writer's connection, the lock that says which thread may use it (the writer's turn), and
-where a SQLite transaction begins and ends. Most of the time of a small commit is its sync. So a
-commit that finishes while other threads wait for the turn leaves its transaction open for them:
-each commit is a *part*, a savepoint of that transaction, and one COMMIT puts all parts on disk. A
-commit that finds no other thread waiting commits at once, without a savepoint.
+Owns the writer's connection, the lock that decides which thread may use it (the writer's turn), and
+the beginning and end of a SQLite transaction. A small commit spends most of its time on the sync.
+So a commit that finishes while other threads wait for the turn leaves its transaction open for
+them: each commit is a *part*, a savepoint of that transaction, and one COMMIT puts all parts on
+disk. A commit that finds no other thread waiting commits at once, without a savepoint.
 
 Invariants (callers rely on them; `WriteTurn.transaction` returns only after the COMMIT):
 
@@ -12,21 +12,21 @@ Invariants (callers rely on them; `WriteTurn.transaction` returns only after the
    done. Until then no caller gets an answer, no lock is released (`lock_manager`), no commit is
    metered, and this process remembers nothing of it (ids of indexes, when the log is due).
 2. If the COMMIT fails, or SQLite fails in a part, the whole group is rolled back, the connection is
-   closed and every part raises an error. Such a fault is the file's or the machine's, never that of
-   a single part.
+   closed and every part raises an error. Such a fault concerns the file or the machine, never a
+   single part.
 3. A part that fails by itself rolls back only its own savepoint. It raises its error only after the
-   group has ended, and according to how the group ended: it may have been refused because of what
-   an earlier part did (an entity that exists, a changed read), and no caller may learn of that
-   before it is on disk.
-4. A part sees the earlier parts of its group and nothing of the parts that failed, so validation
-   and versions are the same as for separate commits in sequence. Nothing outside the group sees its
+   group has ended, and according to the group's outcome: an earlier part may be the reason for the
+   refusal (an entity that exists, a changed read), and no caller may learn of that part before it
+   is on disk.
+4. A part sees the earlier parts of its group, except the failed ones, so validation and versions
+   are the same as for separate commits in sequence. Nothing outside the group sees its
    parts: snapshots use other connections, and SQLite shows them only what is committed.
 5. Another process waits for at most `MOST` small parts, or for the parts that begin within
    `LONGEST` seconds, and one sync. A commit that can take long (an import), or that changes what
    parts depend on (indexes, a reset), has a transaction of its own.
 6. No part waits for a thread that has died: the thread that has the turn ends the group, or one of
-   its own parts does if no thread takes the turn for a while. A part that a fault plan delays also
-   delays its group.
+   the group's parts does if no thread takes the turn for a while. A part that a fault plan delays
+   also delays its group.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from emulator import errors
 from emulator.storage import data_file
 
 MOST = 32  # parts of a group
-LONGEST = 0.05  # seconds after the group began in which a part may still begin
+LONGEST = 0.05  # seconds after the group's start in which a part may still begin
 _NAP = 0.1  # seconds after which a part checks whether it must end its group itself
 
 
@@ -71,7 +71,7 @@ class _Group:
 
 
 class WriteTurn:
-    """The writer's turn in one process: which thread may write.
+    """The writer's turn in one process: it decides which thread may write.
 
     Args:
         connect: Opens the writer's connection when it is needed.
@@ -205,7 +205,7 @@ class WriteTurn:
             self._lose(group, lasting)
 
     def _lose(self, group: _Group, fault: BaseException) -> None:
-        """End a group of which nothing is stored."""
+        """End a group without storing any of its parts."""
         self._group = None
         group.fault = fault
         try:
@@ -241,7 +241,7 @@ class WriteTurn:
             group.over.set()
 
     def _await(self, group: _Group) -> None:
-        """Wait until a group has ended; end it here if its thread does not."""
+        """Wait until a group has ended; end it here if its thread does not end it."""
         while not group.over.wait(_NAP):
             if self._lock.acquire(blocking=False):
                 try:

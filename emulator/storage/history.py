@@ -1,16 +1,16 @@
 """History: reading the file as it was at an earlier moment.
 
-Owns which moments can be read, and how the past is assembled from current rows that already existed
-and from the `history` rows of entities that were changed or deleted since. Index entries of the
-latter are computed from the entities. So a query of the past can use every index that exists today,
-and finds what was in the file then.
+Owns the range of readable moments, and the reconstruction of the past from two sources: current
+rows that already existed then, and `history` rows of entities that were changed or deleted since.
+The index entries of `history` rows are computed from the entities. So a query of the past can use
+every index that exists today, and finds the data that was in the file then.
 
 Invariants:
 
-1. A read of the past costs as much as the same read of today, plus the changes since then in the
-   kinds it reads. The batches of one query share the latter cost.
-2. An entity has one state at one moment: the current one if its version is not newer, else the one
-   revision that began before the moment and ended after it.
+1. A read of the past costs as much as the same read of today, plus a cost for the changes since
+   then in the kinds it reads. The batches of one query share that extra cost.
+2. An entity has one state at one moment: the current state if its version is not newer, else the
+   only revision that began before the moment and ended after it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def micros(timestamp: protobufs.Timestamp) -> int:
     """Return a request's read_time as microseconds since 1970.
 
     Raises:
-        errors.InvalidArgument: It is not a valid timestamp, or not of whole microseconds.
+        errors.InvalidArgument: It is not a valid timestamp of whole microseconds.
     """
     if not 0 <= timestamp.nanos < 1_000_000_000 or timestamp.nanos % 1000:  # noqa: PLR2004
         raise errors.InvalidArgument("read_time must be a timestamp of whole microseconds.")
@@ -41,10 +41,10 @@ def micros(timestamp: protobufs.Timestamp) -> int:
 
 
 def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
-    """Check that a moment can be read; `history` is how long it is kept, in microseconds.
+    """Check that a moment can be read; `history` is the retention time in microseconds.
 
     Raises:
-        errors.InvalidArgument: The moment is in the future, or too long ago.
+        errors.InvalidArgument: The moment is in the future, or is too old.
         errors.Unimplemented: No history is kept.
     """
     if not history:
@@ -62,8 +62,9 @@ def check(moment: int, state: row_reader.State, now: int, history: int) -> None:
 class PastEntries:
     """Index entries computed for one past moment, shared by its readers because they never change.
 
-    `entries` has, for each index, the rows of entities that have changed since the moment, and the
-    version up to which that is known. `keys` has the keys of the entities in these rows.
+    `entries` contains, for each index, the rows of entities that have changed since the moment, and
+    the version up to which these changes are known. `keys` contains the keys of the entities in
+    these rows.
     """
 
     def __init__(self, moment: int) -> None:
@@ -85,7 +86,7 @@ class PastReader(row_reader.RowReader):
 
     @property
     def version(self) -> int:
-        """The moment: changes up to it are visible, later ones are not."""
+        """The moment to read at: changes up to it are visible, later ones are not."""
         return self.moment
 
     def entity(self, key: bytes) -> row_reader.Stored | None:
@@ -119,7 +120,7 @@ class PastReader(row_reader.RowReader):
         return stored
 
     def entity_version(self, key: bytes) -> int:
-        """Return the version that an entity had, 0 if it did not exist."""
+        """Return the version that an entity had, or 0 if it did not exist."""
         stored = self.entity(key)
         return 0 if stored is None else stored.version
 
@@ -127,7 +128,7 @@ class PastReader(row_reader.RowReader):
         self, name: read_sets.IndexName, low: bytes, high: bytes, *, with_entities: bool
     ) -> Iterator[row_reader.Row]:
         """Yield the rows an index had with low <= entry < high, in order, without entities."""
-        del with_entities  # an entry and its entity may be of different revisions
+        del with_entities  # an entry and its entity may belong to different revisions
         if name[1] is None:
             return heapq.merge(
                 (
@@ -157,7 +158,7 @@ class PastReader(row_reader.RowReader):
         return row[5] <= self.moment
 
     def _ended(self, low: bytes, high: bytes) -> Iterator[row_reader.Row]:
-        """Yield the revisions in a range of keys that were current then and have ended since."""
+        """Yield the revisions in a range of keys that were current then and no longer are."""
         found = self._connection.execute(
             "SELECT key, entity_id, proto, version, created FROM history "
             "WHERE key >= ? AND key < ? AND until > ? AND version <= ? ORDER BY key",
@@ -203,7 +204,7 @@ class PastReader(row_reader.RowReader):
 def _merged(
     current: Iterable[row_reader.Row], gone: Iterable[row_reader.Row]
 ) -> Iterator[row_reader.Row]:
-    """Merge two sorted lists; an entry that outlived a change of its entity is in both."""
+    """Merge two sorted lists; an entry that a change of its entity left in place is in both."""
     previous = None
     for row in heapq.merge(current, gone, key=_entry_of):
         if row[0] != previous:

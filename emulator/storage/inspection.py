@@ -1,15 +1,15 @@
-"""Inspection: check whether a data file is what the engine would have written.
+"""Inspection: check that a data file is consistent and as the engine writes it.
 
-Owns the full check: SQLite's own check of its pages, and the engine's check of the rows. The latter
-covers values whose type is not their column's, each entity against its checksum and its key, its
-index entries (computed again and compared with the stored ones), entries without an entity,
-versions and history. It reads one snapshot, so engines can keep writing, and holds one page of
-entities in memory. It repairs nothing: restore a backup instead.
+Owns the full check: SQLite's own check of its pages, and the engine's check of the rows. The second
+check finds values of the wrong type for their column and entries without an entity. It compares
+each entity with its checksum and its key, and its index entries with newly computed ones. It also
+checks versions and history. It reads one snapshot, so engines can keep writing, and holds one page
+of entities in memory. It repairs nothing: restore a backup instead.
 
 Invariants:
 
-1. Damaged rows are problems in the report and never raise an exception. Only a file that
-   cannot be opened, or has another format, is refused.
+1. The report lists damaged rows as problems; they never raise an exception. Only a file that cannot
+   be opened, or has another format, is refused.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from emulator.encoding import indexes, keys
 from emulator.storage import data_file, read_sets, row_reader, schema
 
 MAX_LISTED = 100  # problems described in the report; all of them are counted
-_PAGE = 1000  # entities held at a time
+_PAGE = 1000  # entities in memory at a time
 _UNREADABLE = (errors.DatastoreError, *data_file.MALFORMED)
 
 
@@ -184,7 +184,7 @@ class _Inspection:
                 self._report.note(f"entity {entity_id}: an entry in {code!r} is {what}")
 
     def _check_counts(self) -> None:
-        """Compare the counts: a stored entry that no entity accounts for belongs to none."""
+        """Compare the counts: a stored entry that no entity accounts for is an orphan."""
         (stored,) = self._connection.execute("SELECT count(*) FROM index_entries").fetchone()
         if stored != self._report.entries:
             self._report.note(

@@ -5,11 +5,12 @@ one.
 
 Invariants:
 
-1. A process killed at any moment leaves either the old file or the new one. A copy is made under
-   another name, checked and synced, and only then gets its name, in one step.
+1. A process killed at any moment leaves either the old file or the new one. A copy is made under a
+   temporary name, checked and synced, and only then gets its final name, in one step.
 2. Nothing is overwritten unless the caller asks for it, and never a file that is in use.
 3. A restored file never hands out an id that was handed out after the backup: its counter advances
-   by one for each microsecond since then, which is more ids than can have been used.
+   by one for each microsecond since then, which is more than the number of ids that can have been
+   used.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def backup(path: str | os.PathLike[str], target: str | os.PathLike[str]) -> Copi
 
     Raises:
         errors.AlreadyExists: The target exists.
-        errors.FailedPrecondition: The data file is missing, not an engine's or too new.
+        errors.FailedPrecondition: The data file is missing, belongs to another program or is too
+            new.
         errors.Damaged: The data file is damaged. Nothing is written.
     """
     source, final = os.fspath(path), os.fspath(target)
@@ -80,12 +82,12 @@ def restore(
 ) -> Copied:
     """Replace or create a data file with a copy of a backup; `now` is in microseconds.
 
-    The restored file cannot be read at moments before `now`, because it does not have that history.
+    The restored file cannot be read at moments before `now`, because it lacks that history.
 
     Raises:
         errors.AlreadyExists: The data file exists and `replace` is false.
-        errors.Unavailable: The data file is to be replaced and is in use.
-        errors.FailedPrecondition: The backup is missing, not an engine's, damaged or too new.
+        errors.Unavailable: The data file to replace is in use.
+        errors.FailedPrecondition: The backup is missing, damaged, too new or from another program.
     """
     final = os.fspath(path)
     if not replace:
@@ -106,10 +108,10 @@ def restore(
 
 
 def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
-    """Return the space of deleted data to the disk, and delete history older than an hour.
+    """Release the disk space of deleted data, and delete history older than an hour.
 
-    Engines may have the file open and keep reading; their writes wait. It needs free disk space of
-    the size of the file.
+    Engines may have the file open and keep reading; their writes wait. It needs as much free disk
+    space as the file occupies.
     """
     name = os.fspath(path)
     before = _size(name)
@@ -128,7 +130,7 @@ def compact(path: str | os.PathLike[str], *, now: int) -> Compacted:
 
 
 def check_is_free(path: str) -> None:
-    """Refuse a path at which no new file can be created.
+    """Refuse a path where no new file can be created.
 
     Raises:
         errors.AlreadyExists: The path exists.
@@ -142,7 +144,7 @@ def check_is_free(path: str) -> None:
 
 @contextlib.contextmanager
 def _existing(path: str) -> Iterator[None]:
-    """Refuse a path without a file, which SQLite would create."""
+    """Refuse a path where no file exists, because SQLite would create one."""
     if not Path(path).is_file():
         raise errors.FailedPrecondition(f"There is no data file {path}.")
     yield
@@ -150,7 +152,7 @@ def _existing(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _partial(final: str) -> Iterator[str]:
-    """Yield a free name in the same folder, and remove all files of that name at the end."""
+    """Yield an unused name in the same folder, and remove all files with that name at the end."""
     partial = f"{final}.{os.getpid()}-{os.urandom(4).hex()}.partial"
     try:
         yield partial
@@ -162,7 +164,7 @@ def _partial(final: str) -> Iterator[str]:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy a file's last committed state in one step, so that no writer makes it start over."""
+    """Copy a file's last committed state in one step, so no writer can make the copy start over."""
     with (
         _existing(source),
         data_file.translated_at_opening(source),
@@ -207,7 +209,7 @@ def _checked(path: str) -> int:
 
 
 def _name(partial: str, final: str) -> None:
-    """Give a finished file its name, unless another file took that name meanwhile."""
+    """Give a finished file its final name, unless another file has taken that name since."""
     try:
         os.link(partial, final)
     except FileExistsError:
@@ -217,7 +219,7 @@ def _name(partial: str, final: str) -> None:
 
 @contextlib.contextmanager
 def _retired(path: str) -> Iterator[None]:
-    """Hold an unused data file exclusively, with its log merged into it.
+    """Lock an unused data file exclusively, with its log merged into it.
 
     The log must not outlive the file: SQLite would apply it to the file that replaces this one.
     """
@@ -231,7 +233,7 @@ def _retired(path: str) -> Iterator[None]:
         known = data_file.refusal(fault)
         if not isinstance(known, errors.Damaged):
             raise errors.Unavailable(f"{path} is in use: {fault}.") from fault
-        _remove_beside(path)  # replacing a damaged file is what backups are for
+        _remove_beside(path)  # a damaged file is fine: backups exist to replace it
         yield
 
 

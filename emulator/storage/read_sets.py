@@ -1,8 +1,9 @@
-"""Read sets: what a transaction has read.
+"""Read sets: a record of the reads of a transaction.
 
-Owns the record that Commit checks. Nothing in it may have changed since the transaction's snapshot:
+Owns the record that Commit checks. No recorded item may have changed since the transaction's
+snapshot:
 
-* An entity that was read (or found missing) is recorded as its key with the version seen, 0 for
+* An entity that was read (or found missing) is recorded as its key with its version, 0 if it is
   missing.
 * A query is recorded as the ranges of index entries it scanned: a newer entry in one of them is a
   phantom.
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 # The name of an index: the partition's encoding and the index's code. None means the entities by
 # key.
 IndexName = tuple[bytes, bytes | None]
-ENTITIES: IndexName = (b"", None)  # of all partitions: an encoded key names its partition
+ENTITIES: IndexName = (b"", None)  # for all partitions: an encoded key names its partition
 
 
 @dataclass(slots=True)

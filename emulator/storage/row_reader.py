@@ -4,8 +4,8 @@ Owns the statements that read the tables (`schema`), and the meaning of a stored
 
 Invariants:
 
-1. A Reader lives inside one SQLite transaction, which its creator begins and ends, so everything it
-   reads is of one version.
+1. A RowReader is used within one SQLite transaction, which its creator begins and ends, so
+   everything it reads belongs to one version.
 2. Only this module (for reads) and `row_writer` (for writes) contain statements that name a table.
 """
 
@@ -73,7 +73,10 @@ class PointRead(NamedTuple):
     stored: Stored | None
 
     def entity(self, _key: bytes) -> Stored | None:
-        """Return the entity. The key is ignored: the caller has already read it by that key."""
+        """Return the entity.
+
+        The key is ignored: the caller has already read the entity by that key.
+        """
         return self.stored
 
 
@@ -94,7 +97,7 @@ def point_read(connection: sqlite3.Connection, key: bytes) -> PointRead:
 class RowReader:
     """Reads from one connection inside one SQLite transaction."""
 
-    # Whether an index id that it reads is committed: the id of a failed commit becomes free again.
+    # Whether the index ids it reads are committed: the id from a failed commit becomes free again.
     _sees_commits_only = True
 
     def __init__(self, connection: sqlite3.Connection, definitions: DefinitionsOf) -> None:
@@ -136,12 +139,12 @@ class RowReader:
         return 0 if row is None else row[0]
 
     def is_reserved(self, key: bytes) -> bool:
-        """Tell whether a key's id must not be handed out."""
+        """Return whether a key's id must not be handed out."""
         found = self._connection.execute("SELECT 1 FROM reserved WHERE key = ?", (key,))
         return found.fetchone() is not None
 
     def index_id(self, name: read_sets.IndexName) -> int | None:
-        """Return the id of an index, None if the index never had an entry."""
+        """Return the id of an index, or None if the index never had an entry."""
         ids = self.definitions.ids
         if name in ids:
             return ids[name]
@@ -168,7 +171,7 @@ class RowReader:
     ) -> Iterator[Row]:
         """Yield the rows of an index with low <= entry < high, in order.
 
-        The iterator is lazy: a scan costs only the rows that the caller takes from it.
+        The iterator is lazy: a scan reads only the rows that the caller takes from it.
         """
         if name[1] is None:
             if not with_entities:
@@ -224,7 +227,7 @@ class RowReader:
         return number
 
     def has_newer(self, name: read_sets.IndexName, low: bytes, high: bytes, version: int) -> bool:
-        """Tell whether a range of an index holds an entry that is newer than a version."""
+        """Return whether a range of an index contains an entry that is newer than a version."""
         if name[1] is None:
             found = self._connection.execute(
                 "SELECT 1 FROM entities WHERE key >= ? AND key < ? AND version > ? LIMIT 1",
@@ -239,7 +242,7 @@ class RowReader:
         return found.fetchone() is not None
 
     def has_entry(self, name: read_sets.IndexName, entry: bytes, version: int) -> bool:
-        """Tell whether an entry still exists unchanged since a version."""
+        """Return whether an entry still exists unchanged since a version."""
         if name[1] is None:
             return 0 < self.entity_version(entry) <= version
         found = self._connection.execute(
@@ -264,7 +267,7 @@ class RowReader:
         ).fetchall()
 
     def partitions(self) -> list[keys.Partition]:
-        """Return all partitions that ever held an entity, in order."""
+        """Return all partitions that ever contained an entity, in order."""
         found = self._connection.execute("SELECT DISTINCT partition FROM indexes ORDER BY 1")
         return [keys.decode(encoded)[0] for (encoded,) in found]
 
@@ -305,7 +308,7 @@ def load_definitions(connection: sqlite3.Connection, generation: int) -> Definit
 
 
 def meta(version: int, created: int) -> bytes:
-    """Return the bytes that follow an entity in an EntityResult: its version and its two times."""
+    """Return the bytes that follow an entity in an EntityResult: its version and two times."""
     return (
         protobufs.number_field(4, version)
         + protobufs.field(5, protobufs.timestamp(version))

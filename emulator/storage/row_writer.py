@@ -1,14 +1,14 @@
 """Writing the rows of the data file.
 
-Owns every statement that changes a row, and the maintenance of indexes: the entries that a change
-removes and adds, and the composite indexes that are filled or dropped when the definitions change.
+Owns every statement that changes a row, and the maintenance of indexes: a change removes and adds
+entries, and new definitions fill or drop composite indexes.
 
 Invariants:
 
 1. An entity and its index entries change together, in the caller's SQLite transaction.
    `group_commit` ensures that there is only one such transaction at a time, and commits it.
-2. An unchanged entry keeps its version, so a change does not abort a transaction that only read
-   that entry. Indexes of properties that a change leaves alone are not even read.
+2. An unchanged entry keeps its version, so a change does not abort a transaction that has read only
+   that entry. The indexes of unchanged properties are not even read.
 3. Index ids assigned during a commit belong to the file only after the commit; until then they stay
    in `new_ids`.
 """
@@ -25,7 +25,7 @@ from emulator.fault_injection import fault_plans
 from emulator.storage import read_sets, row_reader
 
 _PAGE = 1000  # entities per page when a new index is filled
-_FORGET = 4  # rows of history that every commit may delete, besides twice those it added
+_FORGET = 4  # rows of history that every commit may delete, plus twice the number it added
 
 
 def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
@@ -34,7 +34,7 @@ def forget_history(connection: sqlite3.Connection, horizon: int) -> None:
     connection.execute("UPDATE store SET kept_since = max(kept_since, ?)", (horizon,))
 
 
-_Row = tuple[int, int, int]  # entity id, version, whether the entity has several in the index
+_Row = tuple[int, int, int]  # entity id, version, whether the index has several of its entries
 New = tuple[keys.Partition, bytes, protobufs.Entity]  # for `RowWriter.add`; the bytes are the path
 
 
@@ -60,9 +60,10 @@ class RowWriter(row_reader.RowReader):
         self._kept_since = self.state.kept_since
         self._kept = 0
         # Each changed entry with its new row, None if it is removed. Written in key order, so rows
-        # on one page are written together, and once however often the commit changes them.
+        # on one page are written together, and only once, however often the commit changes them.
         self._entry_changes: dict[int, dict[bytes, _Row | None]] = {}
-        # The changed keys of entities and entries of indexes, recorded only if the caller locks.
+        # The changed keys of entities and entries of indexes, recorded only if the caller uses
+        # locks.
         self.touched: set[tuple[read_sets.IndexName, bytes]] | None = None
 
     def put(
@@ -100,7 +101,10 @@ class RowWriter(row_reader.RowReader):
         return row_reader.Stored(entity_id, proto, version, created, meta)
 
     def add(self, new: Sequence[New]) -> None:
-        """Store new entities, each once, with their index entries. None of them may exist yet."""
+        """Store new entities with their index entries.
+
+        The entities must be distinct and must not exist yet.
+        """
         (last,) = self._connection.execute("SELECT max(id) FROM entities").fetchone()
         version = self.commit_version
         meta = row_reader.meta(version, version)
@@ -129,7 +133,7 @@ class RowWriter(row_reader.RowReader):
             self._kept_since = self.commit_version
             return
         if old.version == self.commit_version:
-            return  # this same commit wrote it, so no reader ever sees it
+            return  # the same commit wrote it, so no reader ever sees it
         kind = indexes.builtin(keys.kind_of(path))
         self._connection.execute(
             "INSERT INTO history (until, version, created, entity_id, kind_id, key, proto) "
@@ -147,7 +151,7 @@ class RowWriter(row_reader.RowReader):
         self._kept += 1
 
     def reserve(self, key: bytes) -> None:
-        """Reserve a key's id, so that it is never handed out."""
+        """Reserve a key's id, so it is never handed out."""
         self._connection.execute("INSERT OR IGNORE INTO reserved VALUES (?)", (key,))
 
     def clear(
@@ -167,7 +171,7 @@ class RowWriter(row_reader.RowReader):
         for table in ("entities", "index_entries", "indexes", "history", "reserved"):
             self._connection.execute(f"DELETE FROM {table}")  # noqa: S608 - names from this tuple
         self._kept_since = self.commit_version
-        # The ids of indexes are free again, so no process may use the ids it has cached.
+        # The ids of indexes become free again, so no process may use the ids that it has cached.
         self._connection.execute("UPDATE store SET generation = generation + 1")
         self.definitions = row_reader.Definitions(
             self.state.generation, self.definitions.composites
@@ -187,7 +191,7 @@ class RowWriter(row_reader.RowReader):
             self._write_entries()
 
     def flush(self) -> None:
-        """Write the index entries collected so far, so that a long commit holds few in memory."""
+        """Write the index entries collected so far, so a long commit keeps few in memory."""
         self._write_entries()
 
     def save_state(self) -> None:
@@ -202,8 +206,8 @@ class RowWriter(row_reader.RowReader):
     def _forget_past(self) -> None:
         """Delete some of the history that is too old to be read.
 
-        At most twice what this commit added, plus a few rows: the history shrinks again after a
-        busy hour, and no commit pays for all of it.
+        Delete at most twice as many rows as this commit added, plus a few, so the history shrinks
+        again after a busy hour and no commit pays for all of it.
         """
         horizon = self.commit_version - self._history
         oldest = self._connection.execute(
@@ -231,10 +235,10 @@ class RowWriter(row_reader.RowReader):
         entity: protobufs.Entity,
         old: row_reader.Stored | None,
     ) -> tuple[indexes.Entries, indexes.Entries]:
-        """Return the entries that an entity had and will have, where they may differ.
+        """Return an entity's old and new entries in the indexes where they may differ.
 
-        Only newly stored entries are checked against the limits, so an entity that new indexes made
-        too big can still be deleted or reduced.
+        Only newly stored entries are checked against the limits, so an entity that exceeds a limit
+        because of new indexes can still be deleted or reduced.
         """
         if old is None:
             after = self._entries(partition, path, entity)
@@ -358,5 +362,5 @@ class RowWriter(row_reader.RowReader):
         indexed = indexes.indexed_values(row_reader.parse(stored.proto), partition)
         listed = indexes.entries(index, path, indexed)
         entries = {index.code: listed} if listed else {}
-        # The entity's version and not the commit's, so reads of the past can use the new index.
+        # The entity's version, not the commit's, so reads of the past can use the new index.
         self._update_entries(partition, stored.entity_id, {}, entries, stored.version)

@@ -15,19 +15,19 @@ Owns the stored form of all data:
                    said of it, and the id of its kind's index. In order of `until`
     reserved       keys whose ids must not be handed out
 
-A version is a commit time in microseconds. Versions rise strictly, so an entity's version is also
-its update time. `meta` is what follows an entity in an EntityResult, ready to be spliced in. The
-file's user_version is FORMAT. A change of the tables needs a new FORMAT and an entry in `_UPGRADES`
-that converts the old tables. Format 1 had no history and no CRC, and its `store` was called
-`state`: an engine that knows only format 1 and has the file open during the upgrade must fail
-instead of writing on.
+A version is a commit time in microseconds. Versions strictly increase, so an entity's version is
+also its update time. `meta` contains the bytes that follow an entity in an EntityResult, ready to
+be spliced in. The file's user_version is FORMAT. A change of the tables needs a new FORMAT and an
+entry in `_UPGRADES` that converts the old tables. Format 1 had no history and no CRC, and its
+`store` was called `state`: an engine that knows only format 1 and has the file open during the
+upgrade must fail, not continue writing.
 
-History holds no index entries; `history` computes them again from the entities. So a change of an
-entity costs one more row, however many indexes it is in.
+The history contains no index entries; `history` computes them again from the entities. So a change
+of an entity adds one row of history, regardless of the number of indexes.
 
 Invariants:
 
-1. Every format that a release has written can be upgraded, step by step.
+1. Every released format can be upgraded, step by step.
 """
 
 from __future__ import annotations

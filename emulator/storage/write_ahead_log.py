@@ -1,18 +1,19 @@
-"""Keeps SQLite's write-ahead log small, however busy the file is.
+"""Keeping SQLite's write-ahead log small, even in a busy file.
 
-Owns the moment at which the log is emptied. SQLite empties it when no connection reads from it.
-Under a steady load of overlapping transactions that moment never comes, and the log would grow
-until the disk is full. So a process that finds the log large asks all processes on the file to
-begin nothing new for a moment, and empties the log once the requests in progress are done.
+Owns the decision when to empty the log. SQLite empties it when no connection reads from it. Under a
+steady load of overlapping transactions that moment never comes, and the log would grow until the
+disk is full. So a process that finds the log too large asks all processes that use the file to
+pause new requests briefly, and empties the log once the requests in progress are done.
 
     <data>-pause   exists while a pause is requested; 8 bytes: its end (nanoseconds, monotonic)
 
 Invariants:
 
-1. The pause is a courtesy: nothing depends on other processes honoring it.
-2. The pause ends by itself, so a process that dies during one delays no other.
-3. Only a request that holds nothing yet may be paused: the pause waits for requests that hold a
-   snapshot or that others wait for, so pausing those would deadlock.
+1. Correctness does not depend on the pause: other processes may ignore it.
+2. The pause ends by itself, so a process that dies during a pause does not delay the others for
+   longer.
+3. Only a request that holds no snapshot or lock yet may be paused: the pause waits for requests
+   that hold a snapshot or that others wait for, so pausing those would cause a deadlock.
 4. Emptying the log never fails a commit, because the commit has already happened.
 """
 
@@ -50,7 +51,7 @@ class WriteAheadLog:
         self._turn = threading.Lock()
 
     def forget_parent(self) -> None:
-        """Start afresh in a forked child."""
+        """Reset the state in a forked child."""
         self._turn = threading.Lock()
 
     def wait_for_checkpoint(self) -> None:
@@ -70,7 +71,7 @@ class WriteAheadLog:
             return
         try:
             is_empty = self.empty()
-        except sqlite3.Error:  # the next commit meets the same fault and reports it
+        except sqlite3.Error:  # the next commit gets the same fault and reports it
             is_empty = False
         finally:
             self._turn.release()
@@ -79,8 +80,7 @@ class WriteAheadLog:
     def empty(self, patience: float = PAUSE) -> bool:
         """Move the whole log into the file and truncate it; return whether that was possible.
 
-        Other processes are asked to begin nothing for the first `PAUSE` seconds of `patience` at
-        most.
+        Other processes are asked to pause for at most the first `PAUSE` seconds of `patience`.
         """
         end = time.monotonic() + patience
         with (
@@ -90,7 +90,7 @@ class WriteAheadLog:
             while not _is_emptied(connection):
                 if time.monotonic() >= end:
                     return False
-                # Meanwhile transactions in progress can commit, which ends their snapshots.
+                # During the pause, transactions in progress can commit, which ends their snapshots.
                 time.sleep(_STEP)
         return True
 
@@ -101,7 +101,7 @@ class WriteAheadLog:
             return 0
 
     def _left(self) -> float:
-        """Return the seconds that the current pause still lasts."""
+        """Return the remaining seconds of the current pause."""
         if not os.path.exists(self._pause):  # noqa: PTH110 - twice as fast, and run at each begin
             return 0.0
         try:
@@ -109,12 +109,12 @@ class WriteAheadLog:
         except OSError:  # the pause has just ended
             return 0.0
         left = (until - time.monotonic_ns()) / 1e9
-        # A later end is from before the machine restarted its monotonic clock.
+        # A later end was written before a restart of the machine reset its monotonic clock.
         return left if 0.0 < left <= PAUSE else 0.0
 
     @contextlib.contextmanager
     def _asking(self, seconds: float) -> Iterator[None]:
-        """Request a pause for the length of the block, and for at most so many seconds."""
+        """Request a pause for the duration of the block, but for at most `seconds`."""
         until = time.monotonic_ns() + int(seconds * 1e9)
         # If the file cannot be written, no pause is requested and the log is emptied another time.
         with contextlib.suppress(OSError):

@@ -7,8 +7,8 @@ for which, `shared_lock_files` shares locks between processes.
 
 Invariants:
 
-1. A commit is refused with ABORTED if anything that its transaction has read has changed. The check
+1. A commit is refused with ABORTED if anything its transaction read has changed since. The check
    runs inside the write transaction.
-2. Correctness never depends on a lock. A missing lock costs an ABORTED, not a wrong result.
+2. Correctness never depends on a lock. A missing lock causes an ABORTED, not a wrong result.
 3. No request waits forever. Of transactions that wait for each other, the youngest is aborted.
 """

@@ -1,8 +1,8 @@
 """Commits: the mutations of one request, with or without a transaction.
 
-Owns the sequence of a Commit: which transaction it ends, if any, what is checked before anything is
-locked, what is written and answered, and what is metered. `mutations` decides what a mutation does,
-and `open_transactions` whether a transaction may commit.
+Owns the sequence of a Commit: find its transaction, if any; check everything that needs no lock;
+write, answer and meter. `mutations` decides what a mutation does, and `open_transactions` whether a
+transaction may commit.
 
 Invariants:
 
@@ -45,7 +45,7 @@ class Commits:
         self._meter = meter
 
     def commit(self, request: protobufs.CommitRequest, default: keys.Partition) -> bytes:
-        """Answer Commit; `default` is the partition of keys that name none."""
+        """Answer a Commit; `default` is the partition of keys that name no partition."""
         selector = request.WhichOneof("transaction_selector")
         has_transaction = selector is not None
         if request.mode == _NON_TRANSACTIONAL and has_transaction:
@@ -133,7 +133,7 @@ class Commits:
 
 
 def serialized(response: protobufs.CommitResponse | protobufs.AllocateIdsResponse) -> bytes:
-    """Serialize a response that cannot be split, before the commit: clients refuse larger ones."""
+    """Serialize a response before the commit: it cannot be split, and clients refuse large ones."""
     answer = response.SerializeToString()
     if len(answer) >= MAX_RESPONSE_BYTES:
         raise errors.InvalidArgument(

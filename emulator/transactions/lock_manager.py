@@ -1,21 +1,21 @@
 """The lock manager: decides which request proceeds, waits or gives up.
 
-Owns the waiting of pessimistic concurrency. A reader takes shared locks on what it has read; a
-change of something that another transaction has read waits until that transaction ends. A change
-announces its places before it commits and locks them until it is on disk (with all that share its
-COMMIT, `group_commit`); readers of those places wait for that.
+Owns the waiting of pessimistic concurrency. A reader takes shared locks on the places that it has
+read; a change of a place that another transaction has read waits until that transaction ends. A
+change announces its places before it commits and locks them until it is on disk (together with all
+commits that share its COMMIT, see `group_commit`); readers of those places wait until then.
 
 Invariants:
 
 1. Correctness never depends on a lock. A commit is validated as in optimistic mode, so a lock that
-   is taken too late or released too early costs an ABORTED and never a wrong result.
-2. No request waits forever: not for a dead process, not for an expired transaction, not in a cycle
-   (`lock_table`), and not longer than the limits below.
-3. A waiting change keeps new readers away, otherwise a stream of them could delay it forever. But
-   it does so only for a limited time, because it may itself be waiting for a slow transaction.
+   is taken too late or released too early causes an ABORTED, never a wrong result.
+2. No request waits forever. It never waits for a dead process, for an expired transaction, in a
+   cycle (`lock_table`) or longer than the limits below.
+3. New readers wait for a waiting change, otherwise a stream of them could delay it forever. They
+   wait only for a limited time, because the change may itself be waiting for a slow transaction.
 
-Shared locks alone make transactions that read and change the same entity abort each other: each
-holds a lock on what the others want to change. So where that happened recently, readers queue.
+Shared locks alone make transactions that read and change the same entity abort each other: each has
+locked a place that the others want to change. So where that happened recently, readers queue.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from emulator.storage import read_sets
 from emulator.transactions import lock_table, shared_lock_files
 
 READ_WAIT = 1.0  # seconds that a read waits in a queue that does not move; then it proceeds
-READ_QUEUE = 10.0  # seconds that it waits while the queue does move
+READ_QUEUE = 10.0  # seconds that a read waits while the queue moves
 COMMIT_WAIT = 10.0  # seconds that a transaction's commit waits for readers; then it is ABORTED
-WRITE_WAIT = 5.0  # the same for a commit outside a transaction, for which no other request waits
-_BUSY = 1.0  # seconds for which readers queue at a place after transactions met there
+WRITE_WAIT = 5.0  # the same for a commit outside a transaction, which delays no other request
+_BUSY = 1.0  # seconds for which readers queue at a place after a conflict there
 _MAX_BUSY = 1000  # busy places remembered before expired ones are dropped
 MAX_WAITING = 2000  # requests of this process that may wait at once
 _NAP = 0.25  # seconds after which a waiter checks for expired holders by itself
-_NAPS_ABROAD = (0.002, 0.02)  # the same, shortest and longest, for changes in other processes
+_NAPS_ABROAD = (0.002, 0.02)  # the shortest and longest such time for changes in other processes
 
 CONTENTION = (
     "Aborted due to cross-transaction contention. This occurs when multiple transactions attempt "
@@ -56,7 +56,10 @@ class Party(NamedTuple):
 
 
 class Blocked(Exception):
-    """Another party has read what a change would touch. Undo the change, wait and repeat it."""
+    """Another party has read a place that a change would touch.
+
+    Undo the change, wait and repeat it.
+    """
 
 
 class _Waiter:
@@ -68,7 +71,7 @@ class _Waiter:
 
 
 class LockManager:
-    """The locks on one data file, of this process and of all others that use it."""
+    """The locks on one data file, held by this process and all others that use the file."""
 
     def __init__(
         self, folder: Path, *, clock: Callable[[], float], timer: Callable[[], float]
@@ -83,7 +86,7 @@ class LockManager:
         self._is_closed = False
 
     def forget(self) -> None:
-        """Start afresh in a forked child: the locks belong to the parent."""
+        """Reset the state in a forked child: the locks belong to the parent."""
         self._lock = threading.RLock()
         self._peers.close()
         self._peers = shared_lock_files.Peers(self._peers.folder)
@@ -98,11 +101,11 @@ class LockManager:
             self._peers.leave()
 
     def share(self, party: Party, reads: read_sets.ReadSet) -> None:
-        """Lock what a request has read.
+        """Lock the places that a request has read.
 
-        First wait for changes that are about to touch it, and, where transactions that read and
-        change have met recently, for parties that read it before. Neither wait is needed for
-        correctness. So the read stops waiting when the queue does not move for a while, when the
+        First wait for changes that are about to touch these places. At busy places, where
+        transactions recently blocked each other, also wait for earlier readers. Correctness needs
+        neither wait, so the read stops waiting when the queue does not move for a while, when the
         wait would be long, or when it would close a cycle.
         """
         footprint = lock_table.footprint(reads)
@@ -136,7 +139,7 @@ class LockManager:
                 raise Blocked
 
     def time_after(self, seconds: float) -> float:
-        """Return the timer's time in so many seconds."""
+        """Return the timer's time `seconds` from now."""
         return self._timer() + seconds
 
     def await_readers(self, party: Party, end: float) -> None:
@@ -158,7 +161,7 @@ class LockManager:
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Exclude all other threads and processes, and read what the other processes have done."""
+        """Exclude all other threads and processes, and read the events of the other processes."""
         with self._lock:
             if self._is_closed:
                 raise errors.Unavailable("The engine is closed.")
@@ -178,10 +181,10 @@ class LockManager:
     ) -> bool:
         """Wait until no other party blocks this one, then run `proceed` in the same turn.
 
-        Return whether `proceed` ran. If not, the wait was too long, or it was part of a cycle and
-        `may_pass` is set. With `may_pass`, the wait also ends when the queue has not moved for
-        `READ_WAIT` seconds. This limit counts from the last movement: with a fixed one all queued
-        readers would proceed at once and abort each other.
+        Return whether `proceed` ran. If it did not run, the wait was too long, or it was part of a
+        cycle and `may_pass` is set. With `may_pass`, the wait also ends when the queue has not
+        moved for `READ_WAIT` seconds. The limit restarts with each movement: with a fixed limit,
+        all queued readers would proceed at once and abort each other.
         """
         front: set[str] = set()
         moved = self._timer()
@@ -235,7 +238,7 @@ class LockManager:
             self._busy[place] = now + _BUSY
 
     def _busy_among(self, party: Party, footprint: lock_table.Footprint) -> set[str]:
-        """Return the busy places that a party has read now for the first time."""
+        """Return the busy places that a party has just read for the first time."""
         if not self._busy:
             return set()
         now = self._timer()
@@ -278,7 +281,7 @@ class LockManager:
                 yield name, holder
 
     def _against(self, party: Party) -> set[str]:
-        """Return the parties that have read what a party is about to change."""
+        """Return the parties that have read a place which this party is about to change."""
         wanted = self._peers.table.holders[party.name].wanted
         return {name for name, other in self._others(party) if other.conflicts_with(wanted)}
 
@@ -289,10 +292,10 @@ class LockManager:
             self._peers.tell(["open", party.name, party.age, party.until], event)
 
     def _end(self, name: str, event: lock_table.Event) -> None:
-        """Publish an event that ends something, and wake the waiters for it.
+        """Publish an event that ends an announcement or a holder, and wake the waiters for it.
 
         The client already has its answer, so an unusable lock folder is not an error: the other
-        processes learn of the end with the next event, or when the holder expires.
+        processes see the end with the next event, or when the holder expires.
         """
         with self._lock, contextlib.suppress(errors.Unavailable):
             own = self._peers.table.holders

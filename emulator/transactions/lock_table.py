@@ -1,20 +1,20 @@
-"""The lock table: who has read what, who wants to change what, and who waits for whom.
+"""The lock table: the places that transactions have read or want to change, and who waits for whom.
 
-Owns the decisions about locks. It is pure: `lock_manager` does the waiting, `shared_lock_files` the
-sharing between processes.
+Owns the decisions about locks. It is pure: `lock_manager` waits, and `shared_lock_files` shares the
+locks between processes.
 
 A *place* is where a change can be seen: an entity's key or one entry of an index. It is a string of
-the characters 0 to 255, so strings compare as the bytes do and JSON can carry them:
+the characters 0 to 255, so strings sort in the order of the bytes and JSON can contain them:
 
     E key                                                an entity
     I length "," length "," partition code entry         an entry of an index
 
-A holder is a transaction, or a single commit outside of one. Locks on missing entities and on
-ranges of an index work like any other: a change conflicts with a lock if one of its places is in
-it. A holder's locks only grow until it ends.
+A holder is a transaction, or a single commit outside of one. Locks on missing entities and on index
+ranges work like all other locks: a change conflicts with a lock if the lock covers one of the
+changed places. A holder's locks only grow until it ends.
 
-Of the holders that wait for each other in a cycle, the youngest gives up, whichever joined last. So
-the oldest transaction of all never gives up, and one of them always commits.
+When holders wait for each other in a cycle, the youngest gives up, even if another one closed the
+cycle. So the oldest transaction never gives up, and one of the transactions always commits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from emulator.storage import read_sets
 
-Event = list[Any]  # a verb, a holder's name and arguments (see `LockTable.apply`), in JSON's types
+Event = list[Any]  # a verb, a holder's name and arguments (see `LockTable.apply`), as JSON types
 
 
 class Footprint(NamedTuple):
@@ -50,11 +50,11 @@ class Holder:
     awaited: frozenset[str] = frozenset()  # the names of the holders it waits for
 
     def conflicts_with(self, wanted: list[str]) -> bool:
-        """Tell whether a change of these places (sorted) touches what this holder has read."""
+        """Return whether a change of these sorted places touches a place this holder has read."""
         return not self.places.isdisjoint(wanted) or _meets(wanted, self.ranges)
 
     def is_to_change(self, footprint: Footprint) -> bool:
-        """Tell whether the change that this holder is about to make touches a footprint."""
+        """Return whether the change that this holder is about to make touches a footprint."""
         if not self.wanted:
             return False
         return not set(self.wanted).isdisjoint(footprint.places) or _meets(
@@ -118,12 +118,12 @@ def places(touched: Iterable[tuple[read_sets.IndexName, bytes]]) -> list[str]:
 
 
 def leads_to(holders: Mapping[str, Holder], names: Iterable[str], name: str) -> bool:
-    """Tell whether one of the named holders is `name`, or waits for it directly or indirectly."""
+    """Return whether one of the named holders is `name`, or waits for it directly or indirectly."""
     return _leads_to(holders, names, name, through=holders.keys())
 
 
 def is_victim(holders: Mapping[str, Holder], name: str) -> bool:
-    """Tell whether a holder is the youngest in a cycle of holders that wait for each other."""
+    """Return whether a holder is the youngest in a cycle of holders that wait for each other."""
     age = holders[name].age, name
     older = {other for other, holder in holders.items() if (holder.age, other) < age}
     return _leads_to(holders, holders[name].awaited, name, through=older)
@@ -157,7 +157,7 @@ def _place(name: read_sets.IndexName, entry: bytes) -> str:
 
 
 def _meets(wanted: list[str], ranges: Iterable[tuple[str, str]]) -> bool:
-    """Tell whether one of some sorted places is in one of the ranges."""
+    """Return whether one of the sorted places is in one of the ranges."""
     for low, high in ranges:
         found = bisect.bisect_left(wanted, low)
         if found < len(wanted) and wanted[found] < high:

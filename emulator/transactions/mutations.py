@@ -1,9 +1,9 @@
-"""Mutations: checking and applying them, and handing out automatic ids.
+"""Mutations: checks and application, and automatic ids.
 
-Owns what a mutation may do and how ids are made. An id is the next number of a stored counter,
-scattered over 16 decimal digits by a bijection. So no id is handed out twice, by any process or at
-any time in the life of the file; ids in use or reserved are skipped. Ids carry no information about
-time.
+Owns the rules for mutations and the generation of ids. An id is the next number of a stored
+counter, scattered over 16 decimal digits by a bijection. So no id is ever handed out twice during
+the lifetime of the file, by any process; ids in use or reserved are skipped. Ids contain no
+information about time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Mutation(NamedTuple):
 
 
 def check(mutations: Sequence[protobufs.Mutation], default: keys.Partition) -> list[Mutation]:
-    """Check mutations before anything is locked."""
+    """Check mutations before any lock is taken."""
     checked = [_check(mutation, default) for mutation in mutations]
     if any(write.transforms for write in checked):
         _check_transform_count(checked)
@@ -94,7 +94,7 @@ def _check_transform_count(writes: Sequence[Mutation]) -> None:
 
 
 def check_each_once(writes: Sequence[Mutation]) -> None:
-    """Refuse two mutations of one entity, as a non-transactional commit must."""
+    """Refuse two mutations of one entity in a non-transactional commit."""
     seen = set()
     for write in writes:
         if not write.is_complete:

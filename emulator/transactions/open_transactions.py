@@ -1,17 +1,17 @@
-"""Open transactions: what each has read, and whether it may commit.
+"""Open transactions: their reads, and the check whether they may commit.
 
 Owns transaction ids, expiry and concurrency control. A transaction reads one snapshot, which its
-first read opens. Its commit is refused with ABORTED if anything it has read has changed since. That
-check runs inside the write transaction, so no change can come in between, and it also sees the
-earlier commits of the same group (`group_commit`). Optimistic mode consists of this check alone,
-and in both modes serializability rests on it.
+first read opens. Its commit is refused with ABORTED if anything it read has changed since. That
+check runs inside the write transaction, so no change can happen in between, and the check also sees
+the earlier commits of the same group (`group_commit`). Optimistic mode consists of this check
+alone, and serializability depends on it in both modes.
 
-In pessimistic mode a transaction also holds locks on what it has read (`lock_manager`); a change of
-these places waits, in or out of a transaction. If a read meets something newer than the snapshot,
-and everything read before is unchanged, the snapshot moves forward, as if the transaction had begun
-later. Otherwise the transaction is aborted at once.
+In pessimistic mode a transaction also locks the places that it has read (`lock_manager`); any
+change of these places waits, inside or outside a transaction. If a read finds data that has changed
+since the snapshot, and all earlier reads are still valid, the snapshot moves forward, as if the
+transaction had begun later. Otherwise the transaction is aborted at once.
 
-Ids are valid only in the process that made them. A snapshot never outlives its transaction.
+An id is valid only in the process that created it. A snapshot never outlives its transaction.
 """
 
 import contextlib
@@ -29,15 +29,15 @@ from emulator.transactions import lock_manager
 
 MAX_AGE = 270.0  # seconds from begin
 MAX_IDLE = 60.0  # seconds without a request
-UNCLAIMED = 2.0  # seconds that locks last if the client has never used the transaction's id
-_MAX_REMEMBERED = 10_000  # ended transactions; needed to accept a rollback of an aborted one
+UNCLAIMED = 2.0  # seconds that locks last until the client uses the transaction's id
+_MAX_REMEMBERED = 10_000  # ended transactions, so an aborted one can be rolled back
 
 
 class Concurrency(enum.Enum):
     """How transactions handle conflicts.
 
     OPTIMISTIC aborts a transaction at commit if something it read has changed. PESSIMISTIC also
-    locks what a transaction has read.
+    locks everything that a transaction has read.
     """
 
     OPTIMISTIC = "optimistic"
@@ -54,11 +54,11 @@ class Outcome(enum.Enum):
 
 
 class SnapshotMoved(Exception):
-    """A read was outdated before it was locked, and the snapshot has moved: repeat the read."""
+    """A read was outdated before it took its lock, and the snapshot has moved: repeat the read."""
 
 
 class _Ended(NamedTuple):
-    """What is remembered of an ended transaction."""
+    """The remembered facts about an ended transaction."""
 
     outcome: Outcome
     age: float
@@ -81,27 +81,27 @@ class Transaction:
         self.began = now
         self.used = now
         self.snapshot: file_store.Snapshot | None = None
-        # Whether the client has used the id, and so is known to have received it.
+        # Whether the client has used the id, which proves that it received the id.
         self.is_claimed = True
         # Allows one request at a time: the snapshot is one connection.
         self.lock = threading.RLock()
 
     def is_expired(self, now: float) -> bool:
-        """Tell whether the transaction has lived or idled for too long."""
+        """Return whether the transaction has been open or idle for too long."""
         return now > self.until
 
     @property
     def until(self) -> float:
-        """The time at which it expires unless it is used before."""
+        """The time at which the transaction expires unless it is used before."""
         return min(self.began + MAX_AGE, self.used + MAX_IDLE)
 
     @property
     def party(self) -> lock_manager.Party:
         """The transaction as a holder of locks.
 
-        If it began with its first read and the answer to that read was lost, no client knows its id
-        and can end it. So until its id is used, its locks (and only they) expire after a short
-        time.
+        If the transaction began with its first read and the answer to that read was lost, no client
+        knows its id, so no client can end it. So until the id is used, the locks (and only the
+        locks) expire after a short time.
         """
         until = self.until if self.is_claimed else min(self.until, self.used + UNCLAIMED)
         return lock_manager.Party(self.name.hex(), self.age, until)
@@ -130,7 +130,7 @@ class Transactions:
             )
 
     def forget(self) -> None:
-        """Start afresh in a forked child: the snapshots belong to the parent."""
+        """Reset the state in a forked child: the snapshots belong to the parent."""
         self._open = {}
         self._ended = {}
         self._lock = threading.Lock()
@@ -161,7 +161,7 @@ class Transactions:
                 raise errors.InvalidArgument("The previous transaction was a read-only one.")
             transaction.age = attempt.age
         if read_time is not None:
-            # Opened at once: by the first read the history could be deleted.
+            # Open it at once: the history could be deleted before the first read.
             transaction.snapshot = self._storage.begin_past(read_time)
         with self._lock:
             self._open[transaction.name] = transaction
@@ -172,7 +172,8 @@ class Transactions:
         """Hold an open transaction for the length of one request.
 
         Raises:
-            errors.InvalidArgument: It is unknown, of another database, has ended or has expired.
+            errors.InvalidArgument: It is unknown, belongs to another database, has ended or has
+                expired.
         """
         self._expire()
         transaction = self._open.get(name)
@@ -184,18 +185,18 @@ class Transactions:
             transaction.used = self._clock()
             yield transaction
             transaction.used = self._clock()
-            # The first request is the one that began it; a second one proves that the client has
+            # The first request began the transaction; a second request proves that the client has
             # the id.
             transaction.is_claimed = True
 
     def snapshot_of(self, transaction: Transaction) -> file_store.Snapshot:
-        """Return a transaction's snapshot, which the first read opens."""
+        """Return a transaction's snapshot, opening it for the first read."""
         if transaction.snapshot is None:
             transaction.snapshot = self._storage.begin_snapshot()
         return transaction.snapshot
 
     def renew(self, name: bytes, scope: tuple[str, str]) -> None:
-        """Move a transaction to a snapshot that includes an index which was just created.
+        """Move a transaction to a snapshot that includes a newly created index.
 
         Raises:
             errors.Aborted: Data has changed since its first read, so its snapshot cannot move.
@@ -220,10 +221,9 @@ class Transactions:
         """Hold a transaction's snapshot for one request, and the read set that records its reads.
 
         Raises:
-            errors.Aborted: What was read has changed since the snapshot, and so has something read
-                before. The transaction has ended.
-            SnapshotMoved: What was read has changed since the snapshot, but everything read before
-                is unchanged. The transaction has a new snapshot.
+            errors.Aborted: This read and an earlier one are outdated. The transaction has ended.
+            SnapshotMoved: This read is outdated, but all earlier reads are valid. The transaction
+                has a new snapshot.
         """
         if self._locks is None or transaction.is_read_only:
             reads = None if transaction.is_read_only else transaction.reads
@@ -242,10 +242,10 @@ class Transactions:
         raise SnapshotMoved
 
     def _move(self, transaction: Transaction, old: file_store.Snapshot) -> None:
-        """Give a transaction the latest snapshot, unless something that it has read has changed.
+        """Give a transaction the latest snapshot, unless one of its reads is outdated.
 
         Without this, a late read of a busy entity would abort almost every transaction: the
-        transaction waits for its turn, and what it waits for is newer than its first read.
+        transaction waits for another one's change, which is newer than its own first read.
         """
         new = self._storage.begin_snapshot()
         is_unchanged = _is_unchanged(transaction.reads, old.version, new)
@@ -261,12 +261,12 @@ class Transactions:
         check: Callable[[], _Checked],
         apply: Callable[[row_writer.RowWriter, _Checked], _Answer],
     ) -> _Answer:
-        """Apply a checked change to the file, in a transaction only if its reads are unchanged.
+        """Apply a checked change to the file; in a transaction, only if its reads are still valid.
 
         With locks, `check` and `apply` may be called again, in that order, after a wait.
 
         Raises:
-            errors.Aborted: What was read has changed, or others hold locks for too long.
+            errors.Aborted: A read is outdated, or other parties hold locks for too long.
         """
         if self._locks is not None:
             return self._write_locked(self._locks, transaction, check, apply)
@@ -308,7 +308,7 @@ class Transactions:
     def _writer(
         self, held: lock_manager.LockManager, transaction: Transaction | None
     ) -> tuple[lock_manager.Party, float]:
-        """Return the party that writes, and until when it may wait."""
+        """Return the party that writes, and the end of its waiting time."""
         if transaction is not None:
             return transaction.party, held.time_after(lock_manager.COMMIT_WAIT)
         now = self._clock()
@@ -335,7 +335,7 @@ class Transactions:
             transaction.snapshot = None
 
     def roll_back(self, name: bytes, scope: tuple[str, str]) -> None:
-        """End a transaction without a write. An aborted one may be rolled back too."""
+        """End a transaction without a write. An aborted transaction may be rolled back too."""
         ended = self._ended.get(name)
         if ended is not None and ended.outcome is Outcome.ABORTED:
             return
@@ -373,10 +373,10 @@ class Transactions:
 
 
 def validate(transaction: Transaction, writer: row_writer.RowWriter) -> None:
-    """Check inside the write transaction that nothing a transaction has read has changed.
+    """Check inside the write transaction that no read of a transaction is outdated.
 
     Raises:
-        errors.Aborted: Something has changed.
+        errors.Aborted: A read is outdated.
     """
     if transaction.snapshot is None:
         return
@@ -386,7 +386,10 @@ def validate(transaction: Transaction, writer: row_writer.RowWriter) -> None:
 
 @contextlib.contextmanager
 def _held(lock: threading.RLock) -> Iterator[None]:
-    """Hold a transaction's lock; another of its requests may hold it during a long wait."""
+    """Hold a transaction's lock.
+
+    Another request of the transaction may hold it during a long wait.
+    """
     if not lock.acquire(blocking=False):
         with thread_pool.waiting():
             lock.acquire()

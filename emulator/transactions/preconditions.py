@@ -1,6 +1,6 @@
-"""Preconditions: the state that a mutation expects of the stored entity.
+"""Preconditions: the state of the stored entity that a mutation expects.
 
-Owns `base_version`, `update_time` and how a conflict is resolved. Pure.
+Owns `base_version`, `update_time` and the resolution of conflicts. Pure.
 
 Version 0 means that the entity does not exist. A base version higher than the stored one is not a
 conflict but an invalid request. Whether an operation (insert, update) accepts an existing or a
@@ -26,12 +26,13 @@ class Precondition(NamedTuple):
     must_hold: bool
 
     def is_met(self, version: int, described: str) -> bool:
-        """Tell whether a stored entity's version (0 if missing) is the expected one.
+        """Return whether a stored entity's version (0 if missing) is the expected one.
 
         A version is the update time in microseconds. `described` names the entity.
 
         Raises:
-            errors.FailedPrecondition: It is not, and the mutation asks for the commit to fail then.
+            errors.FailedPrecondition: It is not, and the mutation requests that the commit fail
+                then.
             errors.InvalidArgument: The entity exists and has never had such a high version.
         """
         if self.base_version is not None and 0 < version < self.base_version:
@@ -53,7 +54,11 @@ class Precondition(NamedTuple):
 
 
 def of(mutation: protobufs.Mutation, *, is_insert: bool) -> Precondition | None:
-    """Return what a mutation expects. `is_insert`: the operation requires that no entity exists.
+    """Return the expectation of a mutation.
+
+    Args:
+        mutation: The mutation.
+        is_insert: Whether the operation requires that no entity exists.
 
     Raises:
         errors.InvalidArgument: The expectation can never be met.

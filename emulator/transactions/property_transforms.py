@@ -2,8 +2,8 @@
 
 Owns their checks and their arithmetic. Pure: the caller passes the time of the request.
 
-Equal numbers are one value, whether integer or double (3 and 3.0, 0.0 and -0.0); NaN equals NaN. A
-computed value keeps the property's `exclude_from_indexes` and loses its `meaning`.
+Equal numbers count as one value, whether integer or double (3 and 3.0, 0.0 and -0.0); NaN equals
+NaN. A computed value keeps the property's `exclude_from_indexes` and loses its `meaning`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _NAN = "NaN"
 
 
 class Transform(NamedTuple):
-    """One checked transform. The operand is a number or an array; empty for the server's time."""
+    """One checked transform.
+
+    The operand is a number or an array. It is empty for the server's time.
+    """
 
     path: property_paths.Path
     kind: str
@@ -36,7 +39,7 @@ def check(
     """Check the transforms of one mutation.
 
     Raises:
-        errors.InvalidArgument: One has no path, no type or an operand of the wrong type.
+        errors.InvalidArgument: A transform has no path, no type or an operand of the wrong type.
     """
     return tuple(_check(each, default) for each in given)
 
@@ -93,7 +96,7 @@ def _apply(entity: protobufs.Entity, transform: Transform, now: int) -> protobuf
 
 
 def _holder(entity: protobufs.Entity, path: property_paths.Path) -> protobufs.Entity:
-    """Return the entity that holds a path's last property, creating entities on the way."""
+    """Return the entity that contains a path's last property; create missing ones on the path."""
     for name in path[:-1]:
         value = entity.properties[name]
         if value.WhichOneof("value_type") != "entity_value":
@@ -142,7 +145,7 @@ def _extreme(
     operand: protobufs.Value,
     is_further: Callable[[float, float], bool],
 ) -> protobufs.Value:
-    """Return the value further out; the current one if they are equal. NaN beats all."""
+    """Return the larger or smaller value; the current value if they are equal. NaN beats all."""
     left, right = _number(current), _number(operand)
     if current is None or left is None or right is None:
         return operand
@@ -199,7 +202,7 @@ def _number(value: protobufs.Value | None) -> float | None:
 
 
 def _identity(value: protobufs.Value) -> Hashable:
-    """Return a key that is the same for equal values only; a value's settings do not count."""
+    """Return a key that is the same only for equal values; a value's settings do not count."""
     number = _number(value)
     if number is not None:
         # Python compares and hashes integers and doubles by their exact number.

@@ -1,6 +1,6 @@
-"""Shared lock files: how processes on one data file see each other's locks.
+"""Shared lock files: processes that use one data file see each other's locks.
 
-Owns the folder of locks beside the data file:
+Owns the folder of locks next to the data file:
 
     gate            held (flock) by the process whose turn it is; counts how often one has joined
     <pid>-<random>  one process's own file, held (flock) for as long as the process lives:
@@ -9,10 +9,10 @@ Owns the folder of locks beside the data file:
 
 Invariants:
 
-1. A process writes only its own file, and reads and writes only in its turn.
-2. The kernel releases a process's file when the process ends, for any reason and in any container,
-   and that ends its locks at once. A process id and a start time could not tell this across pid
-   namespaces.
+1. A process writes only its own file, and reads and writes only during its turn.
+2. The kernel releases the lock on a process's file when the process ends, for any reason and in any
+   container, which ends all locks of the process at once. A process id and a start time could not
+   show this across pid namespaces.
 3. Nothing here needs to survive a crash: after one, no process holds the files and they are
    removed. So nothing is ever synced.
 """
@@ -40,7 +40,7 @@ _SECONDS = 60
 
 
 class Peer:
-    """Another process, as far as its file has been read."""
+    """Another process: its holders, according to the part of its file that has been read."""
 
     def __init__(self, path: Path) -> None:
         self.table = lock_table.LockTable()
@@ -58,7 +58,7 @@ class Peer:
         return False
 
     def catch_up(self) -> bool:
-        """Apply what the process has written since the last call; tell if there was any."""
+        """Apply the events written by the process since the last call; return whether any exist."""
         counter = os.pread(self._file, _COUNTER, 0)
         if counter != self._counter:
             self._counter, self._read, self.table = counter, _COUNTER, lock_table.LockTable()
@@ -76,13 +76,13 @@ class Peer:
         os.close(self._file)
 
     def remove(self) -> None:
-        """Remove the file that a dead process has left behind."""
+        """Remove the file of a dead process."""
         self.close()
         self._path.unlink(missing_ok=True)
 
 
 class Peers:
-    """All processes on one data file, this one included."""
+    """All processes that use one data file, including this one."""
 
     def __init__(self, folder: Path) -> None:
         self.table = lock_table.LockTable()
@@ -99,7 +99,7 @@ class Peers:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[bool]:
-        """Exclude the other processes; yield whether they have written anything new.
+        """Exclude the other processes; yield whether they have written new events.
 
         Raises:
             errors.Unavailable: The folder cannot be used.
@@ -135,7 +135,7 @@ class Peers:
         return found
 
     def drop_dead(self, names: set[str]) -> bool:
-        """Forget the processes of these holders that have died; tell whether there was one."""
+        """Drop those processes of these holders that have died; return whether any have."""
         return self._drop(
             file
             for file, other in self._others.items()
@@ -151,7 +151,7 @@ class Peers:
         self.table = lock_table.LockTable()
 
     def close(self) -> None:
-        """Close the files and publish nothing: in a forked child they belong to the parent."""
+        """Close the files, publishing nothing: in a forked child they belong to the parent."""
         if self._gate is None:
             return
         for file in (self._gate, self._own):
