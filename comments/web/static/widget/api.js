@@ -1,9 +1,9 @@
 /**
  * Calls to the server.
  *
- * The API's address comes from this file's own URL, never from the embedding page. No cookies are
- * sent. Objects made here have no prototype, so that a page that changed Object.prototype (for
- * example by a `toJSON`) cannot change the requests.
+ * The API's address comes from this file's own URL, never from the embedding page. Requests send no
+ * cookies. Objects made here have no prototype. A page may have changed Object.prototype, for
+ * example with a `toJSON`, and this must not change the requests.
  */
 
 import { t } from "./words.js";
@@ -11,7 +11,7 @@ import { t } from "./words.js";
 const BASE = new URL("../api/v1/", import.meta.url);
 const TIMEOUT = 30_000; // milliseconds; the server gives up earlier
 
-/** A failed call. `field` names the wrong input; `isFinal` says that nothing was stored. */
+/** A failed call. `field` names the wrong input; `isFinal` means that nothing was stored. */
 export class Problem extends Error {
   constructor(status, message, { code = "", field = "" } = {}) {
     super(message);
@@ -39,7 +39,7 @@ export function list({ site, query }, position) {
   });
 }
 
-// The same for arrays: a page may have changed how they become JSON.
+// The same for arrays: the page may have changed how they are converted to JSON.
 function bare(list) {
   return Object.setPrototypeOf([...list], null);
 }
@@ -63,7 +63,7 @@ export function post({ site, query, title, url, categories }, values, { key, tok
 }
 
 /**
- * Sign in the reader whom the site's own token names.
+ * Sign in a reader with a token that the site has signed.
  *
  * @param {string} site
  * @param {string} token
@@ -104,7 +104,7 @@ export function retract(id, token) {
 }
 
 /**
- * Upvote (1) or downvote (-1) a comment. A first vote may need a `proof`.
+ * Upvote (1) or downvote (-1) a comment. A reader's first vote may need a `proof`.
  *
  * @param {string} id
  * @param {1 | -1} value
@@ -152,7 +152,7 @@ export function held({ site, query }, token) {
 }
 
 /**
- * Get a body as the server would store it.
+ * Get the HTML that the server would store for a body.
  *
  * @param {string} site
  * @param {string} body
@@ -165,7 +165,7 @@ export function preview(site, body) {
   });
 }
 
-/** Get the widget's style sheet; "" if that fails. */
+/** Get the widget's style sheet, or "" if that fails. */
 export async function styles() {
   const response = await fetch(new URL("flatthread.css", import.meta.url), init("GET"));
   return response.ok ? response.text() : "";

@@ -1,7 +1,7 @@
 /**
- * Editing and deleting one's own comments. Loads on first use.
+ * Editing and deleting of the reader's own comments. Loads on first use.
  *
- * The form and the question open below their comment, and close when the server has answered.
+ * The form or question opens below its comment and closes when the server has answered.
  */
 
 import * as api from "./api.js";
@@ -14,15 +14,16 @@ export class Changes {
   #thread;
 
   /**
-   * `thread` has draft(spot) and preview(body). Its changed(comment, data) is called when a
-   * comment's data changes, saved(comment) and removed(comment) when the change is complete.
+   * `thread` has the methods draft(spot) and preview(body). When a comment's data changes, this
+   * class calls its changed(comment, data). When a change is complete, this class calls its
+   * saved(comment) or removed(comment).
    */
   constructor(guest, thread) {
     this.#guest = guest;
     this.#thread = thread;
   }
 
-  /** Open the form in place of a comment's text. */
+  /** Open the form that edits a comment's text. */
   open(comment) {
     const composer = new Composer({
       label: t("edit-yours"),
@@ -64,7 +65,7 @@ export class Changes {
     }
   }
 
-  /** Take over the revision of an edit from elsewhere, such as another tab. Keep the text typed. */
+  /** Get the revision of an edit made elsewhere, such as in another tab. Keep the typed text. */
   async #catchUp(comment, error) {
     const { comment: data } = await api.read(comment.id);
     this.#thread.changed(comment, data);

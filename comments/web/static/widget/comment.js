@@ -1,8 +1,8 @@
 /**
- * One comment as a list item: its author, time and text, and the actions that its reader has.
+ * One comment as a list item: its author, time and text, and the actions that its reader may take.
  *
- * The item's element stays the same while the comment changes. A form or a question opens in the
- * `slot` below the text. Nesting is only indentation: all items are in one flat list, in the
+ * The item keeps its element when the comment changes. A form or a question opens in the `slot`
+ * below the text. Nesting is shown only by indentation: all items are in one flat list, in the
  * server's order.
  */
 
@@ -29,8 +29,9 @@ export class Comment {
   composer = null;
 
   /**
-   * `actions` are called with this comment, and goTo with an id. `context` knows other comments and
-   * the reader; its votes(comment) returns the elements of the votes on a comment.
+   * The functions in `actions` are called with this comment, except goTo, which is called with an
+   * id. `context` has data about other comments and the reader; its votes(comment) returns the
+   * elements that show a comment's votes.
    *
    * @param {CommentData} data
    * @param {Record<"reply" | "change" | "remove", (comment: Comment) => unknown>
@@ -57,7 +58,7 @@ export class Comment {
     return this.data.status === "removed";
   }
 
-  /** Whether it awaits approval. Only its author gets pending comments. */
+  /** Whether the comment awaits approval. Only its author receives a pending comment. */
   get isPending() {
     return this.data.status === "pending";
   }
@@ -147,7 +148,7 @@ export class Comment {
     );
   }
 
-  /** Name the answered author if the nesting does not show it: at the deepest level. */
+  /** Name the answered author at the deepest level, where the nesting does not show it. */
   #answered(toName) {
     const { parent, reply_to: to } = this.data;
     if (!to || to === parent) return null;
@@ -172,14 +173,14 @@ export class Comment {
   }
 }
 
-/** Show what kind of author wrote: anyone can choose any name. */
+/** Show the kind of author, because anyone can choose any name. */
 function kind(author) {
   const kind = author?.kind;
   if (!KINDS.includes(kind)) return null;
   return el("span", { class: "ft-kind", "data-kind": kind }, t(`kind-${kind}`));
 }
 
-/** Return a comment's permalink on this page, independent of <base>. */
+/** Return a comment's permalink on this page, which a <base> element does not affect. */
 function addressOf(id) {
   return `${location.href.split("#")[0]}#comment-${id}`;
 }

@@ -1,15 +1,15 @@
 /**
- * The form for writing: at the top of a thread, below a comment that is answered, and in place of a
- * comment that is edited.
+ * The form for writing and editing a comment.
  *
- * Text is never lost: the draft holds it from the first letter until the server has confirmed it.
- * Errors appear next to the field that they name.
+ * It is used at the top of a thread and below a comment, for replies and edits. Text is never lost:
+ * the draft stores it from the first letter until the server has confirmed it. An error appears
+ * next to the field that it names.
  */
 
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { t } from "./words.js";
 
-let count = 0; // makes ids unique in their shadow root
+let count = 0; // makes element ids unique in their shadow root
 
 export class Composer {
   #form;
@@ -23,10 +23,10 @@ export class Composer {
   #subject;
 
   /**
-   * `label` names the form, and `submit` its button. `fields` are of body, name and website.
-   * `values` fill the fields that the draft leaves empty. `send(values, subject)` and
-   * `preview(body)` return promises. `cancel` is null for a form that cannot close. `note` are
-   * nodes to show above the buttons.
+   * `label` names the form, and `submit` its button. `fields` lists the fields to show: body, name
+   * and website. `values` fill the fields that the draft leaves empty. `send(values, subject)` and
+   * `preview(body)` return promises. `cancel` is null for a form that cannot be closed. `note`
+   * contains nodes to show above the buttons.
    */
   constructor({ label, submit, fields, values, draft, send, preview, cancel, note }) {
     this.#draft = draft;
@@ -35,7 +35,7 @@ export class Composer {
     this.#glance = el("div", { class: "ft-preview ft-prose", role: "region", hidden: true });
     this.#glance.setAttribute("aria-label", t("preview-of"));
     this.#submit = el("button", { type: "submit", class: "ft-submit" }, submit);
-    // A honeypot: people do not see it, so only bots fill it in.
+    // A honeypot: people do not see this field, so only bots fill it in.
     this.#subject = el("input", { ...KINDS.subject, name: "subject", class: "ft-subject" });
     const controls = fields.map((field) => this.#field(field, values));
     const [body, ...about] = controls;
@@ -107,7 +107,7 @@ export class Composer {
       this.#draft.write(this.#values);
     });
     for (const type of ["keydown", "keypress", "keyup"]) {
-      // Pages bind shortcuts to letters, and cannot see into the shadow root that this is a field.
+      // Pages bind shortcuts to letters, and cannot tell that a field in the shadow root has focus.
       this.#form.addEventListener(type, (event) => event.stopPropagation());
     }
     this.#form.addEventListener("keydown", (event) => {
@@ -135,7 +135,7 @@ export class Composer {
     }
   }
 
-  /** Close and drop the draft. (Escape closes and keeps it.) */
+  /** Close the form and drop the draft. (Escape closes the form and keeps the draft.) */
   #discard(cancel) {
     this.#draft.drop();
     cancel();

@@ -2,12 +2,12 @@
  * Creation of elements.
  *
  * Strings become text or attribute values, never markup. Every class is also a `part`, so that
- * the embedding page can style it from outside the shadow root.
+ * the embedding page can style elements in the shadow root.
  */
 
 /**
- * Create an element. Functions in `attributes` are listeners ("onclick"). Null and false are left
- * out, and true is an empty attribute. Null children are left out.
+ * Create an element. Functions in `attributes` become event listeners ("onclick"). An attribute is
+ * omitted if its value is null or false, and empty if it is true. Null children are omitted.
  *
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} name
@@ -52,7 +52,7 @@ export function isBusy(control) {
   return control.hasAttribute("aria-disabled");
 }
 
-/** Return the URL if it is an absolute http(s) one, else null: nothing else becomes a link. */
+/** Return the URL if it is an absolute http(s) URL, else null. Other URLs never become links. */
 export function webUrl(text) {
   try {
     // Older releases stored empty labels, and Latin next to Greek or Cyrillic letters.

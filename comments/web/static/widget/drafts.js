@@ -1,9 +1,9 @@
 /**
  * Unsent text, and the attempt to send it.
  *
- * An attempt binds an idempotency key to one content. If an answer is lost, sending the same
- * content again repeats the same request, with the same key and token, even after a reload. So the
- * server stores it once. Different content is a new attempt.
+ * An attempt binds an idempotency key to one content. If an answer is lost and the reader sends the
+ * same content again, even after a reload, the request has the same key and token. The server
+ * therefore stores the comment only once. Different content starts a new attempt.
  */
 
 import * as memory from "./memory.js";
@@ -20,7 +20,7 @@ export class Draft {
   }
 
   /**
-   * Return the text typed, or null.
+   * Return the typed values, or null.
    *
    * @returns {Values | null}
    */
@@ -49,7 +49,7 @@ export class Draft {
     return attempt;
   }
 
-  /** Forget an attempt that the server refused: nothing was stored, so the next one is new. */
+  /** Drop an attempt that the server refused. Nothing was stored, so the next attempt is new. */
   refused(values) {
     this.#attempt = null;
     this.write(values);
@@ -60,7 +60,7 @@ export class Draft {
     memory.drop(this.#key);
   }
 
-  /** Drop the draft of a text that was sent, unless another tab has changed it since. */
+  /** Drop the draft of a sent text, unless another tab has changed the draft since. */
   sent(values) {
     if (this.values?.body === values.body) this.drop();
     this.#attempt = null;

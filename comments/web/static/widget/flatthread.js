@@ -1,22 +1,24 @@
 /**
- * The entry module: it finds the element and shows a thread in it.
+ * The entry module. It finds the element for the comments and shows a thread in it.
  *
  *     <script type="module" src="https://HOST/widget/flatthread.js" data-site="SITE" async></script>
  *     <div id="flatthread">shown until the comments have loaded</div>
  *
- * The element's attributes: `data-thread` is an id that the site chose, else `data-page` is a URL,
- * else the page's canonical URL names the thread. `data-categories` are the page's categories,
- * separated by commas; the first comment sends them to the server. `data-account` is the token with
- * which the site signs its reader in (docs/people.md). `data-theme` (light or dark) sets colors
- * instead of the page's own. Single-page applications import this module and call `mount`, `update`
- * and `destroy`. It defines no global.
+ * The element may have these attributes. `data-thread` is an id chosen by the site that names the
+ * thread. Without it, the URL in `data-page` names the thread, or otherwise the page's canonical
+ * URL. `data-categories` contains the page's categories, separated by commas; the first comment
+ * sends them to the server. `data-account` is a token that signs in the site's reader
+ * (docs/people.md). `data-theme` (light or dark) sets colors that do not depend on the page.
+ *
+ * Single-page applications import this module and call `mount`, `update` and `destroy`. The module
+ * defines no globals.
  */
 
 import * as api from "./api.js";
 import { button, el } from "./dom.js";
 import { Thread } from "./thread.js";
 import { t } from "./words.js";
-// Imported here too, so that the browser requests all modules at once, not level by level.
+// Also imported here, so that the browser requests all modules at once instead of level by level.
 import "./comment.js";
 import "./composer.js";
 import "./drafts.js";
@@ -35,9 +37,9 @@ const threads = new WeakMap();
 const styled = style();
 
 /**
- * Show a thread in `host`. `options` {site, thread, page} override the attributes.
+ * Show a thread in `host`. The `options` {site, thread, page} override the attributes.
  *
- * Resolves when the first page or an error is shown.
+ * The promise resolves when the first page or an error is visible.
  *
  * @param {HTMLElement} host
  * @param {{ site?: string, thread?: string, page?: string }} [options]
@@ -52,19 +54,19 @@ export async function mount(host, options = {}) {
     () => null,
     (error) => error,
   );
-  // Another thread was mounted here while this one was loading.
+  // A different thread was mounted here while this one was loading.
   if (threads.get(host) !== thread) return;
   host.removeAttribute("aria-busy");
   await fill(host, failure ? apology(host, options, failure) : [thread.element]);
   if (!failure) thread.arrive();
 }
 
-/** Show another thread in the same element, for single-page applications. */
+/** Show a different thread in the same element, for single-page applications. */
 export function update(host, options) {
   return mount(host, options);
 }
 
-/** Remove the thread. The element shows its own content again. */
+/** Remove the thread, so that the element shows its own content again. */
 export function destroy(host) {
   threads.get(host)?.close();
   threads.delete(host);
@@ -72,7 +74,7 @@ export function destroy(host) {
 }
 
 async function fill(host, nodes) {
-  // The element's own content stays visible until there is something to show instead.
+  // The element's own content stays visible until comments or an error can replace it.
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.adoptedStyleSheets = [await styled];
   root.replaceChildren(...nodes);
@@ -90,7 +92,7 @@ function apology(host, options, error) {
   ];
 }
 
-// Every style-src allows a constructed sheet, because it is not an inline style.
+// Every style-src policy allows constructed style sheets, because they are not inline styles.
 async function style() {
   const sheet = new CSSStyleSheet();
   const text = await api.styles().catch(() => "");
@@ -103,15 +105,15 @@ function placeOf(host, options) {
   /** @type {Record<string, string | undefined>} */
   const said = { __proto__: null, ...host.dataset, ...options };
   const { site = script()?.dataset.site, thread, page, categories = "", account = "" } = said;
-  // An element of the page can be named "title" and hide document.title.
+  // An element named "title" on the page can shadow document.title.
   const title = typeof document.title === "string" ? document.title : "";
   const url = page ?? canonicalUrl();
   return {
     site: site ?? "",
     query: thread ? { thread } : { page: url ?? address().href },
     title: title.replace(/\s+/g, " ").slice(0, 300),
-    // The query may identify the reader, so it is sent only if the page names the thread: then the
-    // server knows which parameters identify a page, and drops the others.
+    // The query may identify the reader, so send it only if the page's URL names the thread. Then
+    // the server drops all parameters that do not identify a page.
     url: url ?? (thread ? address().origin + address().pathname : address().href),
     categories: categories.split(",").filter((name) => name.trim()),
     account,

@@ -1,12 +1,12 @@
 /**
- * The reader on this site: the name last used, the token that a post returned, and the reader's own
- * comments with their Markdown (the API returns only HTML).
+ * The reader on this site: the last name, the token from a post, and the reader's own comments with
+ * their Markdown (the API returns only HTML).
  *
- * A reader with an account of the site is signed in while the page is open. A reader who signed in
- * here stays signed in until they sign out. Own comments are stored separately for guests and for
- * each account.
+ * Readers whom the site signs in are signed in while the page is open. Readers who sign in with the
+ * widget stay signed in until they sign out. The own comments of guests and of each account are
+ * stored separately.
  *
- * Storage is read every time, because another tab may have written to it.
+ * Storage is read on every access, because another tab may have written to it.
  */
 
 import * as memory from "./memory.js";
@@ -23,7 +23,7 @@ export class Guest {
   }
 
   /**
-   * Sign in with an account; on the next pages too if `stays`.
+   * Sign in with an account. If `stays`, the reader is also signed in on the next pages.
    *
    * @param {Member} member
    */
@@ -33,7 +33,7 @@ export class Guest {
     else memory.drop(this.#seat);
   }
 
-  /** Whether the reader signed in here, and so can sign out. */
+  /** Whether the reader signed in with the widget and can therefore sign out. */
   get maySignOut() {
     return this.#member?.stays === true;
   }
@@ -49,7 +49,7 @@ export class Guest {
   }
 
   /**
-   * The name and website last used; either may be missing.
+   * The last name and website of the reader; either may be missing.
    *
    * @returns {{ name?: string, website?: string }}
    */
@@ -58,8 +58,8 @@ export class Guest {
   }
 
   /**
-   * The current token, or null. An account's token counts even if it has expired: its reader must
-   * not become a guest.
+   * The current token, or null. An account's token is returned even if it has expired, because a
+   * reader with an account must not become a guest.
    *
    * @returns {string | null}
    */
@@ -69,13 +69,13 @@ export class Guest {
     return isCurrent(kept) ? kept.token : null;
   }
 
-  /** Forget a guest's token that the server no longer accepts. */
+  /** Drop a guest's token that the server no longer accepts. */
   leave() {
     if (!this.#member) memory.drop(`guest:${this.#site}`);
   }
 
   /**
-   * Return what is stored of an own comment that can still be changed, or null.
+   * Return the stored data of an own comment that can still be changed, or null.
    *
    * @param {string} id
    * @returns {{ token: string, body: string, expires: string } | null}
@@ -86,7 +86,7 @@ export class Guest {
     return this.#member ? { __proto__: null, ...mine[id], token: this.token } : mine[id];
   }
 
-  /** Store the token that a vote or a post returned. */
+  /** Store a token from a vote or a post. */
   meet(token, expires) {
     if (this.#member) {
       this.enter({ ...this.#member, token, expires }, this.#member);
@@ -95,7 +95,7 @@ export class Guest {
     memory.save(`guest:${this.#site}`, { __proto__: null, token, expires });
   }
 
-  /** Store a comment just posted. */
+  /** Store a newly posted comment. */
   keep(id, values, token, expires) {
     if (!this.#member) {
       memory.save("me", { __proto__: null, name: values.name, website: values.website });
@@ -106,7 +106,7 @@ export class Guest {
     this.#write(id, { __proto__: null, token: kept, expires, body: values.body });
   }
 
-  /** Store the new Markdown of an own comment. */
+  /** Store the edited Markdown of an own comment. */
   rewrite(id, body) {
     const kept = this.own(id);
     if (!kept) return;

@@ -1,8 +1,8 @@
 /**
- * The comments shown, in the server's order, as one flat list.
+ * The visible comments as one flat list, in the server's order.
  *
- * Each comment is shown once. A page may contain comments that are shown already, because the
- * reader just posted them: appending the page moves them to the server's position.
+ * Each comment is shown once. A page may contain comments that the reader just posted and that are
+ * already visible. Appending the page moves them to the server's position.
  */
 
 import { el } from "./dom.js";
@@ -39,7 +39,7 @@ export class Listing {
     this.element.append(comment.element);
   }
 
-  /** Insert a comment just posted after all replies to its parent. Return whether it is new. */
+  /** Insert a newly posted comment after all replies to its parent. Return whether it is new. */
   insert(comment) {
     const isNew = this.#take(comment);
     const { parent, reply_to: answered } = comment.data;
@@ -50,7 +50,7 @@ export class Listing {
     return isNew;
   }
 
-  /** Insert a comment before an element of the list, or at the end. */
+  /** Insert a comment before an element in the list, or at the end. */
   put(comment, next) {
     this.#comments.set(comment.id, comment);
     this.element.insertBefore(comment.element, next);
@@ -62,8 +62,8 @@ export class Listing {
   }
 
   /**
-   * Remove a deleted comment without replies, and the tombstones above it that have no other
-   * replies. Return how many were removed. A comment with replies stays.
+   * Remove a deleted comment and the tombstones above it that have no other replies. Do not remove
+   * a comment that has replies. Return the number of removed comments.
    */
   bury(comment) {
     let gone = 0;
@@ -76,7 +76,7 @@ export class Listing {
     return gone;
   }
 
-  /** Highlight a comment, scroll to it and focus it. */
+  /** Highlight and focus a comment, and scroll to it. */
   point(comment) {
     for (const { element } of this.#comments.values()) element.classList.remove("ft-target");
     comment.element.classList.add("ft-target");

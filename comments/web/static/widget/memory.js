@@ -1,26 +1,26 @@
 /**
- * Small values kept between visits, under "flatthread:" in localStorage.
+ * Small values that are stored between visits, in localStorage with the prefix "flatthread:".
  *
- * Storage can be forbidden, full or edited by hand. Then values last as long as the page, and a
- * value that does not parse counts as missing. The embedding page can read all of it.
+ * If storage is forbidden or full, values last only while the page is open. People can edit storage,
+ * so a value that cannot be parsed counts as missing. The embedding page can read all values.
  */
 
 const PREFIX = "flatthread:";
 const held = new Map();
 
-// Without prototypes: a page may have changed how objects become JSON when they are saved again.
+// Remove prototypes: the page may have changed how objects are converted to JSON.
 function bare(_, value) {
   const isPlain = value !== null && typeof value === "object" && !Array.isArray(value);
   return isPlain ? Object.setPrototypeOf(value, null) : value;
 }
 
-/** Return the value kept under `key`, or null. */
+/** Return the value for `key`, or null. */
 export function load(key) {
   try {
     const text = localStorage.getItem(PREFIX + key);
     if (text !== null) return JSON.parse(text, bare);
   } catch {
-    // Forbidden or damaged: only `held` has a value.
+    // Storage is forbidden, or the value is damaged: only `held` may have a value.
   }
   return held.get(key) ?? null;
 }
@@ -30,7 +30,7 @@ export function save(key, value) {
   try {
     localStorage.setItem(PREFIX + key, JSON.stringify(value));
   } catch {
-    // Forbidden or full: `held` keeps it as long as the page is open.
+    // Storage is forbidden or full: `held` has the value while the page is open.
   }
 }
 
@@ -39,6 +39,6 @@ export function drop(key) {
   try {
     localStorage.removeItem(PREFIX + key);
   } catch {
-    // Forbidden: nothing was kept there either.
+    // Storage is forbidden, so it does not contain the value.
   }
 }

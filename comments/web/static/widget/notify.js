@@ -1,8 +1,8 @@
 /**
- * Subscribing by e-mail to replies or to new comments. Loads when somebody begins to write.
+ * Subscriptions to replies or new comments by e-mail. Loads when the reader begins to write.
  *
- * Shown only if the server sends mail. The address is not stored, because the embedding page can
- * read everything that is.
+ * The choice is shown only if the server sends mail. The address is not stored, because the
+ * embedding page can read all stored values.
  */
 
 import { Problem } from "./api.js";
@@ -11,7 +11,7 @@ import { t } from "./writing.js";
 import { subscription } from "./writingcalls.js";
 
 const LABELS = { replies: t("mail-replies"), thread: t("mail-thread") };
-let count = 0; // makes ids unique in their shadow root
+let count = 0; // makes element ids unique in their shadow root
 
 /** Add the choice to a form. Return null if the server sends no mail. `place` is {site, query}. */
 export async function offer(form, place) {
@@ -72,7 +72,7 @@ class Notify {
     return { __proto__: null, email, replies: replies.checked, thread: thread.checked };
   }
 
-  /** Subscribe the address and say so in `host`. The comment is already posted. */
+  /** Subscribe the address after the comment was posted, and show the result in `host`. */
   async ask(wanted, token, host) {
     const told = el("p", { class: "ft-hint ft-note", role: "status" });
     host.append(told);

@@ -1,8 +1,9 @@
 /**
- * The pages of a thread that are loaded, and loading of more.
+ * The loaded pages of a thread, and loading of more pages.
  *
- * Contains the list of comments, its title with the number of all comments, and the buttons that
- * load more. Adds the reader's pending comments, and what others posted while the reader wrote.
+ * This class contains the list of comments, its title with the total number of comments, and the
+ * buttons that load more. It adds the reader's pending comments, and comments that others posted
+ * while the reader wrote.
  */
 
 import * as api from "./api.js";
@@ -23,8 +24,8 @@ export class Pages {
   #own = [];
   #total = 0;
   /** @type {Position} */
-  #start = null; // of the first page: null, or {around}
-  #latest = 0; // the last known change of the thread
+  #start = null; // position of the page that was loaded first: null, or {around}
+  #latest = 0; // time of the thread's last known change
   #whole = el("div", { class: "ft-whole" });
   #none = el("p", { class: "ft-none" }, t("no-comments"));
   #foot = el("div", { class: "ft-foot" });
@@ -33,8 +34,9 @@ export class Pages {
 
   /**
    * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
-   * context() what it is drawn with. shown(comment) is called for each comment of a page,
-   * replaced() when all comments were replaced, and say(text) for a status message.
+   * context() returns the context in which comments are drawn. This class calls shown(comment) for
+   * each comment on a page, replaced() when it has replaced all comments, and say(text) for a
+   * status message.
    *
    * @param {Place} place
    * @param {import("./guest.js").Guest} guest
@@ -63,7 +65,7 @@ export class Pages {
     this.#replace(await api.list(this.#place), null);
   }
 
-  /** Load the page that contains a comment, or the first page if the thread has no such comment. */
+  /** Load the page that contains a comment; the first page if the comment is not in the thread. */
   async openAround(id) {
     try {
       const start = { around: id };
@@ -75,7 +77,7 @@ export class Pages {
     }
   }
 
-  /** Show a comment of this thread. Load its page if it is not loaded. */
+  /** Show a comment in this thread, and load its page if necessary. */
   async goTo(id) {
     if (id === null) return;
     if (!this.listing.get(id)) await this.#try(() => this.openAround(id));
@@ -84,7 +86,7 @@ export class Pages {
   }
 
   /**
-   * Insert a comment just posted, and count it unless it awaits approval.
+   * Insert a newly posted comment, and count it unless it awaits approval.
    *
    * @param {Comment} comment
    */
@@ -98,14 +100,14 @@ export class Pages {
     this.listing.point(comment);
   }
 
-  /** Change the number of all comments. */
+  /** Change the total number of comments. */
   countMore(change) {
     this.#count(this.#total + change);
   }
 
   /**
-   * Show what others did while the reader wrote a comment: on the page that was loaded first, and
-   * in the number. If the call fails or a cache answers with an older page, nothing changes.
+   * Show changes by others while the reader wrote a comment: reload the page that was loaded first,
+   * and update the total. If the call fails or a cache returns an older page, change nothing.
    *
    * @param {Comment} posted
    */
@@ -156,7 +158,7 @@ export class Pages {
     this.#showMore();
   }
 
-  /** Insert the reader's pending comments. If the call fails, show none. */
+  /** Insert the reader's pending comments, or none if the call fails. */
   async #showHeld() {
     const { token } = this.#guest;
     if (!token) return;
@@ -165,7 +167,7 @@ export class Pages {
     this.#insertOwn();
   }
 
-  /** Insert own comments. One that was approved comes with its page, so it waits for all pages. */
+  /** Insert own comments. Approved ones come with their page, so insert them after the last page. */
   #insertOwn() {
     const isWhole = this.#cursor === null && this.listing.size >= this.#total;
     const isDue = (data) => data.status === "pending" || isWhole;
@@ -177,13 +179,13 @@ export class Pages {
     this.#count(this.#total);
   }
 
-  /** Offer the first page. A page from the middle says only how many comments there are in all. */
+  /** Offer the first page. A page from the middle contains only the total number of comments. */
   #offerWhole() {
     if (this.listing.size >= this.#total) return;
     this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
   }
 
-  /** Offer more pages, if all comments were shown until now. */
+  /** Offer more pages if, until now, all comments were visible. */
   #offerRest(cursor) {
     const shown = [...this.listing].filter((comment) => !comment.isPending);
     if (this.#cursor === null && shown.length < this.#total) {
@@ -193,7 +195,7 @@ export class Pages {
     if (this.#start !== null) this.#offerWhole();
   }
 
-  /** Take over a page's statements about the whole thread. */
+  /** Update the data about the whole thread from a page. */
   #hear({ changed, total }) {
     this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
     this.#count(total);
@@ -231,7 +233,7 @@ export class Pages {
     if (await this.#try(() => this.openFirst())) this.title.focus();
   }
 
-  /** Try an action and return whether it succeeded. Errors are shown below the list. */
+  /** Try an action, and show errors below the list. Return whether the action succeeded. */
   async #try(action) {
     for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
     try {

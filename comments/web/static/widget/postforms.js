@@ -1,8 +1,8 @@
 /**
- * The forms that post: one at the top of a thread, one below each comment that is answered.
+ * The forms that post comments: one at the top of a thread, and one below a comment for a reply.
  *
- * When somebody begins to write, this loads the modules that only writers need: mail, signing in
- * and proofs of work.
+ * When the reader begins to write, this module loads the modules that only writers need: mail,
+ * sign-in and proofs of work.
  */
 
 import * as api from "./api.js";
@@ -18,8 +18,8 @@ export class PostForms {
   #thread;
 
   /**
-   * The thread's note() returns nodes that name the account, and posted(data, parent) shows a
-   * comment and returns it. entered(member) is called when the reader has signed in.
+   * The thread's note() returns nodes that name the account. Its posted(data, parent) shows a
+   * comment and returns it. This class calls entered(member) when the reader has signed in.
    *
    * @param {import("./guest.js").Guest} guest
    * @param {Place} place
@@ -58,7 +58,7 @@ export class PostForms {
   }
 
   /**
-   * Open the form below a comment if there is a draft of a reply.
+   * Open the form below a comment if the reader has a draft of a reply.
    *
    * @param {Comment} comment
    */
@@ -117,7 +117,7 @@ export class PostForms {
       if (this.#guest.name !== null) return null; // members need no proof
       return (proofs ??= import("./proof.js").then(
         ({ Proofs }) => new Proofs(this.#place.site, form),
-        () => (proofs = null), // tried again later; the server names what is missing
+        () => (proofs = null), // the next call tries again; the server names what is missing
       ));
     };
     const begin = async () => (await proving())?.prepare();
@@ -142,11 +142,11 @@ export class PostForms {
     if (wanted) notify.ask(wanted, answer.token, comment.slot);
   }
 
-  /** Send an attempt. If the server no longer accepts the token, send without one. */
+  /** Send an attempt. If the server no longer accepts the token, send it again without a token. */
   async #send(send, draft, values) {
     const { name, token } = this.#guest;
     if (name !== null) {
-      // An account's token is not stored with the attempt: its key and account identify a repeat.
+      // An account's token is not part of the attempt: the key and the account identify a retry.
       return send({ ...draft.attempt(values, null), token });
     }
     const attempt = draft.attempt(values, token);

@@ -1,9 +1,10 @@
 /**
- * Why a call failed, as a sentence for readers. Loads when a call fails.
+ * Error messages for readers. Loads when a call fails.
  *
- * The server names each problem by a stable code with parameters. The sentence comes from the first
- * text that these fill: one for readers, one for the code and field, one for the code, one for the
- * status. Without any, the server's own English sentence is shown.
+ * The server sends a stable code with parameters for each problem. The message is the first existing
+ * text of this list that has values for all its placeholders: the text for readers, the text for the
+ * code and field, the text for the code, and the text for the status. If there is no such text, the
+ * message is the server's own English sentence.
  */
 
 import { entries as ofErrors } from "./strings-errors.js";
@@ -40,14 +41,14 @@ export function explain({ status, headers }, content) {
   return said.charAt(0).toUpperCase() + said.slice(1);
 }
 
-/** Fill a text; null if there is none, or if a placeholder has no value. */
+/** Fill a text. Return null if it does not exist or a placeholder has no value. */
 function filled(entries, name, values) {
   if (!Object.hasOwn(entries, name)) return null;
   const said = texts(entries).parts(name, values);
   return said.includes(undefined) ? null : said.join("");
 }
 
-/** Write a number of seconds in the largest unit that it fills, rounded up: "2 minutes". */
+/** Format seconds in the largest unit that they fill, rounded up, such as "2 minutes". */
 function duration(seconds) {
   const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ["second", 1];
   const format = new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" });

@@ -1,12 +1,12 @@
 /**
- * Proofs of work, by the ALTCHA protocol (https://altcha.org).
+ * Proofs of work, with the ALTCHA protocol (https://altcha.org).
  *
- * A post may need one, which is found while somebody writes. A first vote may need a lighter one,
- * which is found while the vote is already shown. The module loads at that time.
+ * A post may need a proof, which is computed while the reader writes. A reader's first vote may
+ * need an easier proof, which is computed after the vote is shown. The module loads at that time.
  *
- * Hashes are computed here in slices of a few milliseconds, so that the page stays responsive. A
- * worker would have to come from the page's own origin or from a blob, which a strict policy
- * forbids. Pages on plain http lack the browser's own SHA-256.
+ * Hashes are computed in slices of a few milliseconds, so that the page stays responsive. A worker
+ * is not possible: its script must come from the page's own origin or from a blob, and a strict
+ * policy forbids blobs. The SHA-256 code is here because browsers offer none to plain http pages.
  */
 
 import { Problem } from "./api.js";
@@ -25,14 +25,14 @@ const STALE = [
   "turnstile-refused",
 ];
 
-/** Whether the server refused because of the proof, so that a new one helps. */
+/** Tell whether the server refused the proof, so that a new proof helps. */
 export function isStale(error) {
   return STALE.includes(error.code);
 }
 
 /** @typedef {import("./turnstile.js").Tokens} Tokens */
 
-/** Proofs for the posts of one form, or for first votes. */
+/** Proofs for the posts from one form, or for first votes. */
 export class Proofs {
   #site;
   #form;
@@ -49,7 +49,7 @@ export class Proofs {
     this.#purpose = purpose;
   }
 
-  /** Start to find a proof before it is needed. */
+  /** Start to compute a proof before it is needed. */
   prepare() {
     if (this.#next !== null) return this.#next;
     this.#since = Date.now();
@@ -58,7 +58,7 @@ export class Proofs {
     return this.#next;
   }
 
-  /** Return what the server asked for, {proof, turnstile}, unused. Wait until it may be sent. */
+  /** Return an unused {proof, turnstile} as the server requires. Wait until it may be sent. */
   async take() {
     if (Date.now() - this.#since > FRESH) this.#next = null;
     const next = this.prepare();
@@ -81,7 +81,7 @@ export class Proofs {
     return (this.#tokens ??= new Tokens(key, this.#form));
   }
 
-  /** Send with a proof, and once more with a new one if the server refuses the first. */
+  /** Send with a proof. If the server refuses the proof, send once more with a new one. */
   async send(post) {
     try {
       return await post(await this.take());
@@ -101,7 +101,7 @@ async function find(asked) {
   return { proof: btoa(JSON.stringify(found)), ready };
 }
 
-/** Find the number that, appended to `salt`, hashes to `challenge`. */
+/** Find the number for which `salt` and the number together have the hash `challenge`. */
 export async function solve({ challenge, salt, maxnumber }) {
   const start = new TextEncoder().encode(salt);
   const wanted = Array.from(
@@ -125,7 +125,7 @@ function pause(milliseconds) {
   return milliseconds > 0 ? new Promise((done) => setTimeout(done, milliseconds)) : null;
 }
 
-// Browsers delay timers in hidden tabs, but not messages.
+// Wait with a message, because browsers delay timers in hidden tabs.
 function breath() {
   return new Promise((/** @type {(_?: void) => void} */ done) => {
     const { port1, port2 } = new MessageChannel();

@@ -1,8 +1,8 @@
 /**
- * Comment bodies, the only strings parsed as markup: the server sanitized them.
+ * Comment bodies. They are the only strings parsed as markup, because the server sanitized them.
  *
- * Pages that enforce Trusted Types allow this through the policy "flatthread". If a page forbids
- * that policy, the browser's own sanitizer parses the body, or it is shown as plain text.
+ * A page that enforces Trusted Types should allow the policy "flatthread". If it forbids the policy,
+ * the browser's own sanitizer parses the body; without a sanitizer, the body becomes plain text.
  */
 
 const policy = makePolicy();

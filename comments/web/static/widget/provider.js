@@ -1,12 +1,12 @@
 /**
- * Signing in through a provider, in a pop-up window of the server that sends this page a code.
+ * Sign-in through a provider, in a pop-up window that sends a code to this page.
  *
  * Loads when a guest begins to write and the site has providers. The window is on the server's
- * origin, so no third-party cookies are needed. The code is useless without the verifier, which
- * stays here. If windows are blocked, or the window loses its connection to this page, the reader
- * types the code that the window shows.
+ * origin, so third-party cookies are not needed. The code is useless without the verifier, which
+ * the window never gets. If windows are blocked, or the window loses its connection to this page,
+ * the reader types the code that the window shows.
  *
- * Only one message is accepted: a code, from that window and the server's origin.
+ * This page accepts only one message: a code from that window and from the server's origin.
  */
 
 import { button, el } from "./dom.js";
@@ -17,15 +17,15 @@ import { signInByProvider } from "./writingcalls.js";
 const CODE = /^[a-z2-7]{4} [a-z2-7]{4}$/;
 const SIZE = "popup,width=480,height=640";
 const either = new Intl.ListFormat(language, { type: "disjunction" });
-let stop = new AbortController(); // stops the listener: one window at a time
+let stop = new AbortController(); // stops the current listener; only one window is used at a time
 
 /**
- * Add the button to `box`. `place` is {form, site, url, providers}, `ui` is {show, field} of
+ * Add the button to `box`. `place` is {form, site, url, providers}, and `ui` is {show, field} from
  * signin.js. `entered` is called with {token, expires, name, account}.
  */
 export async function offer(box, place, ui, entered) {
-  if (!globalThis.crypto?.subtle) return; // pages on plain http have no digests
-  // Made in advance: browsers block a window that is not opened at once.
+  if (!globalThis.crypto?.subtle) return; // plain http pages have no digest function
+  // Made in advance: browsers block a window that does not open immediately after the click.
   let next = await secrets();
   const titles = place.providers.map(({ title }) => title);
   const begin = () => {
@@ -71,7 +71,7 @@ function open(box, { form, site, url }, { verifier, challenge }, { show, field }
   });
 }
 
-/** Wait for a window's code while its button is on the page. */
+/** Wait for a code from a window while the window's button is on the page. */
 function listen(opened, origin, box, tell) {
   stop.abort();
   stop = new AbortController();

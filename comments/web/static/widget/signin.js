@@ -1,16 +1,16 @@
 /**
- * Signing in: the buttons above a form, and sign-in by e-mail. provider.js has sign-in by provider.
+ * Sign-in: the buttons above a form, and sign-in by e-mail. Sign-in by provider is in provider.js.
  *
- * Loads when a guest begins to write. The server mails a link to a page that shows a code, and the
- * reader types the code here. That needs no window and no cookie, and the mail may be opened in
- * another browser.
+ * Loads when a guest begins to write. The server sends a mail with a link to a page that shows a
+ * code, and the reader types the code here. This needs no window and no cookie, and the reader can
+ * open the mail in a different browser.
  */
 
 import { button, el, isBusy, setBusy } from "./dom.js";
 import { t } from "./writing.js";
 import * as calls from "./writingcalls.js";
 
-let count = 0; // makes ids unique in their shadow root
+let count = 0; // makes element ids unique in their shadow root
 
 /** Add buttons above a form. `entered` is called with {token, expires, name, account}. */
 export async function offer(form, site, entered) {
@@ -41,7 +41,7 @@ function ask(box, form, site, entered) {
   });
 }
 
-/** Request the mail, with a proof of work if the server asks for one, as it does under load. */
+/** Request the mail. Send a proof of work if the server asks for one, which it does under load. */
 async function send(site, address) {
   try {
     return await calls.mailCode(site, address);
@@ -64,7 +64,7 @@ function type(box, form, { site, key, address }, entered) {
   });
 }
 
-/** Show fields and a button that calls `act`; return the button's action. Errors appear below. */
+/** Show fields, a button that calls `act`, and errors below it. Return the button's action. */
 function show(box, label, parts, act) {
   const error = el("p", { class: "ft-error", role: "alert" });
   const inputs = parts.flatMap((part) => part.input ?? []);

@@ -1,7 +1,7 @@
 /**
  * A thread in its element: it connects the comments, the reader and their actions.
  *
- * `Pages` loads comments, and `PostForms` has the forms that post.
+ * `Pages` loads comments, and `PostForms` contains the forms for new comments.
  */
 
 import * as api from "./api.js";
@@ -83,7 +83,7 @@ export class Thread {
     return this.#pages.listing;
   }
 
-  /** Sign in with the site's token. If the server refuses it, say why. */
+  /** Sign in with the site's token. If the server refuses the token, show why. */
   async #enter() {
     try {
       this.#guest.enter(await api.enter(this.#place.site, this.#place.account));
@@ -92,7 +92,7 @@ export class Thread {
     }
   }
 
-  /** Show the forms of a reader who signed in here, with the text typed so far. */
+  /** Show the forms for a reader who signed in with the widget, and keep the typed text. */
   #entered(member) {
     this.#guest.enter(member, { stays: true });
     this.#reform();
@@ -160,7 +160,7 @@ export class Thread {
   }
 
   /**
-   * Show a comment just posted, and return it.
+   * Show a newly posted comment, and return it.
    *
    * @param {UncountedComment} data
    * @param {string | null} parent
@@ -174,7 +174,7 @@ export class Thread {
     return comment;
   }
 
-  /** Show a comment's new data. Pending comments are not counted. */
+  /** Show a comment's new data. Correct the total, which does not include pending comments. */
   #changed(comment, data) {
     const waited = comment.isPending;
     comment.show({ ...comment.data, ...data }, this.#context);

@@ -1,4 +1,4 @@
-/** Times for readers: "5 minutes ago" for a month, then a date. */
+/** Times for readers: relative ones such as "5 minutes ago" for a month, and then dates. */
 
 import { el } from "./dom.js";
 import { language, t } from "./words.js";
@@ -21,7 +21,7 @@ export function time(iso) {
   return el("time", { datetime: iso, title: full.format(moment) }, ago(moment));
 }
 
-/** Update every <time> below `root`, because they age while the page stays open. */
+/** Update all <time> elements below `root`: relative times change while the page is open. */
 export function refresh(root) {
   for (const node of root.querySelectorAll("time")) {
     node.textContent = ago(new Date(node.dateTime));
@@ -31,7 +31,7 @@ export function refresh(root) {
 function ago(moment) {
   const seconds = (Date.now() - moment.getTime()) / 1000;
   if (seconds >= MONTH) return day.format(moment);
-  // Clocks differ: a time in the future counts as now.
+  // The server's clock may be ahead, so a time in the future counts as now.
   if (seconds < 60) return t("just-now");
   const [unit, size] = UNITS.findLast(([, size]) => seconds >= size) ?? UNITS[0];
   return relative.format(-Math.floor(seconds / size), unit);

@@ -1,9 +1,9 @@
 /**
  * Cloudflare Turnstile, for sites that use it: https://developers.cloudflare.com/turnstile/
  *
- * Loads when somebody begins to write, and loads Cloudflare's script. That script does not look
- * into shadow roots, so its element is outside and shown through a slot of the form. A page that
- * enforces Trusted Types allows the script's URL through the policy "flatthread-turnstile".
+ * Loads when the reader begins to write, and then loads Cloudflare's script. That script does not
+ * work inside shadow roots, so its element is outside and appears in a slot of the form. A page
+ * that enforces Trusted Types must allow the policy "flatthread-turnstile" for the script's URL.
  */
 
 import { Problem } from "./api.js";
@@ -21,7 +21,7 @@ let loading = null;
 let policy = null;
 let count = 0;
 
-/** Tokens for the posts of one form. Each token is for one post. */
+/** Tokens for the posts from one form. Each post needs its own token. */
 export class Tokens {
   #key;
   #form;
@@ -62,7 +62,7 @@ export class Tokens {
       sitekey: this.#key,
       action: ACTION,
       callback: (token) => this.#next.give(token),
-      // Turnstile retries by itself. The reader can also post again.
+      // Turnstile retries automatically. The reader can also post again.
       "error-callback": () => this.#fail(),
       "expired-callback": () => (this.#next = pending()),
     });
@@ -77,7 +77,7 @@ export class Tokens {
 }
 
 /**
- * A promise of a token, with the functions that settle it.
+ * A promise for a token, with the functions that settle it.
  *
  * @typedef {{
  *   given: Promise<string>,
@@ -118,7 +118,7 @@ function addressed(url) {
   return policy.createScriptURL(url);
 }
 
-// Once: a page that allows only listed policies allows each of them only once.
+// Create the policy only once: a page that lists its policies allows each of them only once.
 function makePolicy() {
   const plain = { createScriptURL: (url) => url };
   try {

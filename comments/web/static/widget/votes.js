@@ -1,10 +1,10 @@
 /**
- * Votes: the two buttons of a comment with its score between them, and the reader's own votes.
+ * Votes: a comment's two vote buttons, the score between them, and the reader's own votes.
  *
- * The page of a thread is the same for everybody and counts a vote some seconds later, so the score
- * shown is the page's score plus what the reader changed since. Votes are sent one after the other,
- * because a guest's first vote returns the token that the next ones need. A first vote may need a
- * proof of work, which is found after the button already shows the vote.
+ * The server sends the same page to all readers and counts a vote some seconds later. The visible
+ * score is therefore the page's score plus the reader's own later change. Votes are sent
+ * sequentially, because a guest's first vote returns the token for the next ones. A first vote may
+ * need a proof of work, which is computed after the button shows the vote.
  */
 
 import * as api from "./api.js";
@@ -46,7 +46,7 @@ export class Votes {
     for (const control of this.#controls.values()) control.refresh();
   }
 
-  /** Return the elements for a comment's votes, with buttons only if the reader may vote. */
+  /** Return the elements that show a comment's votes, with buttons only if the reader may vote. */
   elements(comment, mayVote) {
     const score = el("span", { class: "ft-score", "aria-hidden": "true" });
     const group = el("div", { class: "ft-votes", role: "group" }, score);
@@ -88,7 +88,7 @@ export class Votes {
     return this.#counted.get(id) ?? 0;
   }
 
-  /** Vote, or withdraw the vote if the button is pressed already. */
+  /** Vote, or withdraw the vote if the button is already pressed. */
   async #press(id, pressed, { group, error, refresh }) {
     if (isBusy(group)) return;
     setBusy(group, true);
@@ -120,7 +120,7 @@ export class Votes {
       this.#attempts.delete(id);
     } catch (problem) {
       if (problem.status !== 401 || !this.#guest.token || this.#guest.name !== null) throw problem;
-      // The server no longer accepts the token. Voting without one returns a new one.
+      // The server no longer accepts the token. A vote without a token returns a new one.
       this.#guest.leave();
       await this.#send(id, value);
     }
@@ -129,7 +129,7 @@ export class Votes {
   async #call(id, value) {
     const { token } = this.#guest;
     if (!value) return api.withdraw(id, token);
-    // The same attempt until an answer comes, so that a vote sent twice counts once.
+    // Use the same attempt until an answer arrives, so that a retried vote counts only once.
     const attempt = this.#attempts.get(id) ?? {
       key: randomKey(),
       proof: token ? "" : await this.#proof(),

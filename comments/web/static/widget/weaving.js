@@ -1,14 +1,14 @@
 /**
- * Updates the comments shown from a page that was loaded again. Loads after a post.
+ * Updates of the visible comments from a reloaded page. Loads after a post.
  *
- * Elements that keep their position are not moved, because moving an element takes its focus.
+ * Elements that keep their position are not moved, because a moved element loses its focus.
  */
 
 /**
- * Show the comments of a page in its order: add new ones, remove those that are gone, and redraw
- * those that changed. `make(data)` makes a comment and `context` draws one. `stays(comment)` says
- * whether a comment that is not on the page is shown to this reader only. `isStart` and `isEnd` say
- * that the page is the first or the last of the thread.
+ * Show the comments of a page in the page's order: add new comments, remove missing ones, and
+ * redraw changed ones. `make(data)` returns a comment, and comments are drawn with `context`.
+ * `stays(comment)` tells whether to keep a comment that is not on the page, such as a pending one.
+ * `isStart` and `isEnd` mean that the page is the first or the last page of the thread.
  */
 export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   const ids = new Set(page.map(({ id }) => id));
@@ -25,14 +25,14 @@ export function weave(listing, page, { make, context, stays, isStart, isEnd }) {
   for (const data of page) {
     const known = listing.get(data.id);
     if (known) renew(known, data, context);
-    // A comment that only this reader sees stays after the same comment as before.
+    // A kept comment that is not on the page stays after the same comment as before.
     while (known && next && !isOn(next)) next = next.nextElementSibling;
     if (known && next === known.element) next = next.nextElementSibling;
     else listing.put(known ?? make(data), next);
   }
 }
 
-/** Redraw a comment if it changed, but not while it is being edited. */
+/** Redraw a changed comment unless the reader is editing it. */
 function renew(comment, data, context) {
   if (comment.isBeingEdited) return;
   if (comment.data.revision === data.revision) comment.data.replies = data.replies;

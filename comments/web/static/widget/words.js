@@ -1,9 +1,9 @@
 /**
- * The texts people read, in the widget's language: `t("title", { count: 3 })`.
+ * Texts for readers, in the widget's language: `t("title", { count: 3 })`.
  *
- * The server makes `strings.js` and `strings-writing.js` from its catalogue and fills its own texts
- * by the same rules (`comments/domain/languages`): placeholders are in braces, `count` chooses the
- * plural form, and whole numbers are written as the language writes them.
+ * The server generates `strings.js` and `strings-writing.js` from its catalogue. It fills its own
+ * texts by the same rules (`comments/domain/languages`): placeholders are in braces, `count`
+ * selects the plural form, and whole numbers are formatted for the language.
  */
 
 import { entries, language } from "./strings.js";
@@ -14,7 +14,7 @@ const plurals = new Intl.PluralRules(language);
 const numbers = new Intl.NumberFormat(language);
 
 /**
- * Return the functions that fill these texts. `parts` gives a list, so that values can be elements.
+ * Return functions that fill these texts. `parts` returns a list, so values can be elements.
  *
  * @param {import("./strings.js").Entries} entries
  */

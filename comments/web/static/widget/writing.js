@@ -1,4 +1,4 @@
-/** The texts of the modules that load when somebody writes, and of errors. */
+/** The texts for modules that load when the reader writes, and for errors. */
 
 import { entries } from "./strings-writing.js";
 import { texts } from "./words.js";

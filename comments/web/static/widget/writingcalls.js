@@ -1,14 +1,14 @@
-/** The calls to the server that only writers need: challenges, signing in, and subscriptions. */
+/** The calls to the server that only writers need: challenges, sign-in and subscriptions. */
 
 import { call, part } from "./api.js";
 
-/** Get a challenge to solve before a post, or before another purpose; see proof.js. */
+/** Get a challenge to solve before a post, or for a different purpose; see proof.js. */
 export function challenge(site, purpose) {
   const query = purpose === "post" ? undefined : { purpose };
   return call("GET", `sites/${part(site)}/challenge`, { __proto__: null, query });
 }
 
-/** Return how readers may sign in: {mail, providers, url}. */
+/** Return the ways to sign in: {mail, providers, url}. */
 export function signInOptions(site) {
   return call("GET", `sites/${part(site)}/sign-in`, { __proto__: null });
 }
@@ -50,7 +50,7 @@ export function signInByProvider(site, { verifier, code, name }) {
 }
 
 /**
- * Return {mail}, whether the server sends mail (GET), or subscribe an address (PUT).
+ * Return {mail}, which tells whether the server sends mail (GET), or subscribe an address (PUT).
  *
  * @param {"GET" | "PUT"} method
  * @param {Partial<Place>} place
