@@ -1,8 +1,8 @@
-"""Ban authors, optionally with the network and mailbox that they would keep under a new token.
+"""Ban authors and, optionally, the network and mailbox that they keep when they get a new token.
 
-Takes the caller marks of a ban (`caller_marks`) from the author's newest comments. The caller must
+The caller marks of a ban (`caller_marks`) come from the author's newest comments. The caller must
 have checked that the actor may ban. A network is banned only for a number of days, because other
-people share it or use it later; then its mark is removed from the rulebook.
+people share it or use it later. After these days, its mark is removed from the rulebook.
 """
 
 import functools
@@ -30,7 +30,7 @@ _LOOKS = per_process.PerProcess(dict[str, float])
 class BanScope(NamedTuple):
     """What to ban in addition to the author: the network (for some days) and the mailbox.
 
-    `comment` is the id of the comment that led to the ban; empty means the author's newest.
+    `comment` is the id of the comment that led to the ban; empty means the author's newest comment.
     """
 
     network_days: int | None = None
@@ -64,7 +64,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     """Ban an author and, if `wanted` says so, their network and mailbox.
 
     Raises:
-        errors.BadInput: a field is not valid; the error names it.
+        errors.BadInput: a field is not valid; the error names the field.
         errors.Conflict: the network or the mailbox is not known.
     """
     days = wanted.network_days
@@ -91,13 +91,13 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 
 
 def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
-    """Add to bans what moderators see of them, with one look-up of the comments behind them."""
+    """Add author names and excerpts to bans. Look up all their comments in one call."""
     found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
     return [_listed(each, found.get(each.known.comment)) for each in bans]
 
 
 def beside(found: rulebook.Ban) -> Iterator[str]:
-    """Yield in words what a ban matches besides the author id."""
+    """Describe in words what a ban matches in addition to the author id."""
     if found.known.network and found.known.network_until is not None:
         yield f"network until {found.known.network_until:%Y-%m-%d}"
     if found.known.mailbox:
@@ -105,10 +105,10 @@ def beside(found: rulebook.Ban) -> Iterator[str]:
 
 
 def expire(now: datetime) -> int:
-    """Remove expired network marks, at most once an hour, and return the number of sites changed.
+    """Remove expired network marks, at most once an hour. Return the number of changed sites.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call does the rest.
+        errors.Overloaded: the store is busy; a later call removes the rest.
     """
     looks = _LOOKS.get()
     if time.monotonic() < looks.get("next", 0.0):
@@ -134,10 +134,10 @@ def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
 
 
 def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
-    """Yield the author's comments: the one that led to the ban first, then the newest ones.
+    """Yield the author's comments: first the one that led to the ban, then the newest ones.
 
     Raises:
-        errors.BadInput: `comment` is not one of the author's.
+        errors.BadInput: the author did not write `comment`.
     """
     query = reads.Query(
         "Comment",

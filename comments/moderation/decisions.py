@@ -1,14 +1,14 @@
-"""Moderate comments: approve, reject, mark as spam, hide, restore or pin one or many.
+"""Moderate comments: approve, reject, mark as spam, hide, hold, restore, pin or unpin them.
 
-Each decision is one transaction of the tree. The caller must have checked that the actor may
-moderate the site.
+Each decision is one transaction. The caller must have checked that the actor may moderate the site.
 
 Invariants:
 
-1. A decision applies only to a comment of the given site that is still what the moderator saw.
-2. The commit that changes the comment also writes the audit log's entry.
-3. Repeating a decision is safe: a comment that already has the wanted status is not changed and
-   gets no further entry.
+1. A decision applies only to a comment on the given site. If the moderator's revision is given, the
+   decision also fails if the comment has changed since.
+2. The commit that changes the comment also writes the entry in the audit log.
+3. Repeating a decision is safe: if the comment already has the wanted status, neither the comment
+   nor the audit log changes.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ _OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DecisionResult:
-    """The result for one comment of many: the comment, or the code and message of the error."""
+    """The result for one of many comments: the comment, or the code and message of the error."""
 
     id: str
     comment: records.Comment | None
@@ -52,7 +52,7 @@ class DecisionResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Comments for moderators, newest first. `cursor` continues the list; None at its end."""
+    """Comments for moderators, newest first. `cursor` continues the list; None ends it."""
 
     cases: tuple[records.Case, ...]
     cursor: datetime | None
@@ -76,7 +76,7 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
         verb: what to do.
         actor: the moderator, for the audit log.
         now: the current time.
-        reason: the moderator's reason, one line, shown to moderators.
+        reason: the moderator's reason in one line, shown to other moderators.
         revision: the revision that the moderator saw; None applies the decision to any revision.
 
     Raises:
@@ -101,7 +101,7 @@ def bulk(
     now: datetime,
     reason: str = "",
 ) -> list[DecisionResult]:
-    """Apply one decision to many comments, each in its own transaction; return all results.
+    """Apply one decision to many comments, each in its own transaction. Return all results.
 
     Raises:
         errors.BadInput: there are more than `MOST_AT_ONCE` comments, or the reason is too long or
@@ -117,11 +117,12 @@ def bulk(
 def undo(
     site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> records.Comment:
-    """Undo the decision in an entry of the audit log, unless a later decision has replaced it.
+    """Undo the decision in an audit log entry, unless a later decision has replaced it.
 
     Raises:
         errors.NotFound: the site's log has no such entry.
-        errors.Conflict: the comment has changed since, or the entry is not about a comment.
+        errors.Conflict: the comment's status has changed since, or the entry is not about a
+            comment.
     """
     entry = audit_log.entry(site, entry_id)
     if not comment_rows.is_comment_id(entry.subject):
@@ -141,9 +142,9 @@ def undo(
 def hide_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
-    """Hide an author's approved comments on a site; `restore_all` brings them back.
+    """Hide an author's approved comments on a site; `restore_all` restores them.
 
-    Handles at most `MOST_AT_ONCE` comments. If that many results are returned, call it again.
+    One call hides at most `MOST_AT_ONCE` comments. Call again while the result has that length.
     """
     found = _by_author(site, author, Status.APPROVED)
     return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
@@ -152,19 +153,19 @@ def hide_all(
 def restore_all(
     site: str, author: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> list[DecisionResult]:
-    """Restore an author's hidden comments on a site, as many per call as `hide_all`."""
+    """Restore an author's hidden comments on a site, at most `MOST_AT_ONCE` per call."""
     found = _by_author(site, author, Status.HIDDEN)
     return _each(found, lambda one: decide(site, one, Verb.RESTORE, actor, now=now, reason=reason))
 
 
 def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
-    """Return an author's comments in a thread that look published or pending to them.
+    """Return an author's comments in a thread that appear published or pending to the author.
 
-    They come in reading order, up to `MOST_AT_ONCE` of each status, which is more than an author
-    normally has.
+    The comments are in reading order, at most `MOST_AT_ONCE` of each status. Authors normally have
+    fewer.
     """
-    # Approved comments are included although everybody sees them: if the list had only shadowed
-    # ones, shadow-banned authors could find out that they are.
+    # Include approved comments although everyone sees them: if only shadowed comments were in the
+    # list, shadow-banned authors could discover the ban.
     if not author:
         return []
     names: list[str] = []
@@ -195,10 +196,10 @@ def case(site: str, comment_id: str) -> records.Case:
 def queue(
     site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
 ) -> StatusPage:
-    """List a site's comments of a status from before a time, newest first.
+    """List a site's comments with a status, created before a time, newest first.
 
-    Comments created at the same time are always on one page, so none is skipped or repeated. A page
-    may therefore be shorter or longer than `limit`.
+    Comments created at the same time are always on the same page, so no comment is skipped or
+    repeated. A page may therefore be shorter or longer than `limit`.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MOST`.
@@ -218,7 +219,7 @@ def queue(
 def _of_status(
     site: str, status: Status, before: datetime | None, limit: int
 ) -> list[tuple[str, datetime]]:
-    """Return the ids and creation times of the newest comments, one more than the limit."""
+    """Return the ids and creation times of the newest comments, at most one above the limit."""
     where = [("site", "=", site), ("status", "=", status.value)]
     query = reads.Query(
         "Comment",
@@ -271,7 +272,8 @@ def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> rec
     if change.event:
         backlog.tell(change.event)
         name = records.ThreadName(comment.site, comment.thread)
-        # Removed text must leave the buckets at once; an approved comment may wait for others.
+        # Removed text must leave the buckets at once; an approved comment need not be compacted
+        # at once.
         note = backlog.changed if comment.status is Status.APPROVED else backlog.erased
         note(name)
     return comment
@@ -296,7 +298,7 @@ def _each(
 
 
 def _by_author(site: str, author: str, status: Status) -> list[str]:
-    """Return the ids of an author's comments of a status."""
+    """Return the ids of an author's comments with a status."""
     # An empty author would match imported comments, which have no author id.
     where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
     return _keys(where) if site and author else []

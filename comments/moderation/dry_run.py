@@ -1,10 +1,12 @@
-"""Dry-run rules: find what they would do to stored comments, without changing anything.
+"""Dry-run rules: find what they would do to stored comments, without changing the comments.
 
-Each stored comment is judged as if it had just been sent. The network of a comment is not stored,
-so `networks` never matches here. `approved_under` counts the author's other approved comments as of
-now. `younger_than` uses how long the author had been on the site at the time of writing, according
-to the author id or account. `repeated` counts only the comments of the dry run, which are the
-newest.
+Each stored comment is judged as if it had just been sent. These conditions need other data:
+
+- `networks` never matches, because a comment's network is not stored.
+- `approved_under` uses the author's current number of other approved comments.
+- `younger_than` uses the author's age when the comment was written, which the author id or the
+  account shows.
+- `repeated` counts only the comments that the dry run examines.
 """
 
 import functools
@@ -21,7 +23,7 @@ from comments.moderation import rules
 from comments.store import reads
 from comments.store.models import account_rows, comment_rows, conversion, counter_rows
 
-MOST = 10_000  # comments that one dry run looks at
+MOST = 10_000  # comments that one dry run examines
 _DAY = timedelta(days=1)
 _LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
 
@@ -34,14 +36,14 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class DryRunReport(msgspec.Struct, frozen=True):
-    """The number of comments examined, and those that rules match, newest first."""
+    """The number of examined comments, and the matching ones, newest first."""
 
     looked_at: int
     matches: tuple[Match, ...]
 
 
 def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
-    """Dry-run rules on a site's newest comments of any status except retracted.
+    """Dry-run rules on the `last` newest comments of a site that are not retracted.
 
     Raises:
         errors.BadInput: a rule is not valid, or `last` is outside 1 .. `MOST`.
@@ -73,7 +75,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    """Read the newest comments of any status except retracted, found by an index query."""
+    """Find the newest comments that are not retracted by index queries, and read them."""
     places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
     newest = sorted(places, reverse=True)[:last]
     found = reads.read([comment_rows.comment_key(name) for _, name in newest])
@@ -97,7 +99,7 @@ def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime,
 def _standings(
     site: str, comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, int]:
-    """Count each author's approved comments. Reads nothing if no rule needs the numbers."""
+    """Count each author's approved comments. Read nothing if no rule needs the counts."""
     if all(rule.approved_under is None for rule in tried):
         return {}
     authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
@@ -111,7 +113,7 @@ def _standings(
 def _since(
     comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, datetime | None]:
-    """Return the creation times of authors' accounts. Reads nothing if no rule needs them."""
+    """Return the creation times of authors' accounts. Read nothing if no rule needs them."""
     if all(rule.younger_than is None for rule in tried):
         return {}
     authors = dict.fromkeys(each.author.id for each in comments)
@@ -125,13 +127,13 @@ def _since(
 
 
 def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
-    """Return for how many days the author had been on the site; None for imported comments."""
+    """Return the author's age in days at the time of the comment; None for imported comments."""
     author = comment.author.id
     return author_ids.age(author, since.get(author), comment.created) if author else None
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
-    """Count how often each comment's text was posted in the day before it, including itself."""
+    """Count, for each comment, how often its text was posted in the day up to the comment."""
     found: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):

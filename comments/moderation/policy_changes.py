@@ -1,15 +1,17 @@
-"""Change how a site and its threads are moderated: policy, rules, bans, locks, classifiers.
+"""Change the moderation settings of a site and its threads.
 
-The caller must have checked that the actor may make the change.
+These are policies, rules, bans, locks and classifiers. The caller must have checked that the actor
+may make the change.
 
 Invariants:
 
-1. Each change is one transaction that also writes its entry in the audit log. If the transaction
-   runs more than once, the change is still made once.
-2. The entry for a change of a policy, ban or lock keeps the previous state (`back`, JSON), so the
-   change can be undone while its result is still current. The caller marks of bans are left out.
-3. Entries about rules keep no previous state: a rule may name networks, which the log must not
-   contain, and disabling a rule has the same effect as removing it.
+1. Each change is one transaction that also writes an entry to the audit log. If the transaction
+   runs more than once, the change is still made only once.
+2. The entry for a change to a policy, ban or lock stores the previous state (`back`, JSON). The
+   change can therefore be undone as long as its result is current. The state of a ban is stored
+   without caller marks.
+3. Entries about rules store no previous state: a rule may name networks, which the log must not
+   contain. Disabling a rule has the same effect as removing it and can be reversed.
 """
 
 import secrets
@@ -29,9 +31,9 @@ from comments.store.models import comment_rows, conversion
 
 _MOST_AUTHOR = 200  # characters of an author's id
 _SET_THREAD = "set-thread"
-_THREAD, _AUTHOR = "thread:", "author:"  # what subjects begin with
+_THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# Maps a classifier's registration to the changed one; None means not registered.
+# Maps a classifier's old registration to the new one. None means that it is not registered.
 Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
@@ -108,7 +110,7 @@ def set_adviser(
     now: datetime,
     reason: str = "",
 ) -> rulebook.Rulebook:
-    """Replace the registration of a site's classifier by what `change` makes of it.
+    """Apply `change` to the registration of a site's classifier.
 
     The audit log records the terms, but neither the address nor the secret.
     """
@@ -136,18 +138,18 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     reason: str = "",
     known: rulebook.BanMarks | None = None,
 ) -> rulebook.Rulebook:
-    """Ban an author from writing on a site, until a time or permanently.
+    """Ban an author from posting on a site, until a time or permanently.
 
-    `author` is the author id of a token or an account. Names are not used, because anybody can take
-    the name of somebody else. Existing comments are not changed. The caller marks in `known`
-    recognize the author under another id too (`bans`).
+    `author` is the author id of a token or an account. Bans ignore names, because anyone can use
+    any name. Existing comments do not change. The caller marks in `known` also recognize the author
+    under a different id (`bans`).
 
     Raises:
         errors.BadInput: `author` is not an author id, `until` is in the past, or there are too many
             bans.
     """
-    # Without this check, a mistyped id would be banned silently, and the intended author could go
-    # on writing.
+    # Without this check, a mistyped id would be banned silently, and the intended author could
+    # continue to post.
     if not author_ids.is_one(author) or len(author) > _MOST_AUTHOR:
         raise errors.BadInput("author", "bad-author-id")
     if until is not None and until <= now:
@@ -189,7 +191,7 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
     inherits: bool = False,
     reason: str = "",
 ) -> records.Thread:
-    """Lock or open a thread, give it its own policy, or have it inherit its site's policy.
+    """Lock or open a thread, set its own policy, or make it inherit the site's policy.
 
     Raises:
         errors.NotFound: the thread has no comments yet.
@@ -208,13 +210,15 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
 def undo(
     site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> records.Audit:
-    """Undo the change of a policy, ban or thread in an entry of the audit log; return the entry.
+    """Undo the change to a policy, ban or thread in an audit log entry. Return the entry.
 
-    Comments that were hidden with a ban stay hidden: `decisions.restore_all` brings them back.
+    Comments that were hidden together with a ban stay hidden; `decisions.restore_all` restores
+    them.
 
     Raises:
         errors.NotFound: the site's log has no such entry.
-        errors.Conflict: the state has changed since, or the entry cannot be undone here.
+        errors.Conflict: the state has changed since, or the entry cannot be undone by this
+            function.
     """
     entry = audit_log.entry(site, entry_id)
     if not entry.back:
@@ -237,7 +241,7 @@ def undo(
         _check_stands(part.say(book), entry)
         return part.restore(book, entry.back)
 
-    # A ban that replaced another ban is undone by setting the earlier one again.
+    # If a ban replaced an earlier ban, undoing it sets the earlier ban again.
     verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
     act = audit_log.Act(actor, verb, reason)
     _changed(site, act, entry.subject, change, part, now=now)
@@ -245,7 +249,7 @@ def undo(
 
 
 def is_undoable(entry: records.Audit) -> bool:
-    """Return whether `undo` can undo this entry while its result is still current."""
+    """Return whether `undo` can undo this entry as long as its result is current."""
     return bool(entry.back)
 
 
@@ -255,7 +259,7 @@ def _check_stands(now: str, entry: records.Audit) -> None:
 
 
 def new_rule_id() -> str:
-    """Make a random id for a rule without one."""
+    """Return a random id for a rule without an id."""
     return secrets.token_hex(4)
 
 
@@ -294,7 +298,7 @@ def _changed_thread(
     *,
     now: datetime,
 ) -> records.Thread:
-    """Change the state or policy of a thread, given by its key name, and log it."""
+    """Change and log the state or policy of the thread with the key name `thread`."""
 
     def body() -> records.Thread:
         row = reads.get(comment_rows.thread_key_of(thread))
@@ -321,7 +325,7 @@ def _encoded(value: object) -> str:
 class _Part(NamedTuple):
     """The part of a rulebook that an audit entry covers.
 
-    `say` describes it in words, `keep` encodes it for the log, and `restore` puts it back.
+    `say` describes this part in words, `keep` encodes it for the log, and `restore` sets it again.
     """
 
     say: Callable[[rulebook.Rulebook], str]
@@ -376,7 +380,7 @@ def _ban_of(author: str, now: datetime) -> _Part:
     def keep(book: rulebook.Rulebook) -> str:
         found = book.ban_of(author, now)
         if found is not None:
-            # The log is permanent, and caller marks must not be.
+            # Leave out the caller marks: the log is permanent, and marks must expire.
             known = rulebook.BanMarks(found.known.comment)
             found = msgspec.structs.replace(found, known=known)
         return _encoded(found)

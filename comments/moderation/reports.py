@@ -1,15 +1,16 @@
-"""Store the reports of comments.
+"""Store reports of comments.
 
-Owns the kind Report: one row for each reported comment. The row stores reporters as keyed digests
-that also cover the comment, so it shows neither who they are nor whether two comments have the same
-reporter. An author counts once and so does a network, no matter how many tokens are issued to it.
-When a moderator approves the comment, its reports are settled: the same people cannot have it held
+Owns the kind Report: one row for each reported comment. The row stores its reporters as keyed
+digests that include the comment id, so it reveals neither the reporters nor whether one person
+reported two comments. Each author and each network counts once, however many tokens they have. When
+a moderator approves the comment, its reports are settled, and the same people cannot report it
 again.
 
-    Report  key: comment id; site, `people`, `reasons` (names to numbers, JSON), the numbers of
-            `settled` and `open` reports, the time of the `last` one. `vouched`: the number of open
-            reports from signed-in accounts; `cleared`: when a moderator last approved the comment.
-            Rows of earlier releases lack these two, which then count as 0 and None.
+    Report  key: comment id; site, `people`, `reasons` (report counts by reason, JSON), the numbers
+            of `settled` and `open` reports, and the time of the `last` report. `vouched`: the
+            number of open reports from signed-in accounts. `cleared`: when a moderator last
+            approved the comment. Rows of earlier releases lack `vouched` and `cleared`, which then
+            read as 0 and None.
 """
 
 import enum
@@ -25,7 +26,7 @@ from comments.store import ownership, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "reports"
-MOST = 200  # reports of one comment; further ones add no information
+MOST = 200  # reports per comment; further ones add no information
 
 
 class Reason(enum.StrEnum):
@@ -38,7 +39,7 @@ class Reason(enum.StrEnum):
 
 
 class Told(NamedTuple):
-    """A summary of a comment's reports: the number of open ones, and all of them by reason."""
+    """A summary of a comment's reports: the number of open reports, and all reports by reason."""
 
     comment: str
     open: int
@@ -46,7 +47,7 @@ class Told(NamedTuple):
 
 
 def person(comment_id: str, who: str, secret: str) -> str:
-    """Return the digest that represents a person in the reports of one comment."""
+    """Return the digest that identifies a person in the reports of one comment."""
     return keyed_hashes.text(keyed_hashes.keyed(secret, "report", comment_id, who))
 
 
@@ -59,11 +60,11 @@ def add(
     is_vouched: bool,
     now: datetime,
 ) -> moderation_rows.ReportRow | None:
-    """Add a report to a row. Return the row to store, or None if the reporter is in it already.
+    """Add a report to a row, or to `fresh` if there is no row yet. Return the row to store.
 
-    Also returns None if the row has `MOST` reports. `fresh` is used if there is no row yet.
-    `is_vouched`: the report comes from a signed-in account. `people` are the reporter's digests:
-    first those under the current secret, which are stored, then those under older secrets.
+    Return None if the reporter has already reported the comment, or if the row has `MOST` reports.
+    `is_vouched` is True for a report from a signed-in account. `people` are the reporter's digests:
+    the first group is made with the current secret and is stored, the others with older secrets.
     """
     row = row or fresh
     numbers = _numbers(row)
@@ -99,7 +100,7 @@ def written(row: moderation_rows.ReportRow) -> ownership.Writes:
 
 
 def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
-    """Settle a comment's reports, in the transaction in which a moderator approves it."""
+    """Settle a comment's reports, in the transaction in which a moderator approves the comment."""
     row = reads.get(moderation_rows.report_key(comment_id))
     if row is None:
         return ownership.Writes(_OWNER)
@@ -109,13 +110,13 @@ def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, Told]:
-    """Summarize the reports of comments, by id. Comments without a row are left out."""
+    """Summarize the reports of comments, by comment id. Omit comments without a row."""
     rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
     return {row.key.id(): told(row) for row in rows if row is not None}
 
 
 def most(site: str, limit: int) -> list[Told]:
-    """List the comments of a site with open reports, those with the most reports first."""
+    """List a site's comments with open reports, most reports first."""
     query = reads.Query(
         "Report",
         where=(("site", "=", site), ("open", ">", 0)),
@@ -128,7 +129,7 @@ def most(site: str, limit: int) -> list[Told]:
 
 
 def old(before: datetime, limit: int) -> list[ndb.Key]:
-    """Return the keys of the rows whose last report is from before a time, oldest first."""
+    """Return the keys of rows with no report after a time, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
     )

@@ -1,17 +1,16 @@
-"""Erase refused comments, reports and personal data when their retention period is over.
+"""Erase refused comments, reports and personal data after their retention period.
 
-A comment marked as spam, rejected or shadowed keeps its text for `TERM`, so a moderator can undo
-the decision; then it is erased, with its votes, as if its author had retracted it. Comments
-imported as spam or rejected stay, because nobody on this service refused them. Reports are deleted
-`TERM` after a comment's last report.
+A comment marked as spam, rejected or shadowed keeps its text for `TERM`, so that a moderator can
+undo the decision. After `TERM`, the comment and its votes are erased, as if the author had
+retracted the comment. Comments imported as spam or rejected are kept, because this service did not
+refuse them. A comment's reports are deleted `TERM` after the last report.
 
-A guest's mail address and the mark of the network a comment came from (`caller_marks`) are erased
-`TERM` after the comment was created. Mail does not need the address, because subscribers have rows
-of their own (`subscriptions`). There is no property that marks comments with an address, because
-every comment would pay for it. Instead, a scan goes through all comments in order of creation and
-visits each one once, when it is old enough; a Job row stores its position. Addresses that an older
-release stored without encryption are erased at once by a second scan, which starts at the position
-of the first.
+A guest's mail address and the caller mark of the guest's network (`caller_marks`) are erased `TERM`
+after the comment was created. Mail does not need this address, because subscriptions store their
+own copy (`subscriptions`). No property marks the comments that have an address, because it would
+make every comment more expensive. Instead, a scan visits all comments in order of creation, each of
+them once, when it is old enough. A Job row stores the position of the scan. A second scan starts at
+that position and immediately erases addresses that an older release stored without encryption.
 """
 
 import functools
@@ -32,7 +31,7 @@ from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
 AT_ONCE = 100
-STEPS = 20  # transactions per call; the next call continues the scan
+STEPS = 20  # transactions per scan and call; the next call continues the scan
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
 _DONE = per_process.PerProcess(set[str])  # scans that this process has finished
@@ -40,17 +39,17 @@ _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class _Place(NamedTuple):
-    """The position of a scan: the last comment it has visited."""
+    """The position of a scan: the last visited comment."""
 
     at: datetime = _START
     id: str = ""
 
 
 def expire(now: datetime) -> int:
-    """Erase everything whose retention period is over; return the number of comments erased.
+    """Erase all data after its retention period. Return the number of erased comments.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call does the rest.
+        errors.Overloaded: the store is busy; the next call erases the rest.
     """
     erased = 0
     while found := retention_marks.due(now - TERM, AT_ONCE):
@@ -64,21 +63,21 @@ def expire(now: datetime) -> int:
 
 
 def forget_addresses(now: datetime) -> int:
-    """Continue the scan that erases addresses; return the number of comments visited.
+    """Continue the scan that erases addresses. Return the number of visited comments.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call does the rest.
+        errors.Overloaded: the store is busy; the next call continues the scan.
     """
     return _go_on(_JOB, "", now - TERM, _holds_any)
 
 
 def forget_clear_addresses(now: datetime) -> int:
-    """Continue the scan that erases unencrypted addresses; return the number of comments visited.
+    """Continue the scan that erases unencrypted addresses. Return the number of visited comments.
 
-    Only older releases stored such addresses, so the scan has an end.
+    Only older releases stored such addresses, so the scan ends after all comments.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call does the rest.
+        errors.Overloaded: the store is busy; the next call continues the scan.
     """
     done = _DONE.get()
     if _CLEAR_JOB in done:
@@ -86,12 +85,12 @@ def forget_clear_addresses(now: datetime) -> int:
     row = reads.get(event_rows.job_key(_JOB))
     looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
     if looked_at < STEPS * AT_ONCE:
-        done.add(_CLEAR_JOB)  # until the next start of this process
+        done.add(_CLEAR_JOB)  # until this process restarts
     return looked_at
 
 
 def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
-    """Continue a scan, from `begin` if it is new; return the number of comments visited."""
+    """Continue a scan; a new one starts at `begin`. Return the number of visited comments."""
     looked_at = 0
     for _ in range(STEPS):
         row = reads.get(event_rows.job_key(job))
@@ -117,7 +116,7 @@ def _holds_clear(message: Any) -> bool:
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
-    """Read the next comments after a position up to `until`, by creation time and then by id."""
+    """Read the next comments after a position, created up to `until`, by time and then by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
     found = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
     if len(found) < AT_ONCE and place.at < until:
@@ -138,7 +137,7 @@ def _comments(
 def _walk(
     seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
 ) -> None:
-    """Erase the addresses of these comments, unless another process has advanced the scan."""
+    """Erase the addresses in these comments, unless another process has advanced the scan."""
     row = reads.get(event_rows.job_key(job))
     if ("" if row is None else row.position) != seen:
         return

@@ -1,14 +1,15 @@
 """Mark refused comments with the start of their retention period.
 
 Owns the kind ErasureDue. A comment that a moderator or a rule marked as spam, rejected or shadowed
-keeps its text, so the decision can be undone; `retention` erases it when the period is over. The
-mark is written when the change's event is delivered, so neither posts nor decisions write it.
-Comments imported as spam or rejected have no mark, because nobody on this service refused them.
+keeps its text, so that the decision can be undone. `retention` erases the text after the retention
+period. The mark is written when the event of the change is delivered, so posts and decisions do not
+write it. Comments imported as spam or rejected get no mark, because this service did not refuse
+them.
 
     ErasureDue  key: comment id; `since`
 
-A mark is only a hint: `retention` checks the comment, which may have been approved, retracted or
-refused again since.
+A mark is only a hint. `retention` checks the comment itself, which may have been approved,
+retracted or refused again since then.
 """
 
 from collections.abc import Sequence
@@ -49,7 +50,7 @@ def due(before: datetime, limit: int) -> list[str]:
 
 
 def later(comment_id: str, since: datetime) -> ownership.Writes:
-    """Replace the mark of a comment that was refused again at a later time."""
+    """Move the mark of a comment to the later time at which it was refused again."""
     row = moderation_rows.ErasureDueRow(key=moderation_rows.erasure_key(comment_id), since=since)
     return ownership.Writes(_OWNER, put=(row,))
 

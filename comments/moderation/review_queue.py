@@ -1,16 +1,17 @@
 """List comments and threads for moderators.
 
-The listings are: a site's comments by status, author and words, newest first; a site's threads; and
-one thread including everything held in it. The caller must have checked that the reader may see the
-whole site.
+There are three listings: a site's comments by status, author and words, newest first; a site's
+threads; and one thread with comments of every status. The caller must have checked that the reader
+may see the whole site.
 
 Invariants:
 
-1. A page costs a bounded number of reads at any size of the site. Words have no index, so a page
-   examines at most `LOOKED_THROUGH` comments, and its cursor continues after the last of them.
-2. A page starts right after the last comment examined, by creation time, revision and id. Among
-   comments created at the same time, one that changes meanwhile may be listed twice, but none is
-   skipped.
+1. The number of reads per page has an upper limit that does not depend on the size of the site.
+   Words have no index, so a page examines at most `LOOKED_THROUGH` comments, and its cursor
+   continues after the last one.
+2. A page starts right after the last comment that the previous page examined, ordered by creation
+   time, revision and id. If a comment changes between two pages, it may be listed twice among
+   comments created at the same time, but no comment is skipped.
 """
 
 import dataclasses
@@ -30,7 +31,7 @@ from comments.store.models import comment_rows, conversion, counter_rows
 MOST = 100  # comments on a page
 PAGE = 25
 LOOKED_THROUGH = 300
-LONGEST_TEXT = 100  # characters of a search
+LONGEST_TEXT = 100  # characters in a search text
 # Retracted comments have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
@@ -40,7 +41,7 @@ _Where = tuple[tuple[str, str, object], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueFilter:
-    """A query for comments of a site: by status and, optionally, by author and words."""
+    """A query for a site's comments by status and, optionally, by author and words."""
 
     site: str
     statuses: tuple[Status, ...] = (Status.PENDING,)
@@ -51,7 +52,7 @@ class QueueFilter:
         """Check the length of the search text.
 
         Raises:
-            errors.BadInput: it is longer than `LONGEST_TEXT`.
+            errors.BadInput: the text is longer than `LONGEST_TEXT`.
         """
         if len(self.text) > LONGEST_TEXT:
             raise errors.BadInput("q", "too-long", limit=LONGEST_TEXT)
@@ -93,7 +94,7 @@ class QueuePage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Threads:
-    """Threads, the most recently created first, and the cursor that continues the list."""
+    """Threads, newest first, and the cursor that continues the list."""
 
     threads: tuple[records.Thread, ...]
     cursor: str | None
@@ -101,7 +102,7 @@ class Threads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadExcerpt:
-    """A part of a thread in reading order, including unlisted comments, and the cursor after it."""
+    """A part of a thread in reading order, including unlisted comments, and the next cursor."""
 
     cases: tuple[records.Case, ...]
     cursor: str | None
@@ -110,7 +111,7 @@ class ThreadExcerpt:
 def page(
     wanted: QueueFilter, *, limit: int = PAGE, cursor: str | None = None, secret: str
 ) -> QueuePage:
-    """Make a page of comments.
+    """Return a page of comments.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MOST`.
@@ -140,7 +141,7 @@ def page(
 
 
 def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: str) -> Threads:
-    """Make a page of a site's threads.
+    """Return a page of a site's threads.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MOST`.
@@ -191,19 +192,19 @@ def thread(
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:
-    """Read a thread; None if it has no comments yet."""
+    """Read a thread. Return None if it has no comments yet."""
     row = reads.get(comment_rows.thread_key(name))
     return None if row is None else conversion.thread_record(row)
 
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
-    """Read comments by id in one look-up. Missing ones are left out."""
+    """Read comments by id in one look-up. Omit missing comments."""
     keys = [comment_rows.comment_key(each) for each in dict.fromkeys(comment_ids)]
     return {case.comment.id: case for case in _cases(keys) if case is not None}
 
 
 def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
-    """Return a comment's nearest `most` ancestors, from the root downwards."""
+    """Return up to `most` of a comment's nearest ancestors, from the root downwards."""
     above: list[records.Comment] = []
     while comment.parent is not None and len(above) < most:
         row = reads.get(comment_rows.comment_key(comment.parent))
@@ -215,9 +216,9 @@ def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
 
 
 def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Numbers]:
-    """Return each author's numbers of comments on a site by status, in one look-up.
+    """Return each author's comment counts on a site by status, in one look-up.
 
-    Changes whose events are not delivered yet are missing.
+    The counts do not yet include changes whose events are still to be delivered.
     """
     ids = [author for author in dict.fromkeys(authors) if author]
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
@@ -238,9 +239,9 @@ def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_P
 
 
 def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
-    """Return the newest positions of a scan after a position: by time, then revision, then id."""
-    # Datastore cannot compare tuples, so the rest of the same revision and the rest of the same
-    # creation time are separate range queries.
+    """Return the newest positions of a scan after a position, by time, then revision, then id."""
+    # Datastore cannot compare tuples, so the rest with the same revision and the rest with the
+    # same creation time take separate range queries.
     if after is None:
         return _asked(where, limit)
     moment, revision, name = after

@@ -1,12 +1,12 @@
 """Store and cache a site's moderation settings: policy, rules, bans and classifiers.
 
-Owns the kind Rulebook: one row for each site. Each process caches it, so most posts do not read it,
-and renewing the copy takes one read. Copies are used for at most `_TERM` seconds. A change
-therefore takes effect everywhere within a minute, and at once in the process that made it.
+Owns the kind Rulebook: one row for each site. Each process caches a copy for at most `_TERM`
+seconds, so most posts do not read the row. A change therefore takes effect everywhere within a
+minute, and immediately in the process that made it.
 
     Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
 
-Classifiers (stored as `advisers`) arrive here with their secrets already encrypted.
+Classifiers are stored as `advisers`. Callers encrypt their secrets before passing them in.
 """
 
 from collections.abc import Callable
@@ -26,17 +26,17 @@ _OWNER = "rulebook"
 _TERM = 60.0  # seconds that a copy is used
 _MOST_COPIES = 10_000  # sites
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # in all rules together: the worst text then takes about 40 ms
+MOST_PATTERNS = 1_000  # in all rules together; matching the worst text then takes about 40 ms
 MOST_BANS = 2_000
 _LARGEST = 900_000  # bytes; an entity holds slightly more
 LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
 
 
 class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a ban recognizes an author by, in addition to the id.
+    """The marks that a ban matches, in addition to the author id.
 
-    `comment` is the comment that led to the ban. `network` and `mailbox` are marks
-    (`caller_marks`): the network matches until `network_until`, the mailbox as long as the ban
+    `comment` is the comment that led to the ban. `network` and `mailbox` are caller marks
+    (`caller_marks`). The network matches until `network_until`, and the mailbox as long as the ban
     lasts.
     """
 
@@ -47,10 +47,10 @@ class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A ban of an author from a site, until a time or permanently.
+    """Bans an author from a site, until a time or permanently.
 
-    `is_shadow`: the author may write, but only they see it. `known` recognizes the author under
-    another id.
+    `is_shadow`: the author may still post, but only the author sees the new comments. `known`
+    recognizes the author under a different id.
     """
 
     author: str
@@ -63,14 +63,14 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.until is None or now < self.until
 
     def meets(self, marks: caller_marks.Marks, now: datetime) -> bool:
-        """Return whether the ban applies to a caller with these marks, whatever their id."""
+        """Return whether the ban applies to a caller with these marks, regardless of the id."""
         known = self.known
         if known.mailbox and known.mailbox in marks.mailboxes:
             return True
         return known.network in marks.networks and not self.is_to_prune(now)
 
     def is_to_prune(self, now: datetime) -> bool:
-        """Return whether the ban still holds an expired network mark."""
+        """Return whether the ban still contains an expired network mark."""
         until = self.known.network_until
         return bool(self.known.network) and (until is None or now >= until)
 
@@ -104,12 +104,12 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 
     def is_to_prune(self, now: datetime) -> bool:
-        """Return whether any ban holds an expired network mark."""
+        """Return whether any ban contains an expired network mark."""
         return any(ban.is_to_prune(now) for ban in self.bans)
 
     @property
     def has_mailboxes(self) -> bool:
-        """Whether any ban holds a mailbox mark."""
+        """Whether any ban contains a mailbox mark."""
         return any(ban.known.mailbox for ban in self.bans)
 
     def asks(self, condition: str) -> bool:
@@ -140,9 +140,9 @@ def read(site: str) -> Rulebook:
 def changed(
     site: str, change: Callable[[Rulebook], Rulebook], *, now: datetime
 ) -> tuple[Rulebook, Rulebook, ownership.Writes]:
-    """Change a site's rulebook in a transaction; return the old book, the new one and the writes.
+    """Change a site's rulebook in a transaction. Return the old book, the new one and the writes.
 
-    Drops expired bans and expired network marks. Call `forget` after the commit.
+    This also removes expired bans and expired network marks. Call `forget` after the commit.
 
     Raises:
         errors.BadInput: a value is out of range, or the rulebook would be too large.

@@ -1,16 +1,16 @@
-"""Match texts against a site's rules: which rule matches, what it does, and why (pure).
+"""Match texts against a site's rules: find the rule that applies, its action and the reason (pure).
 
-Owns the stored form of a rule and its meaning. A rule has conditions of several types; it matches
-when at least one condition of each type matches. If several rules match, the strictest one applies,
-and among equally strict ones the first.
+Owns the stored form and the meaning of a rule. A rule has conditions of several types. It matches
+when at least one condition of each of its types matches. If several rules match, the strictest one
+applies; among equally strict rules, the first one does.
 
-Words are whole words or phrases; a `*` at either end matches the rest of a word. Each is one search
-for a fixed string, which takes time proportional to the text's length for any input. There are no
-regular expressions: Python's can be made to run for hours, and RE2, which cannot, is a compiled
-library that every cold start would have to load for a few users.
+Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
+word is one search for a fixed string, which takes time proportional to the length of any text.
+There are no regular expressions: a crafted text can make Python's run for hours. RE2 would be safe,
+but it is a compiled library that every cold start would have to load for a few users.
 
-For comparison, texts are case-folded and normalized (NFKC), invisible characters are removed, and
-every run of characters other than letters and digits becomes one space.
+Before the comparison, texts are case-folded and normalized (NFKC), invisible characters are
+removed, and each run of characters other than letters and digits becomes one space.
 """
 
 import enum
@@ -27,7 +27,7 @@ from comments import errors
 from comments.domain.languages import catalogue
 from comments.domain.records import Ruling, Status
 
-MOST_PATTERNS = 500  # of one type in one rule
+MOST_PATTERNS = 500  # patterns of one type in one rule
 LONGEST_PATTERN = 100  # characters
 _MOST = 1_000_000  # the largest number in a rule
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
@@ -35,7 +35,7 @@ _SEARCHED = ("words", "names")
 # A host name, or an IPv6 address without brackets.
 _HOST = re.compile(r"[^\s/:@*?#\[\]]+|[0-9A-Fa-f:.]+")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
-_GROWTH = 10_000  # characters that NFKC may add to a text
+_GROWTH = 10_000  # the maximum number of characters that NFKC may add to a text
 _SHARE = 3  # a text is in a script if at least a third of its letters are
 _HREF = re.compile(r'\bhref="([^"]*)"')
 _BARE = re.compile(r"https?://|\bwww\.")
@@ -54,7 +54,7 @@ _SCRIPTS = {
 
 
 class Action(enum.StrEnum):
-    """What a rule does. Stored as text. `reject` refuses the text with an error."""
+    """The action of a rule. Stored as text. `reject` refuses the text with an error."""
 
     HOLD = "hold"
     SHADOW = "shadow"
@@ -75,18 +75,18 @@ _STRICTNESS = [
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A rule as stored. An empty field is no condition.
+    """A rule as stored. Empty fields and None are not conditions.
 
     - `words`: words or phrases in the text.
     - `names`: words or phrases in the author's name.
-    - `websites`: hosts, including subdomains, of the author's website.
-    - `hosts`: hosts, including subdomains, of links in the text.
-    - `links`: the text has more links than this.
-    - `scripts`: scripts that the text is written in.
-    - `networks`: networks that the text is sent from.
-    - `approved_under`: the author has fewer approved comments on the site than this.
-    - `repeated`: the text was posted more often than this within a day.
-    - `younger_than`: the author first came to the site fewer days ago than this.
+    - `websites`: hosts of the author's website, including their subdomains.
+    - `hosts`: hosts that the text links to, including their subdomains.
+    - `links`: the text has more than this number of links.
+    - `scripts`: writing systems of the text.
+    - `networks`: networks from which the text is sent.
+    - `approved_under`: the author has fewer than this number of approved comments on the site.
+    - `repeated`: the text was posted more than this number of times within a day.
+    - `younger_than`: the author has been on the site for fewer than this number of days.
     """
 
     id: str
@@ -105,12 +105,12 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class RuleSubject(msgspec.Struct, frozen=True):
-    """A text and its author, as far as rules need them.
+    """The data about a text and its author that rules need.
 
     `approved` returns the author's number of approved comments on the site. It may cost a read, so
-    it is called at most once and only if the result depends on it. `age` is for how many days the
-    author has been on the site, None if unknown. For stored comments, `network` is empty and
-    `repeats` is 0, because they are not known.
+    it is called at most once and only if the result depends on it. `age` is the number of days that
+    the author has been on the site, or None if unknown. `network` is empty if it is unknown, as for
+    stored comments. `repeats` is 0 if it was not counted, as for edited texts.
     """
 
     body: str
@@ -127,7 +127,7 @@ def check(rule: Rule) -> None:
     """Check a rule.
 
     Raises:
-        errors.BadInput: a condition is not valid; the error names it.
+        errors.BadInput: a condition is not valid; the error names the condition.
     """
     if not _ID.fullmatch(rule.id):
         raise errors.BadInput("id", "bad-id", limit=40)
@@ -146,10 +146,10 @@ def check(rule: Rule) -> None:
 
 
 def check_hosts(rule: Rule) -> None:
-    """Check the hosts of a new or changed rule. Stored rules are not checked for this.
+    """Check the hosts of a new or changed rule. Stored rules skip this check.
 
     Raises:
-        errors.BadInput: a condition has a host that no address can have; the error names it.
+        errors.BadInput: a condition has an impossible host name; the error names the condition.
     """
     for field in ("websites", "hosts"):
         if not all(map(_HOST.fullmatch, getattr(rule, field))):
@@ -179,7 +179,7 @@ def _check_patterns(field: str, given: Sequence[str]) -> None:
 
 
 def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
-    """Apply the rules to a text. The ruling is "approved" if no rule matches."""
+    """Apply the rules to a text. Return the ruling "approved" if no rule matches."""
     found = Ruling(Status.APPROVED)
     facts = _Facts(said)
     for rule in rules:
@@ -191,12 +191,12 @@ def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
 
 
 def is_stricter(one: Status, other: Status) -> bool:
-    """Return whether a status is stricter than another one."""
+    """Return whether `one` is a stricter status than `other`."""
     return _STRICTNESS.index(one) > _STRICTNESS.index(other)
 
 
 def links(html: str) -> frozenset[str]:
-    """Return the targets of the links in a rendered text."""
+    """Return the targets of all links in a rendered text."""
     return frozenset(_HREF.findall(html))
 
 
@@ -211,7 +211,7 @@ def likeness(body: str) -> str:
 
 
 class _Facts:
-    """The facts about one text that conditions need, each computed once for all rules."""
+    """The facts about one text that conditions need. Each fact is computed once for all rules."""
 
     def __init__(self, said: RuleSubject) -> None:
         self._said = said
@@ -271,11 +271,11 @@ class _Facts:
 
 
 def _folded(text: str) -> str:
-    """Normalize a text for comparison: folded words with one space between them."""
+    """Normalize a text for comparison: case-folded words, separated by single spaces."""
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
     if len(plain) > len(shown) + _GROWTH:
-        plain = shown.lower()  # thousands of characters that expand to words would take too long
+        plain = shown.lower()  # the search would take too long in the expanded text
     return _BETWEEN.sub(" ", plain).strip()
 
 

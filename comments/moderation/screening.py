@@ -1,15 +1,15 @@
 """Screen a new or edited text: decide its status by bans, rules, policy and classifiers.
 
-Screening costs at most one read, in the post's transaction: the number of the author's approved
-comments. It is read only if the author is known, a policy or rule depends on it, and nothing else
-has decided. The rulebook comes from the process's cache. `admission` counts how often the text was
-posted today, if a rule needs that.
+Screening costs at most one read in the post's transaction: the author's number of approved
+comments. This number is read only if the author has an id and the decision depends on it. The
+rulebook comes from the process's cache. `admission` counts how often the text was posted within a
+day, if a rule needs that.
 
 Invariants:
 
-1. Trust belongs to the author id of a token or account, never to a name or mail address, which
-   anybody can type.
-2. A shadowed comment looks to its author as it would without the shadow.
+1. Authors earn trust for the author id of their token or account, never for a name or mail address,
+   which anyone can enter.
+2. A shadowed comment appears to its author as it would without the shadow.
 """
 
 import dataclasses
@@ -30,16 +30,16 @@ from comments.store.models import counter_rows
 
 _BAN = "ban"
 _DOUBT = "turnstile"
-_UNTOLD = "its author is banned without being told"
+_UNTOLD = "its author is shadow-banned"
 _POLICY = "policy:{}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScreenedText:
-    """A text to be screened. `author.id` is empty for a newcomer.
+    """A text to screen. `author.id` is empty for a newcomer.
 
-    `since` is the creation time of the author's account, if there is one. `marks` are the caller
-    marks that bans match.
+    `since` is the creation time of the author's account, if the author has one. Bans match the
+    caller marks in `marks`.
     """
 
     site: str
@@ -63,9 +63,10 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
 ) -> Ruling:
     """Screen a new comment.
 
-    `is_known`: the author has an approved comment in this thread. `repeats` is how often the text
-    was posted on the site within a day, this time included; 0 if no rule needs it. A non-empty
-    `doubt` from admission is a reason to hold a comment that is not held otherwise.
+    `is_known`: the author has an approved comment in this thread. `repeats` is the number of times
+    the text was posted on the site within a day, including this post; 0 if no rule needs it. A
+    non-empty `doubt` comes from admission and is a reason to hold a comment that would otherwise be
+    approved.
 
     Raises:
         errors.Conflict: comments are closed in the thread.
@@ -114,8 +115,7 @@ def of_edit(
 
     found = _by_rules(book, text, lambda: _Standing(text).approved, 0, now)
     ruling = _ruled(found, otherwise)
-    # A comment that is held before and after the edit may be held for another reason now
-    # (`changes.edit`).
+    # A comment that was already held may now be held for a different reason (`changes.edit`).
     is_held_anew = ruling.status is before.status is Status.PENDING
     is_stricter = rules.is_stricter(ruling.status, before.status)
     return ruling if is_stricter or is_held_anew else None
@@ -129,10 +129,10 @@ def questions(
     *,
     now: datetime,
 ) -> str:
-    """Encode for a text's event which classifiers to ask about it; "" for none.
+    """Return the classifiers to ask about a text, encoded for the text's event; "" for none.
 
-    An empty `author` is a newcomer. `sender` is included, encrypted, only for classifiers that
-    need it.
+    `author` is empty for a newcomer. The result includes the encrypted `sender` only if a
+    classifier needs it.
     """
     names = tuple(each.name for each in _advisers(book, author))
     if not names:
@@ -152,7 +152,7 @@ def _advisers(book: rulebook.Rulebook, author: str) -> tuple[classifier_verdicts
 
 
 def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
-    """Hold a text that is approved otherwise, if classifiers must answer before it is shown."""
+    """Hold a text that would be approved, if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
@@ -161,16 +161,16 @@ def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) ->
     return Ruling(
         Status.PENDING,
         classifier_verdicts.rule(first),
-        f"waits for {classifier_verdicts.in_words(first)}",
+        f"awaiting the verdict of {classifier_verdicts.in_words(first)}",
     )
 
 
 def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
-    """Return what rules and bans `found` or, if they approve the text, what `otherwise` decides."""
+    """Return `found`, the ruling of rules and bans. If it is "approved", return `otherwise()`."""
     if found.status is Status.APPROVED:
         return otherwise()
-    # A shadowed text must look to its author as it would without the shadow. If it would be
-    # pending, it is stored as spam, which looks pending to its author (`presentation.seeming`).
+    # A shadowed text must appear to its author as it would without the shadow. If it would be
+    # pending, store it as spam, which appears pending to its author (`presentation.seeming`).
     if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
         return Ruling(Status.SPAM, found.rule, found.why)
     return found
@@ -192,7 +192,7 @@ def _by_rules(
     if found.status is Status.REJECTED:
         raise errors.Forbidden("comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
-        # A text that a rule holds must look pending to its author: see `_ruled`.
+        # A text that a rule holds must appear pending to its author: see `_ruled`.
         is_held = found.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return found
@@ -205,7 +205,7 @@ def _ban(book: rulebook.Rulebook, text: ScreenedText, now: datetime) -> rulebook
 def _by_policy(
     policy: Policy, has_links: Callable[[], bool], is_trusted: Callable[[], bool]
 ) -> Ruling:
-    """Apply a policy to a text that no rule matches. Calls only the function that it needs."""
+    """Apply a policy to a text that no rule matches. Call only the function that it needs."""
     is_held = (
         policy is Policy.ALL
         or (policy is Policy.LINKS and has_links())
@@ -248,14 +248,14 @@ def _said(
 
 
 class _Standing:
-    """An author's numbers on a site, read once and only if needed."""
+    """An author's comment counts on a site, read at most once and only if needed."""
 
     def __init__(self, text: ScreenedText) -> None:
         self._text = text
 
     @functools.cached_property
     def approved(self) -> int:
-        """The number of the author's approved comments that are counted so far."""
+        """The number of the author's approved comments that have been counted."""
         if not self._text.author.id:
             return 0
         row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))
