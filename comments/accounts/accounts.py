@@ -167,7 +167,7 @@ def add(newcomer: NewAccount, *, secret: str, now: datetime) -> Account:
 
 
 def get(account: str) -> Account | None:
-    """Read an account by its id; None if there is none."""
+    """Return the account with this id, or None."""
     row = reads.get(account_rows.account_key(account)) if account else None
     return None if row is None else record(row)
 
@@ -208,7 +208,7 @@ def rekey(identity: identities.Identity, secret: str) -> None:
 
 
 def by_identity(identity: identities.Identity, secret: str) -> Account | None:
-    """Return the account of an identity; None if there is none."""
+    """Return the account of an identity, or None."""
     return get(id_by_identity(identity, secret))
 
 
@@ -329,16 +329,16 @@ def remove(account: str) -> bool:
 
 
 def address_of(account: Account, secret: str, *, now: datetime) -> str:
-    """Return the mail address of an account; "" for none.
+    """Return an account's mail address, or "" if it has none.
 
     Raises:
-        errors.BadLink: it was encrypted under another secret.
+        errors.BadLink: the address was encrypted under a different secret.
     """
     return encryption.unseal(account.address, _ADDRESS, secret, now=now) if account.address else ""
 
 
 def readable_address(account: Account, secret: str, *, now: datetime) -> str:
-    """Return the mail address of an account; "" for none, or if it cannot be decrypted."""
+    """Return an account's mail address, or "" if there is none or it cannot be decrypted."""
     try:
         return address_of(account, secret, now=now)
     except errors.BadLink:
@@ -362,7 +362,7 @@ def unseal_totp(stored: str, secret: str, now: datetime) -> str:
     """Decrypt an authenticator's secret.
 
     Raises:
-        errors.BadLink: it was encrypted under another secret.
+        errors.BadLink: the authenticator's secret was encrypted under a different secret.
     """
     return encryption.unseal(stored, _TOTP, secret, now=now)
 

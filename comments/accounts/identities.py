@@ -53,7 +53,7 @@ def of_login(raw: str) -> Identity:
     """Return the identity of a sign-in name.
 
     Raises:
-        errors.BadInput: it is not a valid sign-in name.
+        errors.BadInput: the text is not a valid sign-in name.
     """
     login = raw.strip().lower()
     if not _LOGIN.fullmatch(login):
@@ -67,7 +67,7 @@ def of_address(raw: str) -> Identity:
     Callers that store a new address check it first (`mail_addresses.check`).
 
     Raises:
-        errors.BadInput: it is not one plain address.
+        errors.BadInput: the text is not one plain address.
     """
     return Identity(MAIL, mail_addresses.known(raw).lower())
 

@@ -178,8 +178,8 @@ def accept_as(account: str, token: str, *, secret: str, now: datetime) -> accoun
 
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
-        errors.Forbidden: it is bound to an address that the account does not have.
-        errors.Conflict: it creates the first owner, and there has been one.
+        errors.Forbidden: the invitation is bound to an address that the account does not have.
+        errors.Conflict: the invitation creates the first owner, and there has been one.
         errors.NotFound: there is no such account.
     """
     attempt = one_time_links.new_token()

@@ -65,8 +65,8 @@ def of_site(token: str, site: str, *, secret: str, now: datetime) -> Reader:
     """Check a site's token and return the reader it identifies.
 
     Raises:
-        Refused: it is not signed by a key of this site, is for another audience, or is not valid
-            at this time.
+        Refused: the token is not signed by a key of this site, is for a different audience, or is
+            not valid at this time.
         errors.BadInput: `sub` or `name` is not valid.
     """
     claims = _checked(_signed(token, site, secret, now), site, now)

@@ -50,7 +50,7 @@ def public(pem: str, *, now: datetime) -> SiteKey:
     """Make a key from the public half of a key pair.
 
     Raises:
-        errors.BadInput: it is not a public Ed25519 key in PEM form.
+        errors.BadInput: the text is not a public Ed25519 key in PEM form.
     """
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - few processes need it
     from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - same
@@ -69,7 +69,7 @@ def opened(key: SiteKey, secret: str, *, now: datetime) -> str:
     """Return the secret or public key that verifies a token.
 
     Raises:
-        errors.BadLink: it was encrypted under another secret.
+        errors.BadLink: the key was encrypted under a different secret.
     """
     if key.algorithm == EDDSA:
         return key.content

@@ -1,8 +1,8 @@
-"""Notify people by mail, and only those who asked for it.
+"""Send notification mail to the people who requested it.
 
-Entry points: `double_opt_in` (request and confirm subscriptions), `subscriptions` (who follows
-what), `planner` (who gets which mail), `moderation_links` (decide from a mail). `follower_lists`
-and `follower_compaction` store lists of any length.
+Entry points: `double_opt_in` (requests and confirms subscriptions), `subscriptions` (stores them),
+`planner` (decides who gets which mail), `moderation_links` (lets moderators decide from a mail).
+`follower_lists` and `follower_compaction` store follower lists of any length.
 
 Invariants:
 

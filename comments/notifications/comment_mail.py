@@ -24,7 +24,7 @@ class AddressedMail:
 
 
 class CommentMail:
-    """Composes mail with a service's settings."""
+    """Composes mail with the settings of a service."""
 
     def __init__(self, settings: config.Settings, clock: Callable[[], datetime]) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class CommentMail:
         try:
             made = compose.message(notice, self._settings.mail_from, now=self._clock())
         except errors.BadInput as error:
-            # For example, an older release accepted an address that is not valid. The other
+            # For example, an older release accepted an address that is not valid. All other
             # recipients must still get their mail.
             _log.error("Cannot compose a mail about comment %s: %s", comment.id, error)
             return None

@@ -1,19 +1,19 @@
 """Double opt-in: send mail only to addresses whose owners have requested and confirmed it.
 
 A request for a subscription is encrypted into a link and mailed to the address. Until that mail is
-sent, it is the only thing stored about the request. The link opens a page with a button, and only
-the button stores the subscription. Every mail about comments has a link that ends the subscription,
-by one POST (RFC 8058) or by a button.
+sent, the queued mail is the only stored copy of the request. The link opens a page with a button,
+and only the button stores the subscription. Every mail about comments has a link that ends the
+subscription, by one POST (RFC 8058) or by a button.
 
 Invariants:
 
 1. A response depends only on the request, never on what is stored about an address. `ask` does the
-   same reads and writes for every address, so nobody can find out who follows what.
+   same reads and writes for every address, so a caller cannot learn who follows what.
 2. A mailbox (`mail_addresses.mailbox`) gets at most `PER_ADDRESS` confirmation mails a day, no
    matter how many people request them. A network can make `PER_NETWORK` requests an hour.
 3. Confirmation mails contain nothing that a stranger chose: no name, no title, no text.
 4. A link is valid for one purpose. A confirmation link works once, within `TERM`, so it cannot
-   subscribe a person again who has unsubscribed since. An unsubscribe link never expires, because
+   resubscribe a person who has unsubscribed since. An unsubscribe link never expires, because
    people keep mail.
 """
 
@@ -87,9 +87,9 @@ def ask(
     Args:
         email: the address.
         request: the website and the caller's network.
-        thread: the thread to follow; None for none.
-        author: the author id of the caller, "" if unknown. Authors get no mail about their own
-            comments.
+        thread: the thread to follow, or None.
+        author: the author id of the caller, or "" if it is unknown. Authors get no mail about their
+            own comments.
         replies: whether to subscribe to replies to the author.
 
     Raises:
@@ -144,7 +144,7 @@ def request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
 
 
 def unused_request_of(link: str, *, secret: str, now: datetime) -> SubscriptionRequest:
-    """Decrypt the request in a confirmation link that was not used yet.
+    """Decrypt the request in a confirmation link that has not been used yet.
 
     Raises:
         errors.BadLink: the link is not valid, has expired, or was used.
@@ -166,7 +166,7 @@ def things(request: SubscriptionRequest) -> list[str]:
 
 
 def title_of(request: SubscriptionRequest) -> str:
-    """Return the title of the requested thread; "" for none."""
+    """Return the title of the requested thread, or "" if it has no title."""
     row = reads.get(comment_rows.thread_key_of(request.thread)) if request.thread else None
     return "" if row is None else str(row.title or "")
 
@@ -211,13 +211,13 @@ def address(stored: str, *, secret: str, now: datetime) -> str:
     """Decrypt a stored address.
 
     Raises:
-        errors.BadLink: it was encrypted under another secret.
+        errors.BadLink: the address was encrypted under a different secret.
     """
     return encryption.unseal(stored, _ADDRESS, secret, now=now)
 
 
 def renewed(stored: str, secret: str) -> str:
-    """Encrypt a stored address under the current secret; return "" if it is already."""
+    """Encrypt a stored address under the current secret; return "" if it already is."""
     return encryption.renewed(stored, _ADDRESS, secret)
 
 
@@ -268,19 +268,20 @@ def unsubscribe_from_everything(link: str, secret: str, *, now: datetime) -> Non
 
 
 def forget(email: str, secret: str, *, now: datetime) -> int:
-    """Erase all data about an address, also from lists; return the number of subscriptions.
+    """Erase all data about an address, even from lists; return the number of subscriptions erased.
 
     Raises:
-        errors.BadInput: it is not one plain address.
+        errors.BadInput: the text is not one plain address.
         errors.Overloaded: the store is busy; call it again.
     """
     count = 0
     known = mail_addresses.known(email)
-    # Decrypt every subscriber's address too: ids may be from secrets that are no longer known.
+    # Decrypt every subscriber's address too: an id may be from a secret that is no longer known.
     for subscriber in dict.fromkeys([*ids_of(known, secret), *_having(known, secret, now)]):
         count += len(subscriptions.of_subscriber(subscriber))
         subscriptions.forget(subscriber, now=now)
-        # Also erase the id from lists that the subscriber has left, which no subscription names.
+        # Also erase the id from lists that the subscriber has left, because no subscription names
+        # them.
         for name in follower_lists.naming(subscriber):
             follower_compaction.erase(name, subscriber)
     return count

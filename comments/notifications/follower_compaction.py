@@ -1,4 +1,4 @@
-"""Compact a large list: move its marks into its sorted segments.
+"""Compact a large list by moving its marks into its sorted segments.
 
 Owns FollowerList and FollowerSegment. The steps of a compaction, each of which leaves the list
 intact:
@@ -10,19 +10,20 @@ intact:
    deleted last.
 
 A compaction of up to 500 marks in S segments bills at most 11 + S reads, 2 + S writes, and a delete
-for each mark and replaced segment. It holds the directory's lines and a few segments in memory.
+for each mark and replaced segment. A compaction keeps the directory's lines and a few segments in
+memory.
 
 Invariants:
 
 1. A closed generation never grows (`follower_lists`), so step 2 reads all of its marks.
 2. A segment's key is never reused.
 3. Nothing is deleted before the switch that replaces it.
-4. If two processes compact a list at once, both write segments but only one switches.
-5. A crash in any step leaves marks, which readers merge, or garbage, and in both cases a mark that
-   requests a compaction. The next compaction finishes the work and deletes the garbage.
-6. A segment's key starts with the generation that it was written for, and its attempt can switch
-   only while that generation is not compacted. Afterwards, a segment that the list does not name
-   will never be used, so it can be deleted without a grace period.
+4. If two processes compact a list at the same time, both write segments but only one switches.
+5. A crash in any step leaves marks, which readers merge, or garbage. In both cases, a mark that
+   requests a compaction remains. The next compaction finishes the work and deletes the garbage.
+6. A segment's key starts with the generation for which it was written, and the attempt that wrote
+   it can switch only while that generation is not compacted. Afterwards, a segment that the list
+   does not name will never be used, so it can be deleted without a grace period.
 """
 
 import dataclasses
@@ -36,8 +37,8 @@ from comments.notifications import follower_lists, id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-SEGMENT_BYTES = 256 * 1024  # of ids before compression, about 10,000; Datastore takes 1 MiB
-DIRECTORY_BYTES = 16 * 1024  # of lines in the list's entity, which every change of the list reads
+SEGMENT_BYTES = 256 * 1024  # bytes before compression, about 10,000 ids; Datastore allows 1 MiB
+DIRECTORY_BYTES = 16 * 1024  # bytes of lines in the list's entity, which every change reads
 LINES = 400  # lines in a segment of lines
 LOADED = 50_000  # ids that `load` adds at a time
 AT_ONCE = 500  # keys per commit
@@ -56,7 +57,7 @@ class PreparedSegments:
 
 
 def compact(name: records.ListName) -> bool:
-    """Compact a list's marks into its segments. Return False if another process was faster."""
+    """Compact a list's marks into its segments. Return False if another process switched first."""
     if not is_marked(name):
         clean(name)
         return True
@@ -77,12 +78,12 @@ def erase(name: records.ListName, follower: str) -> None:
 
 
 def load(name: records.ListName, ids: Iterable[str]) -> None:
-    """Import many ids, in any order, into a list, `LOADED` at a time.
+    """Add many ids to a list, in any order, `LOADED` ids at a time.
 
-    Ids that had left join again. If the import is interrupted, run it again.
+    Ids that had left join again. If the call is interrupted, repeat it.
 
     Raises:
-        errors.BadInput: one of the ids is not valid; ids before it may be stored already.
+        errors.BadInput: an id is not valid; the ids before it may be stored already.
     """
     left = iter(ids)
     while part := list(itertools.islice(left, LOADED)):
@@ -92,8 +93,8 @@ def load(name: records.ListName, ids: Iterable[str]) -> None:
 
 
 def _join(name: records.ListName, joining: Sequence[str]) -> None:
-    # Compact an already closed generation first. If the ids joined in it, they would be older than
-    # the marks of the open generation.
+    # Compact an already closed generation first. If the ids joined in that generation, they would
+    # be older than the marks of the open one.
     if follower_lists.pointer(name).is_closed:
         _fold(name, ())
     while not _fold(name, joining):
@@ -120,7 +121,7 @@ def close(name: records.ListName) -> follower_lists.Pointer:
     def body() -> follower_lists.Pointer:
         at = follower_lists.pointer(name)
         if at.is_closed:
-            return at  # also after an earlier run committed and its answer was lost
+            return at  # also if an earlier run committed and its answer was lost
         opened = dataclasses.replace(at, generation=at.generation + 1)
         transactions.apply(ownership.Writes(_OWNER, put=(_row(name, opened),)))
         return opened
@@ -131,7 +132,10 @@ def close(name: records.ListName) -> follower_lists.Pointer:
 def prepare(
     name: records.ListName, base: follower_lists.Pointer, joining: Sequence[str] = ()
 ) -> PreparedSegments | None:
-    """Write the segments with the closed generation's marks. None if another process switched."""
+    """Write the segments with the closed generation's marks.
+
+    Return None if another process switched.
+    """
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
     marks = id_sets.overlaid(follower_lists.marks_of(name, base.folded + 1), joined)
@@ -144,7 +148,7 @@ def prepare(
 
 
 def switch(prepared: PreparedSegments) -> bool:
-    """Make the prepared directory current. Return False if another process was faster."""
+    """Make the prepared directory current. Return False if another process switched first."""
     name, base = prepared.name, prepared.base
 
     def body() -> bool:
@@ -228,7 +232,7 @@ class _Writer:
     ) -> Iterator[id_sets.SegmentSummary]:
         """Write the segments that marks change, and yield the lines of all segments.
 
-        A rest that is too small for a segment is merged into the next one.
+        A remainder that is too small for a segment is merged into the next segment.
         """
         spans: Iterator[tuple[id_sets.SegmentSummary | None, str | None]] = id_sets.spans(stored)
         small: list[str] = []
@@ -247,7 +251,10 @@ class _Writer:
                 small = []
 
     def directory(self, lines: Sequence[id_sets.SegmentSummary]) -> id_sets.IdSetDirectory:
-        """Make a directory of these lines, writing segments of lines if there are too many."""
+        """Make a directory of these lines.
+
+        If there are too many for it, write segments of lines.
+        """
         depth = 0
         while len(lines) > 1 and len(id_sets.encode_lines(lines)) > DIRECTORY_BYTES:
             parts = (lines[first : first + LINES] for first in range(0, len(lines), LINES))

@@ -1,25 +1,26 @@
 """Store large lists of ids that change concurrently, such as the followers of a thread.
 
 Owns FollowerMark and the reading of lists. A list consists of sorted segments of ids, which its
-entity names, and marks that override them. An id joins or leaves by one mark under the list's
-*generation*, written in a transaction that reads the list's entity. `follower_compaction` closes a
-generation, merges its marks into new segments and switches the list to them.
+entity names, and marks that override them. To add or remove an id, a transaction reads the list's
+entity and writes one mark under the list's *generation*. `follower_compaction` closes a generation,
+merges its marks into new segments and switches the list to them.
 
-Costs: a mark is 2 reads and 1 write, or no write if the same mark exists. `contains` is at most 5
-reads (list, marks of two generations, segment, and with more than about 1,000,000 ids a segment of
-lines), and 3 while no compaction runs. Counting marks would need a read each time, or an entity
-that all writers contend for. Instead, about one in `_between` marks, chosen by a digest of its key,
-requests a compaction (`asks`). The request is stored with the mark, so it cannot get lost.
+Costs: a mark costs 2 reads and 1 write, or no write if the same mark exists. `contains` costs at
+most 5 reads (list, marks of two generations, segment, and a segment of lines if there are more than
+about 1,000,000 ids), or 3 while no compaction runs. Counting marks would need a read each time, or
+an entity for which all writers contend. Instead, about one in `_between` marks, chosen by a digest
+of its key, requests a compaction (`asks`). The request is stored with the mark, so it cannot get
+lost.
 
 Invariants:
 
-1. A mark is written for the generation that is open when it commits. A transaction that has read
-   an older generation conflicts with its closing and runs again, so a closed generation never
-   grows.
+1. A mark is written for the generation that is open when it commits. A transaction that has read a
+   generation which is then closed conflicts and runs again, so a closed generation never grows.
 2. Marks of newer generations override older marks, and all marks override the segments.
-3. A read is of one moment: within a snapshot, all segments that a list names exist.
-4. For each id, the store's order of commits decides. Overlapping calls for one id may take effect
-   in either order. A call whose answer was lost takes effect at the latest with its repeat.
+3. A read sees a single moment: within a snapshot, all segments that a list names exist.
+4. For each id, the order of commits in the store decides. Overlapping calls for one id may take
+   effect in either order. If the answer to a call is lost, a repeat of the call makes sure that it
+   takes effect.
 """
 
 import dataclasses
@@ -34,8 +35,8 @@ from comments.notifications import id_sets
 from comments.store import ownership, reads, transactions
 from comments.store.models import follower_rows
 
-LONGEST = 500  # bytes of an id; it is part of keys, which hold 1,500
-# Average number of marks in a generation: `MARKS`, and one more for every `IDS_FOR_MARK` ids. A
+LONGEST = 500  # bytes of an id; ids are part of keys, which are limited to 1,500
+# The average number of marks in a generation is `MARKS`, plus one for every `IDS_FOR_MARK` ids. A
 # compaction rewrites most segments, so a list with many segments waits for more marks.
 MARKS = 64
 IDS_FOR_MARK = 500
@@ -54,25 +55,31 @@ class Pointer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a closed generation is not compacted yet, or its compaction was interrupted."""
+        """True if a closed generation is not compacted yet, or its compaction was interrupted."""
         return self.generation - self.folded > 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FollowerPage:
-    """Some ids of a list, in order. Continue after `position`; None means that it is the end."""
+    """Some ids of a list, in order.
+
+    Continue after `position`; None means that there are no more ids.
+    """
 
     ids: tuple[str, ...]
     position: str | None
 
 
 class SegmentReplaced(Exception):
-    """A segment was replaced by another process's compaction while it was needed."""
+    """Another process's compaction replaced a segment while it was being read."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Marked:
-    """The writes of a mark, empty if it exists already, and whether it requests a compaction."""
+    """The writes for a mark, and whether it requests a compaction.
+
+    `writes` is empty if the mark exists already.
+    """
 
     writes: ownership.Writes
     asks: bool
@@ -129,8 +136,9 @@ def contains(name: records.ListName, follower: str) -> bool:
 def page(name: records.ListName, *, after: str = "", limit: int) -> FollowerPage:
     """Return the next ids of a list after a position, in the order of ids.
 
-    Each page is of one moment. Positions are ids, so compactions between two pages do not matter:
-    no id is returned twice, and an id that belongs to the list all the time exactly once.
+    Each page shows the list at a single moment. Positions are ids, so compactions between two pages
+    do not matter: no id is returned twice, and an id that belongs to the list throughout is
+    returned exactly once.
     """
 
     def body() -> tuple[str, ...]:
@@ -152,12 +160,12 @@ def every(name: records.ListName, *, limit: int) -> Iterator[str]:
 
 
 def count(name: records.ListName) -> int:
-    """Count the ids of a list. Reads the list and the segments that marks change."""
+    """Count the ids of a list. This reads the list and the segments that marks change."""
     return transactions.snapshot(lambda: counted(name))
 
 
 def counted(name: records.ListName) -> int:
-    """Like `count`, inside a snapshot."""
+    """Do the same as `count`, inside a snapshot."""
     at = pointer(name)
     ahead = id_sets.Ahead(marks(name, at))
     total = at.directory.count
@@ -171,7 +179,7 @@ def check(follower: str) -> None:
     """Check that a text can be an id.
 
     Raises:
-        errors.BadInput: it is empty, longer than `LONGEST` bytes, or not valid text.
+        errors.BadInput: the text is empty, longer than `LONGEST` bytes, or not valid Unicode.
     """
     try:
         size = len(follower.encode())
@@ -207,7 +215,10 @@ def marks_of(name: records.ListName, generation: int, *, after: str = "") -> Ite
 
 
 def _marked(name: records.ListName, generation: int, *, follows: bool, after: str) -> Iterator[str]:
-    """Yield the ids with such a mark. A keys-only query bills one read for any number of marks."""
+    """Yield the ids that have a mark of this generation.
+
+    A keys-only query bills one read for any number of marks.
+    """
     entry = follower_rows.follower_mark_entry(name, generation, follows=follows)
     position: str | None = after
     while position is not None:
@@ -296,9 +307,9 @@ def _content(name: records.ListName, line: id_sets.SegmentSummary) -> bytes:
 
 
 def _asks(key: str, name: records.ListName, at: Pointer) -> bool:
-    """Return whether a mark requests a compaction. That depends on its key alone.
+    """Return whether a mark requests a compaction.
 
-    Repeating a mark therefore never makes a second request.
+    The result depends only on the mark's key, so repeating a mark never makes a second request.
     """
     digest = hashlib.sha256(f"{name.text}\n{key}".encode()).digest()
     return int.from_bytes(digest[:8]) % _between(at) == 0
@@ -316,14 +327,14 @@ def asking() -> list[records.ListName]:
 
 
 def known() -> list[str]:
-    """Return the texts of all stored lists, sorted. Reads the key of every mark."""
+    """Return the texts of all stored lists, sorted. This reads the key of every mark."""
     marks = reads.walk(reads.Query("FollowerMark", keys_only=True))
     lists = reads.walk(reads.Query("FollowerList", keys_only=True))
     return sorted({each.key.path[0].name for rows in (marks, lists) for each in rows})
 
 
 def naming(follower: str) -> Iterator[records.ListName]:
-    """Yield the lists whose rows contain an id, also if it has left them. Reads every list."""
+    """Yield the lists whose rows contain an id, even if the id has left them. Reads every list."""
     marked = (each.key for each in reads.walk(reads.Query("FollowerMark", keys_only=True)))
     found = {
         key.path[0].name
@@ -345,7 +356,7 @@ def _is_stored(name: records.ListName, follower: str) -> bool:
 
 
 def folded_marks(name: records.ListName, at: Pointer, *, asks: bool) -> list[str]:
-    """Return up to `AT_ONCE` names of compacted marks: either those with `asks`, or the others."""
+    """Return up to `AT_ONCE` names of compacted marks that match the value of `asks`."""
     first, behind = (follower_rows.follower_mark_key(name, n, "") for n in (0, at.folded + 1))
     query = reads.Query(
         "FollowerMark",

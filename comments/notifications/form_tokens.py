@@ -1,9 +1,9 @@
-"""Make form tokens, which a page's form posts instead of the mailed link that opened the page.
+"""Make form tokens, which forms post in place of the mailed link that opened the page.
 
 A link in mail is valid for days or forever, and it ends up in browser histories and logs. It
 therefore only opens a page, except for one-click unsubscribe (RFC 8058). The form on that page
-posts a token: the link, encrypted for the page's purpose and valid for `TERM`. A form or log that
-leaks later is useless.
+posts a token: the link, encrypted for the page's purpose and valid for `TERM`. A token from a form
+or log that leaks later is useless.
 """
 
 from datetime import datetime, timedelta

@@ -10,12 +10,13 @@ segments of lines and has a line for each of those.
     line       [key, first, count]             count: all ids below it
     directory  zlib(msgpack [depth, lines])    depth 0: the lines name segments of ids
 
-Ids are ordered by their UTF-8, which is also the order of Python's strings and Datastore's keys.
+Ids are sorted by their UTF-8 bytes, which is also the order of Python's strings and Datastore's
+keys.
 
 Invariants:
 
-1. Sets are passed as sorted iterators, so no whole set need be in memory.
-2. Stored data outlives releases, so these forms must not change; golden tests check them.
+1. Sets are passed as sorted iterators, so memory never holds a whole set.
+2. Stored data outlives releases, so the stored forms must not change; golden tests check them.
 """
 
 import bisect
@@ -30,8 +31,8 @@ import msgspec
 # An id, and whether it belongs to the set.
 Mark = tuple[str, bool]
 
-_OVERHEAD = 5  # the most bytes that msgpack puts before a text
-_FAST = 1  # zlib's level; higher ones gain little for random ids
+_OVERHEAD = 5  # the maximum number of bytes that msgpack puts before a text
+_FAST = 1  # zlib's level; higher levels gain little for random ids
 
 
 class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -75,7 +76,7 @@ def changed(ids: Iterable[str], marks: Iterable[Mark]) -> Iterator[str]:
 
 
 def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
-    """Return by how many ids the marks change the size of a set."""
+    """Return the number of ids by which the marks change the size of a set."""
     named = {each for each, _ in marks}
     return sum(belongs for _, belongs in marks) - sum(each in named for each in ids)
 
@@ -83,8 +84,8 @@ def gain(ids: Iterable[str], marks: Sequence[Mark]) -> int:
 def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
     """Cut ids into runs of about `most` bytes.
 
-    A run exceeds `most` by less than one id. If there are several runs, only the last may be
-    smaller than half of it.
+    A run exceeds `most` by less than one id. If there are several runs, only the last can be
+    smaller than half of `most`.
     """
     run: list[str] = []
     total = 0
@@ -96,7 +97,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
             yield run[:first]
             run = run[first:]
             total = size(run)
-    # Cut the rest evenly to avoid a tiny last run.
+    # Cut the remainder evenly to avoid a tiny last run.
     number = -(-total // most)
     while run:
         first = _reaching(run, -(-total // number))
@@ -106,7 +107,7 @@ def runs(ids: Iterable[str], most: int) -> Iterator[list[str]]:
 
 
 def size(ids: Iterable[str]) -> int:
-    """Return the size of ids in a segment, in bytes before compression."""
+    """Return the size in bytes of ids in a segment, before compression."""
     return sum(map(_weight, ids))
 
 
@@ -115,13 +116,16 @@ def _weight(each: str) -> int:
 
 
 def _reaching(run: Sequence[str], most: int) -> int:
-    """Return how many ids from the first on reach `most` bytes, or the number of all ids."""
+    """Return how many ids, counted from the first, reach `most` bytes.
+
+    If all ids together are smaller than `most`, return their number.
+    """
     sums = itertools.accumulate(map(_weight, run))
     return 1 + next((place for place, total in enumerate(sums) if total >= most), len(run) - 1)
 
 
 def place_of(lines: Sequence[SegmentSummary], each: str) -> int:
-    """Return the place of the line whose range contains an id. The first range has no start."""
+    """Return the index of the line whose range contains an id. The first range has no start."""
     return max(0, bisect.bisect_right(lines, each, key=lambda line: line.first) - 1)
 
 
@@ -147,7 +151,7 @@ class Ahead(Iterator[Mark]):
         return mark
 
     def is_before(self, end: str | None) -> bool:
-        """Return whether there is a mark below `end`; None means no limit."""
+        """Return whether there is a mark below `end`; None means that there is no limit."""
         return self._next is not None and (end is None or self._next[0] < end)
 
     def until(self, end: str | None) -> Iterator[Mark]:

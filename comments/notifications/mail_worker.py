@@ -1,13 +1,13 @@
 """Send mail in a thread of its own, so that no other work waits for a mail server.
 
-The background worker (`background_worker`) passes mail events here: those whose ids start like the
-ids of mail events (`outbox.is_of_mail`). The thread delivers them one after the other.
+The background worker (`background_worker`) passes mail events to this thread; it recognizes them by
+their ids (`outbox.is_of_mail`). The thread delivers one event at a time.
 
 Invariants:
 
-1. Each event is claimed before it is sent (`dispatcher`), so several processes may find the same
-   event, and one may be passed here twice.
-2. Nothing depends on this thread's memory: events that are lost with the process are in the store,
+1. Each event is claimed before it is sent (`dispatcher`), so several processes can safely find the
+   same event, and an event can be passed to this thread twice.
+2. Nothing depends on this thread's memory: if the process ends, its events are still in the store,
    and a sweep finds them.
 3. The number of waiting events is bounded (`MOST`).
 """
@@ -23,7 +23,7 @@ from comments.store import connection
 
 _log = logging.getLogger("flatthread")
 
-MOST = 1_000  # waiting events; a later sweep finds the others
+MOST = 1_000  # waiting events; a later sweep finds any others
 
 
 class MailThread:

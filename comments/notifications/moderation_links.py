@@ -1,4 +1,4 @@
-"""Make and use moderation links, by which a moderator decides about one comment from a mail.
+"""Make and use moderation links, which let a moderator decide about one comment from a mail.
 
 Owns the content and validity of these links. A link is encrypted for this purpose only:
 
@@ -6,10 +6,10 @@ Owns the content and validity of these links. A link is encrypted for this purpo
 
 Invariants:
 
-1. A link names the revision that the mail was about. It decides nothing if the comment has been
+1. A link names the revision that the mail was about. It has no effect if the comment has been
    edited or moderated since.
-2. A link names the moderator it was mailed to. It is void once that person is no longer a moderator
-   of the site.
+2. A link names the moderator it was mailed to. It becomes void when that person is no longer a
+   moderator of the site.
 3. Opening a link changes nothing; only a POST may call `act`.
 """
 

@@ -1,8 +1,8 @@
 """Plan and send the mail that follows from events of comments.
 
-Owns the event handlers that send mail (`dispatcher`). The work is split into steps, each of which
-is an event that follows from the one before (`mail_jobs`). This keeps each step small, and a crash
-repeats little:
+Owns the event handlers that send mail (`dispatcher`). The work is split into steps. Each step is an
+event that follows from the previous one (`mail_jobs`). This keeps each step small, so a crash
+repeats little work:
 
 1. The comment's event: decide who gets mail.
 2. Replies and moderators: mail to a few recipients by their ids.
@@ -10,16 +10,18 @@ repeats little:
 
 Invariants:
 
-1. Mail is sent only about comments that readers see, and to moderators only about pending ones: the
-   comment is read when the mail is composed. A comment retracted meanwhile causes no mail.
+1. Subscribers get mail only about comments that readers see, and moderators only about pending
+   comments, because the comment is read when the mail is composed. A comment that was retracted
+   before that causes no mail.
 2. Authors get no mail about their own comments, and nobody gets two mails about one comment:
-   recipients of step 2 are left out in step 3. An author is recognized by the author id, not by the
-   address that they entered, which may be anybody's.
+   recipients of step 2 are left out in step 3. Authors are recognized by their author ids, not by
+   the addresses that they entered, which may belong to anyone.
 3. All mails about one event to one address have the same Message-ID, so most mailboxes show a
    repeat after a crash as one message. A crash repeats at most `PAGE` mails.
 4. If the mail server is unavailable, the rest of the page is retried later. If a single recipient
-   cannot be reached for now, only that mail is retried. Pauses double, and in the end the event is
-   given up but kept (`dispatcher`). A mail that the server refuses permanently is not retried.
+   cannot be reached temporarily, only that mail is retried. The pause doubles after each attempt,
+   and after the last attempt the event is kept but no longer retried (`dispatcher`). A mail that
+   the server refuses permanently is not retried.
 """
 
 import dataclasses
@@ -41,7 +43,7 @@ from comments.store import reads
 from comments.store.models import comment_rows, conversion, event_rows
 
 PAGE = 25  # mails per event
-TERM = timedelta(minutes=15)  # the time that `PAGE` mails may take with a slow server
+TERM = timedelta(minutes=15)  # time for `PAGE` mails with a slow server
 MAIL = frozenset({outbox.EventKind.MAIL})
 _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 _DAY = timedelta(days=1)
@@ -55,9 +57,10 @@ class Unsent(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Sent:
-    """The result of sending `count` mails.
+    """The result of sending mail: `count` is the number of mails sent.
 
-    `left` lists recipients whose mail was not tried, `later` those to retry; `reason` says why.
+    `left` lists recipients whose mail was not tried, `later` lists those whose mail is retried, and
+    `reason` says why.
     """
 
     count: int
@@ -80,7 +83,7 @@ def handlers(
 
 
 class MailPlanner:
-    """The handlers, as methods, with the mail server, the settings and a clock."""
+    """Holds the mail server, the settings and a clock, with the handlers as methods."""
 
     def __init__(
         self, settings: config.Settings, server: setting_values.Smtp, clock: Callable[[], datetime]
@@ -100,8 +103,8 @@ class MailPlanner:
         if status == was or status not in {Status.APPROVED, Status.PENDING}:
             return []
         comment = _comment(event.id, status)
-        # While classifiers are still to answer, the last answer decides whether moderators get
-        # mail (`classifier_requests`).
+        # If classifiers have not answered yet, the last answer decides whether moderators get mail
+        # (`classifier_requests`).
         if comment is None or (status == Status.PENDING and classifier_answers.waits(comment.id)):
             return []
         if status == Status.PENDING:
@@ -136,7 +139,7 @@ class MailPlanner:
         comment = _comment(errand.event, Status.APPROVED)
         if comment is None:
             return []
-        thread_info.fresh(_thread(comment))  # refreshes the cache, which the mails' titles use
+        thread_info.fresh(_thread(comment))  # refreshes the cache of titles for the mails
         if isinstance(errand, mail_jobs.ReplyMail):
             wanting = subscriptions.wants_replies(errand.to, comment.site, errand.author)
             return self._tell_replied(event, errand, comment, wanting)
@@ -184,7 +187,7 @@ class MailPlanner:
         wanted = {
             double_opt_in.subscriber_of(each, secret): each
             for each in site_settings.get(comment.site).moderators
-            # The ids in the event may have been made under an older secret.
+            # The ids in the event may come from an older secret.
             if errand.to is None
             or not set(errand.to).isdisjoint(double_opt_in.ids_of(each, secret))
         }
@@ -284,7 +287,7 @@ class MailPlanner:
             return ""
 
     def _check_progress(self, event: outbox.Event, sent: _Sent) -> None:
-        """Raise, to retry the event itself, if nothing was sent or its only mail failed again."""
+        """Raise, to retry the event, if nothing was sent or its only mail failed again."""
         is_stuck = bool(sent.left) and len(sent.left) == sent.count
         if is_stuck or (sent.later and sent.count == 1 and event.attempts):
             raise Unsent(sent.reason)
@@ -314,7 +317,8 @@ class MailPlanner:
     # --- Events that follow --------------------
 
     def _follow(self, errand: mail_jobs.Told) -> event_rows.EventRow:
-        # Due at once: on App Engine a sweep continues, and a claim keeps other processes away.
+        # The event is due at once: on App Engine a sweep delivers it, and a claim keeps other
+        # processes away.
         due = self._clock()
         return outbox.follow(
             outbox.EventKind.MAIL, _id_of(errand, ""), mail_jobs.encode(errand), due=due
@@ -330,20 +334,20 @@ class MailPlanner:
 
 
 def _id_of(errand: mail_jobs.Told, who: str) -> str:
-    """Return the id of a mail job's event, which is the same every time."""
+    """Return the id of a mail job's event. The same job always has the same id."""
     page = f"{errand.page}" if isinstance(errand, mail_jobs.FollowerMail) else ""
     return outbox.mail_id(errand.event, mail_jobs.tag(errand), page, who)
 
 
 def _comment(event: str, status: str) -> records.Comment | None:
-    """Return an event's comment if it still has the given status, otherwise None."""
+    """Return an event's comment if it still has the given status, or None."""
     row = reads.get(comment_rows.comment_key(event.partition(".")[0]))
     found = None if row is None else conversion.comment_record(row)
     return found if found is not None and found.status == status else None
 
 
 def _answered(comment: records.Comment) -> str:
-    """Return the author id of the comment that a comment replies to; "" for none."""
+    """Return the author id of the comment that a comment replies to, or "" if there is none."""
     row = reads.get(comment_rows.comment_key(comment.reply_to)) if comment.reply_to else None
     return "" if row is None else str(row.author_id or "")
 

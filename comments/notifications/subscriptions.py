@@ -1,4 +1,4 @@
-"""Store who follows a thread, and who gets mail about replies to their comments.
+"""Store the followers of threads, and the authors who get mail about replies to their comments.
 
 Owns the kinds Subscriber and Subscription, and the name of a thread's list. A subscriber is a
 confirmed mail address, stored under a keyed digest of it. A subscription is for a thread or for the
@@ -11,7 +11,7 @@ replies to an author:
 The followers of a thread are also in its list (`follower_lists`), which delivery reads in pages.
 `owner` is the author on the site who subscribed: authors get no mail about their own comments, and
 subscriptions to replies are found by it. The id of a subscriber who left may remain in a segment
-until the list is compacted next; `follower_compaction.erase` erases it at once.
+until the next compaction of the list; `follower_compaction.erase` erases it at once.
 
 Invariants:
 
@@ -39,13 +39,13 @@ from comments.store.models.comment_rows import comment_id
 _OWNER = "subscriptions"
 _THREAD, _REPLIES = "thread", "replies"
 _AT_ONCE = 100  # subscriptions in one transaction
-_TOKEN = 16  # bytes of the token that makes a change of followers unique
+_TOKEN = 16  # bytes of the token that makes each change of followers unique
 
 
 class SubscriptionTarget(NamedTuple):
     """The requested subscriptions: a thread, given by its key name, replies to an author, or both.
 
-    `author` is the author id of the person who subscribes, and may be empty.
+    `author` is the author id of the subscribing person; it may be empty.
     """
 
     site: str
@@ -55,12 +55,12 @@ class SubscriptionTarget(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The subscribing author with the site, unique among all sites; "" if unknown."""
+        """The site and id of the subscribing author, unique among all sites; "" if unknown."""
         return counter_rows.author_name(self.site, self.author) if self.author else ""
 
 
 class Found(NamedTuple):
-    """A stored subscription. `list` is the thread's list, and empty for replies."""
+    """A stored subscription. `list` is the thread's list; it is empty for replies."""
 
     name: str
     list: str
@@ -137,7 +137,7 @@ def _end(
 
 
 def known(subscribers: Sequence[str]) -> str:
-    """Return which of an address's possible ids is stored; the first if none is."""
+    """Return the stored one of an address's possible ids, or the first if none is stored."""
     if len(subscribers) > 1:
         rows = reads.get_multi([follower_rows.subscriber_key(each) for each in subscribers])
         return next(
@@ -148,7 +148,7 @@ def known(subscribers: Sequence[str]) -> str:
 
 
 def address_of(subscriber: str) -> str:
-    """Return the encrypted address of a subscriber; "" if there is none."""
+    """Return the encrypted address of a subscriber, or "" if there is none."""
     row = reads.get(follower_rows.subscriber_key(subscriber))
     return "" if row is None else str(row.address)
 
@@ -160,10 +160,10 @@ def addresses() -> Iterator[tuple[str, str]]:
 
 
 def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
-    """Replace a stored address by the result of `seal`, unless that is "".
+    """Replace a stored address with the result of `seal`, unless that result is "".
 
     Returns:
-        Whether the address was replaced.
+        True if the address was replaced.
     """
 
     def body() -> bool:
@@ -273,7 +273,7 @@ def give_back(subscribers: Sequence[str], *, day: str) -> None:
 
 
 def follow(thread: records.ThreadName, follower: str, *, now: datetime) -> None:
-    """Let a follower follow a thread. Repeating it changes nothing.
+    """Add a follower to a thread. A repeated call changes nothing.
 
     Raises:
         errors.BadInput: the id is not valid (`follower_lists.check`).
@@ -324,7 +324,7 @@ def list_of(thread: records.ThreadName) -> records.ListName:
 
 
 def followed(site: str) -> list[str]:
-    """Return the ids of a site's threads with a list, except ids stored only as a digest."""
+    """Return the ids of a site's threads that have a list, except ids stored only as a digest."""
     texts = (_thread_of(records.ListName(text)) for text in follower_lists.known())
     return [text.removeprefix(f"{site}/") for text in texts if text.startswith(f"{site}/")]
 
@@ -342,7 +342,7 @@ def _name(kind: str, text: str) -> str:
 
 
 class _Done:
-    """The writes of a transaction, and the lists and events to announce after the commit."""
+    """Collects the writes of a transaction, and what to announce after the commit."""
 
     def __init__(self, token: str, now: datetime) -> None:
         self._token = token

@@ -50,7 +50,8 @@ def opened(token: object, keys: Mapping[str, object]) -> Signed:
     """Check a token's signature with the provider's keys.
 
     Raises:
-        NotBelieved: it is not a token, or none of the keys signed it with an allowed algorithm.
+        NotBelieved: the text is not a token, or none of the keys signed it with an allowed
+            algorithm.
     """
     from joserfc import errors as jose  # noqa: PLC0415 - see the module
     from joserfc import jwk, jwt  # noqa: PLC0415 - see the module

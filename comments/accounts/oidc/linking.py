@@ -129,8 +129,8 @@ def accept(
     Raises:
         errors.BadLink: the invitation is not valid, was used, or has expired.
         errors.BadInput: the account is new, and there is no valid name.
-        errors.Conflict: it creates the first owner, and there has been one.
-        errors.Forbidden: it is bound to an address that the account does not have.
+        errors.Conflict: the invitation creates the first owner, and there has been one.
+        errors.Forbidden: the invitation is bound to an address that the account does not have.
     """
     known = accounts.by_identity(person.identity, secret)
     if known is not None:

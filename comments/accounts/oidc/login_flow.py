@@ -86,7 +86,7 @@ class Redirect(NamedTuple):
 
 
 class Browser(NamedTuple):
-    """The caller's network, and the cookie that identifies the browser; "" for none."""
+    """The caller's network, and the cookie that identifies the browser, or ""."""
 
     network: str
     browser: str

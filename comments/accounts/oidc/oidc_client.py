@@ -99,7 +99,7 @@ class OidcClient:
         """Check that the provider answers and its document is valid.
 
         Raises:
-            errors.Unreachable: it does not answer, or its answer is malformed.
+            errors.Unreachable: the provider does not answer, or its answer is malformed.
             NotBelieved: its document names another issuer, or has an address that is not public.
         """
         with self._taken_at_its_word():
@@ -226,7 +226,7 @@ class OidcClient:
         return ProviderUser(identity, _name(claims) or self._told_name(subject, about, access))
 
     def _told_name(self, subject: str, about: _About, access: object) -> str:
-        """Ask the provider's userinfo endpoint for a name; return "" if there is none."""
+        """Ask the provider's userinfo endpoint for a name; return "" if the endpoint gives none."""
         is_plain = isinstance(access, str) and access.isascii() and access.isprintable()
         if not about.userinfo_endpoint or not is_plain:
             return ""
@@ -316,7 +316,7 @@ class _Response:
         """Decode the response's body.
 
         Raises:
-            errors.Unreachable: it is not a JSON object, or was too long.
+            errors.Unreachable: the response is not a JSON object, or is too long.
         """
         try:
             if not self._answer.is_cut:
@@ -327,7 +327,7 @@ class _Response:
 
 
 def _name(claims: Mapping[str, object]) -> str:
-    """Return the first of a provider's names that is a valid display name; "" for none."""
+    """Return the first valid display name among a provider's names, or ""."""
     for each in _NAMES:
         said = claims.get(each)
         with contextlib.suppress(errors.BadInput):

@@ -58,7 +58,7 @@ def checked_challenge(challenge: str) -> str:
     """Check a page's challenge.
 
     Raises:
-        errors.BadInput: it is not a SHA-256 in base64url.
+        errors.BadInput: the challenge is not a SHA-256 digest in base64url.
     """
     if not _CHALLENGE.fullmatch(challenge):
         raise errors.BadInput("challenge", "bad-challenge")

@@ -95,7 +95,7 @@ def opened(provider: Provider, secret: str, *, now: datetime) -> str:
     """Decrypt a provider's client secret.
 
     Raises:
-        errors.BadLink: it was encrypted under another secret of the service.
+        errors.BadLink: the client secret was encrypted under a different secret of the service.
     """
     return encryption.unseal(provider.secret, _PURPOSE, secret, now=now)
 

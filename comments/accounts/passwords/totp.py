@@ -30,7 +30,7 @@ def checked(key: str) -> str:
     """Check a secret that a form sent back.
 
     Raises:
-        errors.BadInput: it does not have the form of a secret.
+        errors.BadInput: the text does not have the form of a secret.
     """
     if not _SECRET_TEXT.fullmatch(key):
         raise errors.BadInput("key", "bad-totp-secret")
