@@ -241,7 +241,8 @@ def lines(
     """Yield the lines of all segments of ids, in order.
 
     Raises:
-        Gone: the list was compacted since the directory was read. Never inside a snapshot.
+        SegmentReplaced: the list was compacted since the directory was read. Never inside a
+            snapshot.
     """
     for line in directory.lines:
         if directory.depth:
@@ -254,7 +255,7 @@ def keys(name: records.ListName, directory: id_sets.IdSetDirectory) -> Iterator[
     """Yield the keys of all segments, including segments of lines.
 
     Raises:
-        Gone: see `lines`.
+        SegmentReplaced: see `lines`.
     """
     for line in directory.lines:
         yield line.key
@@ -266,7 +267,7 @@ def read_ids(name: records.ListName, line: id_sets.SegmentSummary) -> list[str]:
     """Read the ids of a segment.
 
     Raises:
-        Gone: see `lines`.
+        SegmentReplaced: see `lines`.
     """
     return id_sets.decode_ids(_content(name, line))
 
