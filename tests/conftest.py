@@ -1,4 +1,4 @@
-"""Fixtures for every test: a store on a fresh engine, a site, an application and its client."""
+"""Provide fixtures for every test: a store on a fresh engine, a site, an application, a client."""
 
 import dataclasses
 import os
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark which tests are measured, and deselect those that --few-values leaves out."""
+    """Mark the tests that coverage measures, and deselect those that --few-values leaves out."""
     repeated = coverage_pause.repeated(item.nodeid for item in items)
     if config.getoption("--few-values"):
         config.hook.pytest_deselected(items=[each for each in items if each.nodeid in repeated])
@@ -87,7 +87,7 @@ def engine(begun: prepared_stores.Beginning | None) -> Iterator[inprocess.Engine
 
 @pytest.fixture
 def interceptor() -> InterceptorSlot:
-    """The interceptor of the store's calls; a fixture or a test sets it."""
+    """The interceptor of the store's calls. A fixture or a test sets it."""
     return InterceptorSlot()
 
 
@@ -157,7 +157,7 @@ def short_deadline(open_store: connection.Store) -> connection.Store:
 
 @pytest.fixture
 def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hash passwords as weakly as possible, for tests about something else."""
+    """Hash passwords as weakly as possible, for tests that are not about hashing."""
     from tests.support.people import account_holders  # noqa: PLC0415 - argon2 only where asked for
 
     account_holders.weaken_passwords(monkeypatch)
@@ -165,7 +165,7 @@ def quick_passwords(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def provider(store: connection.Store, site: records.Site) -> Iterator["provider_login.Impostor"]:
-    """A provider whose answers a test can falsify, offered to everybody."""
+    """A login provider that is offered to everybody; tests can falsify its answers."""
     from tests.support.people import provider_login  # noqa: PLC0415 - Flask only where asked for
 
     with provider_login.impostor(store) as found:

@@ -1,7 +1,7 @@
-"""A real Chromium, the real application behind a socket, and a website that embeds it.
+"""Run a real Chromium, the application behind a socket, and a website that embeds it.
 
-Every tab is watched: an uncaught error, an error on the console, a policy violation or a dialog
-(which an attacker's script would open) fails the test that opened the tab.
+Every tab is monitored. The test that opened a tab fails on an uncaught error, a console error, a
+policy violation, or a dialog (which an attacker's script would open).
 """
 
 import contextlib
@@ -36,7 +36,7 @@ ARGUMENTS = (
     "--disable-sync",
     "--no-first-run",
 )
-# Milliseconds to wait for a condition. Only a failing test waits that long.
+# Milliseconds to wait for a condition. Only a failing test waits the full time.
 PATIENCE = 15_000
 WATCH = """
     window.violations = [];
@@ -61,7 +61,7 @@ def chromium() -> Iterator[playwright.Browser]:
 
 @dataclasses.dataclass
 class Tab:
-    """A tab and its faults. `expected` are parts of messages that the test permits."""
+    """A tab and its faults. `expected` contains parts of the messages that the test permits."""
 
     page: playwright.Page
     faults: list[str] = dataclasses.field(default_factory=list)
@@ -74,7 +74,7 @@ class Tab:
         self.page.on("dialog", self._refuse)
 
     def expect_status(self, status: int) -> None:
-        """Permit a status: Chromium logs every refused request as an error."""
+        """Permit responses with this status; Chromium logs every refused request as an error."""
         self.expected.append(f"responded with a status of {status}")
 
     def assert_no_faults(self) -> None:
@@ -124,7 +124,7 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
 
 @contextlib.contextmanager
 def running(server: serving.BaseWSGIServer) -> Iterator[None]:
-    """Let a server answer until the block ends."""
+    """Run a server until the block ends."""
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -150,7 +150,7 @@ class Website:
         self.origin = ""
         self.app = flask.Flask("website", static_folder=None)
         self.app.add_url_rule("/<name>", view_func=self._page)
-        # Chromium requests it from every site, and logs an error if it is missing.
+        # Chromium requests the icon from every site, and logs an error if it is missing.
         self.app.add_url_rule("/favicon.ico", "icon", lambda: ("", 204))
         self._pages: dict[str, tuple[str, dict[str, str]]] = {}
 
@@ -176,7 +176,7 @@ def website() -> Iterator[Website]:
 
 @pytest.fixture
 def site(open_store: connection.Store, settings: config.Settings, website: Website) -> records.Site:
-    """The site "demo", whose pages are the website's."""
+    """The site "demo"; its pages are those of the website."""
     with open_store.context():
         return site_settings.add(
             "demo", [website.origin], scheme=settings.scheme, now=datetime.now(UTC)
@@ -194,7 +194,7 @@ def server(app: flask.Flask, site: records.Site) -> Iterator[str]:
 def deliver(
     app: flask.Flask, open_store: connection.Store, settings: config.Settings
 ) -> Callable[[], None]:
-    """Return a function that delivers all events, as upkeep does."""
+    """Return a function that delivers all events as upkeep does."""
 
     def run() -> None:
         with open_store.context():

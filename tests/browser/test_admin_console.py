@@ -1,4 +1,4 @@
-"""The admin console: with keys only, without JavaScript, on a phone, by a screen reader."""
+"""The admin console works with keys only, without JavaScript, on phones and with screen readers."""
 
 import re
 
@@ -46,7 +46,7 @@ def sign_in(page: playwright.Page, server: str, login: str = "bob") -> None:
 
 @pytest.fixture
 def desk(server: str, open_tab: OpenTab, open_store: connection.Store) -> Tab:
-    """A moderator who looks at the queue."""
+    """The queue in a moderator's browser."""
     with open_store.context():
         account_holders.account("bob", moderator())
     tab = open_tab(f"{server}/admin/sign-in")
@@ -109,7 +109,7 @@ def test_keys_alone_decide_select_and_undo(
     expect(live).to_have_text("Guest 3: Approved. 3 comments left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "pending", "pending", "pending"]
     page.keyboard.press("s")
-    page.keyboard.press("r")  # keys typed ahead decide about the rows as they are now
+    page.keyboard.press("r")  # keys pressed early apply to the rows as they are now
     expect(live).to_have_text("Guest 1: Rejected. 1 comment left on this page. Press u to undo.")
     assert statuses(open_store, held) == ["approved", "spam", "rejected", "pending"]
     page.keyboard.press("u")
@@ -130,7 +130,7 @@ def test_a_selection_is_decided_together_and_undone_together_or_one_by_one(
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(live).to_have_text("2 selected.")
-    page.keyboard.press("h")  # an invisible comment cannot be hidden, which each row reports
+    page.keyboard.press("h")  # invisible comments cannot be hidden; each row says so
     expect(live).to_have_text(re.compile("^0 of 2 done"))
     expect(row(page, held[1])).to_contain_text("Only approved comments can be pinned or hidden.")
     page.keyboard.press("k")
@@ -204,7 +204,7 @@ def test_a_queue_of_thirty_is_decided_without_a_pointer(
     page.goto(f"{server}/admin/sites/demo/queue")
     has_keys(page)
     page.keyboard.press("j")
-    for place in range(25):  # as fast as somebody types, without waiting for responses
+    for place in range(25):  # as fast as a person types, without waiting for responses
         page.keyboard.press("s" if place % 5 == 4 else "a")
     expect(live).to_have_text("Guest 5: Spam. 0 comments left on this page. Press u to undo.")
     page.keyboard.press("n")
@@ -264,7 +264,7 @@ def test_without_javascript_and_on_a_phone_forms_do_the_same(
 def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
     server: str, open_tab: OpenTab, held: list[str], open_store: connection.Store, say: Say
 ) -> None:
-    """Every page with content; no page may violate its policy (see `Tab`)."""
+    """Return every page that has content; no page may violate its policy (see `Tab`)."""
     reply = say("a reply with `code` and a very-long-word-" + "x" * 300)
     with open_store.context():
         account_holders.account("bob", OWNER)
@@ -294,7 +294,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         assert accessibility.complaints(page, rules=["color-contrast"]) == [], path
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
         heads = page.locator("thead th").evaluate_all("all => all.map((each) => each.offsetHeight)")
-        assert max(heads, default=0) < 80, path  # pixels: no heading is broken into single letters
+        assert max(heads, default=0) < 80, path  # pixels; headings stay on few lines
 
 
 def test_a_guest_is_held_approved_held_again_for_a_link_banned_and_restored(
@@ -344,7 +344,7 @@ def moderate(open_store: connection.Store) -> None:
 
 
 def see(page: playwright.Page, body: str | None) -> None:
-    """Reload the thread; it shows this comment, or none."""
+    """Reload the thread, and check that it shows exactly this comment, or none."""
     page.reload()
     if body is None:
         expect(page.get_by_text("No comments yet.")).to_be_visible()

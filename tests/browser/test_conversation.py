@@ -1,4 +1,4 @@
-"""Conversations: post, reply, edit, retract, come back."""
+"""People converse in a thread: they post, reply, edit, retract, and return later."""
 
 import re
 from datetime import UTC, datetime
@@ -269,7 +269,7 @@ def test_after_posting_comments_beyond_the_page_can_be_loaded(
 def test_a_cached_page_does_not_remove_the_posted_comment(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """For a while, a CDN may answer with the thread before the comment."""
+    """For some time, a CDN may still serve the thread without the new comment."""
     say("before")
     kept: list[str] = []
 

@@ -1,7 +1,7 @@
-"""The widget on broken, tampered or strict pages, and pages opened by an attacker's link.
+"""The widget stays safe on broken, tampered or strict pages, and when an attacker's link opens it.
 
-Every tab fails its test if a dialog opens (which each payload tries), a policy is violated, or
-anything is logged on the console.
+Every tab fails its test if a dialog opens (each payload tries to open one), a policy is violated,
+or anything is logged to the console.
 """
 
 import html
@@ -74,7 +74,7 @@ def test_no_payload_in_a_url_or_the_window_name_runs_or_redirects(
         page.evaluate(NAMED)
         page.goto(server + path.format(quote(payload, safe="")))
         assert page.url.startswith(f"{server}/"), path
-        # Our pages with an opener policy get no window name at all.
+        # The browser gives our pages with an opener policy an empty window name.
         assert page.evaluate("window.name") in {PAYLOAD, ""}
         assert page.locator("img[src=x], svg[onload], iframe").count() == 0
         for where in page.evaluate(LEADING):
@@ -97,7 +97,7 @@ def test_no_option_of_the_widget_is_parsed_as_markup(
     expect(host.locator("section, [role=alert]").first).to_be_visible()
     assert host.evaluate(STRANGE) == []
     if name == "site":
-        # The element's own site overrides the script's.
+        # The site in the element overrides the site in the script's URL.
         expect(tab.page.get_by_role("alert")).to_contain_text("comments could not be loaded")
         return
     form = tab.page.get_by_role("form", name="Write a comment")
@@ -114,7 +114,7 @@ def test_no_option_of_the_widget_is_parsed_as_markup(
 def test_the_servers_messages_are_shown_as_text(
     server: str, website: Website, open_tab: OpenTab
 ) -> None:
-    """Error messages, and fields of a comment other than its sanitized HTML."""
+    """The payload is in error messages, and in a comment's fields except its sanitized HTML."""
     tab = open_tab("about:blank")
     tab.expect_status(400)
     problem = {"title": "x", "status": 400, "code": "x", "detail": PAYLOAD, "field": "name"}
@@ -210,7 +210,7 @@ def test_two_threads_on_a_page_stay_separate_after_repeated_mounts(
         page.evaluate("show('first', 'second')")
         expect(one.locator(".ft-body")).to_have_text("in the first")
         expect(two.locator(".ft-body")).to_have_text("in the second")
-    # Both threads look for the comment in the URL's fragment, and one has it.
+    # Both threads look for the comment named in the URL's fragment, and one of them has it.
     page.evaluate("show('first', 'first')")
     expect(page.locator(".ft-body")).to_have_text(["in the first", "in the first"])
     two.get_by_role("button", name="Delete").click()

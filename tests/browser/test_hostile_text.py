@@ -1,6 +1,6 @@
-"""Hostile text is shown as text: it runs nothing, adds no foreign links, and imitates no controls.
+"""Hostile text is shown as text: it runs no script, adds no foreign links, imitates no controls.
 
-Every tab fails its test if a dialog opens, which each payload tries.
+Every tab fails its test if a dialog opens; each payload tries to open one.
 """
 
 import json
@@ -42,7 +42,7 @@ WEBSITES = [
     "//evil.example",
     "https:evil.example",
 ]
-# Every element in bodies and headers, with its attributes, as the browser built it.
+# Return every element in bodies and headers as the browser built it, with its attributes.
 ELEMENTS = """host => Array.from(
     host.shadowRoot.querySelectorAll(".ft-body *, .ft-preview *, .ft-author, .ft-author *"),
     node => [node.localName, Object.fromEntries(
@@ -143,7 +143,7 @@ def test_quotes_in_a_website_do_not_close_its_attribute(server: str, open_tab: O
 def test_the_widget_refuses_such_links_even_from_the_server(
     server: str, open_tab: OpenTab, say: Say, address: str
 ) -> None:
-    """The second line of defense, tested without the server's."""
+    """This is the second line of defense, tested without the server's defense."""
     say("hello")
     page = open_tab("about:blank").page
 

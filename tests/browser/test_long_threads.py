@@ -1,4 +1,4 @@
-"""Long and deep threads: paging, and permalinks to one comment."""
+"""Long and deep threads can be paged through, and permalinks open a single comment."""
 
 import random
 from urllib.parse import urlencode
@@ -34,7 +34,7 @@ def stored(store: connection.Store) -> list[str]:
 
 @pytest.fixture
 def long_thread(say: Say) -> list[str]:
-    """Post 323 comments, each a root or a reply to a recent one; return their ids as posted."""
+    """Post 323 comments, roots and replies to recent ones; return the ids in posting order."""
     rng = random.Random(SEED)
     ids: list[str] = []
     for number in range(323):

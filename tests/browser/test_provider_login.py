@@ -1,4 +1,4 @@
-"""Login through a real provider: readers on a site without third-party cookies, and moderators."""
+"""Readers, even without third-party cookies, and moderators log in through a real provider."""
 
 import dataclasses
 import json
@@ -28,13 +28,13 @@ from tests.support.people.account_holders import OWNER, PASSWORD, SECRET
 
 pytestmark = pytest.mark.browser
 
-# Chromium without third-party cookies and storage, like Incognito mode and Safari.
+# Chromium that blocks third-party cookies and storage, as Incognito mode and Safari do.
 NO_THIRD_PARTIES = "--test-third-party-cookie-phaseout"
 
 
 @dataclasses.dataclass
 class Stage:
-    """A service, a provider and a website on three sites; a browser without third-party cookies."""
+    """Three sites (a service, a provider, a website) in a browser without third-party cookies."""
 
     server: str
     issuer: str
@@ -44,7 +44,7 @@ class Stage:
     contexts: list[playwright.BrowserContext] = dataclasses.field(default_factory=list)
 
     def open(self, url: str, *, fresh: bool = False) -> Tab:
-        """Open a tab; `fresh` for another person's browser."""
+        """Open a tab; with `fresh`, in another person's browser."""
         if fresh or not self.contexts:
             context = self.browser.new_context()
             context.set_default_timeout(PATIENCE)
@@ -79,7 +79,7 @@ def browser(chromium: playwright.Browser) -> Iterator[playwright.Browser]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[serving.BaseWSGIServer]:
-    """A server to which each test gives its application, whose settings contain the address."""
+    """A server with a known address; each test passes it an application that knows the address."""
     made = serving.make_server("127.0.0.1", 0, flask.Flask("nothing"), threaded=True)
     with conftest.running(made):
         yield made
@@ -153,13 +153,13 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
     window.on("close", lambda _: closed.append(True))
     window.get_by_role("button", name="Continue with Acme").click()
     at_provider(window, "ann", stage.issuer)
-    # The name comes from the provider's ID token; nothing had to be typed.
+    # The name comes from the provider's ID token; the reader had to type nothing.
     expect(page.get_by_text("Commenting as Ann")).to_be_visible()
     expect(page.get_by_role("textbox", name="Comment")).to_have_value("Typed before")
     page.get_by_role("button", name="Post comment").click()
     expect(comment(page, "Typed before")).to_be_visible()
     assert closed == [True]
-    # B11: the page stores the token for its own site, and it is in no URL.
+    # B11: the page stores the token for its own site, and the token is in no URL.
     kept = json.loads(page.evaluate("localStorage['flatthread:member:demo']"))
     assert kept["token"].startswith("a.")
     assert not any(kept["token"] in each for each in addresses)
@@ -176,7 +176,7 @@ def test_a_reader_signs_in_on_another_site_posts_returns_and_signs_out(stage: St
 
 
 def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> None:
-    """Proves that the test browser blocks third-party cookies, as the other tests assume."""
+    """This proves that the test browser blocks third-party cookies, as the other tests assume."""
     framed = stage.website.put("inner", "<p>inner", Set_Cookie="k=v; SameSite=None; Secure")
     inner = framed.replace("127.0.0.1", "localhost")
     tab = stage.open(inner)
@@ -188,7 +188,7 @@ def test_our_cookies_are_unavailable_in_another_sites_frame(stage: Stage) -> Non
 
 
 def test_the_code_is_typed_if_the_window_loses_its_opener(stage: Stage) -> None:
-    # Such a page keeps no connection to the windows it opens.
+    # Such a page has no connection to the windows that it opens.
     page = stage.open(stage.page(Cross_Origin_Opener_Policy="same-origin")).page
     write(page, name="Bea")
     window = open_window(page)
@@ -258,7 +258,7 @@ RIGHT = '{flatthread: "code", code: "aaaa aaaa"}'
 
 
 def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
-    """D4, towards the page: it accepts nothing but the code from our own window."""
+    """D4, on the page's side: the page accepts nothing except the code from our own window."""
     tab = stage.open(stage.page())
     page = tab.page
     write(page, name="Ann")
@@ -266,14 +266,16 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
     sent: list[str] = []
     page.on("request", lambda request: sent.append(f"{request.method} {request.url}"))
     before = page.evaluate("[location.href, document.body.innerHTML, history.length]")
-    # The right window and origin, and messages that are not a code.
+    # The window and the origin are right, but the messages are not a code.
     window.evaluate(f"for (const each of {FUZZ}) opener.postMessage(each, '*')")
-    # The right message from the page itself and from a frame of the right origin: other windows.
+    # The message and the origin are right, but it comes from other windows: the page itself, and a
+    # frame.
     page.evaluate(f"postMessage({RIGHT}, '*')")
     page.evaluate(FRAME, f"{stage.server}/embed/demo?thread=demo")
     page.frames[1].evaluate(f"parent.postMessage({RIGHT}, '*')")
     page.evaluate("document.querySelector('iframe').remove()")
-    # The right window and message, after a navigation to the provider's and to another origin.
+    # The window and the message are right, but the window has navigated to the provider's origin or
+    # another one.
     window.get_by_role("button", name="Continue with Acme").click()
     window.wait_for_url(f"{stage.issuer}/interaction/**")
     window.evaluate(f"opener.postMessage({RIGHT}, '*')")
@@ -295,7 +297,7 @@ def test_messages_from_other_windows_do_nothing(stage: Stage) -> None:
 
 
 def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) -> None:
-    """D4, towards the window: it ignores all messages, and only the site's origin gets the code."""
+    """D4, on the window's side: it ignores all messages; only the site's origin gets the code."""
     keeping = "const open = window.open; window.open = (...all) => (window.mine = open(...all))"
     page = stage.open(stage.page(before=f"<script>{keeping}</script>")).page
     write(page, name="Ann")
@@ -303,7 +305,7 @@ def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) 
     address = window.url
     window.wait_for_load_state()
     text = window.content()
-    # A foreign page to which the reader was led opens the same window, and gets no code.
+    # A foreign page to which an attacker lured the reader opens the same window, and gets no code.
     evil = stage.website.put(
         "evil",
         "<p>evil<script>window.heard = [];"
@@ -325,7 +327,7 @@ def test_our_window_ignores_messages_and_sends_only_to_one_origin(stage: Stage) 
     other.page.evaluate(f"for (const each of {FUZZ}) mine.postMessage(each, '*')")
     assert stolen.content() == shown
     assert other.page.evaluate("heard") == []
-    # A page whose origin is not registered gets no sign-in buttons.
+    # A page on an unregistered origin gets no sign-in buttons.
     refused = stage.open(address.replace("127.0.0.1", "evil.localhost"), fresh=True)
     refused.expect_status(403)
 
@@ -345,7 +347,7 @@ def test_a_moderator_links_a_provider_signs_in_with_it_and_unlinks_it(
     panel.get_by_label("Current password").fill(PASSWORD)
     panel.get_by_role("button").click()
     at_provider(page, "ann", stage.issuer)
-    # Redirected from another site, and the session cookie is sent all the same.
+    # The browser sends the session cookie even though another site redirected it here.
     expect(page.get_by_role("button", name="Unlink Acme")).to_be_visible()
     assert accessibility.complaints(page) == []
     page.get_by_role("button", name="Sign out", exact=True).click()

@@ -1,4 +1,4 @@
-"""Signing in to the admin console: real cookies, real forms, one-time links, by keyboard."""
+"""Staff sign in to the admin console with real cookies, forms, one-time links, and by keyboard."""
 
 import re
 import urllib.parse
@@ -102,7 +102,8 @@ def test_a_foreign_page_can_neither_frame_it_nor_send_its_forms(
         tab.expect_status(403)
         tab.page.get_by_role("button", name="Win").click()
         expect(tab.page.get_by_text("not sent from this site")).to_be_visible()
-    # A link from another site sends no cookie, and still reaches the page.
+    # The browser sends no cookie with a link from another site, and the link still reaches the
+    # page.
     tab.page.goto(website.put("link", f"<a href='{server}/admin'>In</a>"))
     tab.page.get_by_role("link", name="In").click()
     expect(tab.page.get_by_role("heading", name="Your sites")).to_be_visible()

@@ -1,4 +1,4 @@
-"""E-mail login in the widget: mail may be read in another browser, third-party cookies blocked."""
+"""Readers log in by e-mail in the widget, even with the mail in a different browser."""
 
 import re
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def test_a_reader_signs_in_posts_returns_and_signs_out(
     box: mail_server.Box,
     deliver: Callable[[], None],
 ) -> None:
-    # A page of another site, so all our cookies would be third-party cookies.
+    # The page is on another site, so all our cookies would be third-party cookies.
     address = website.put(
         "page",
         f"<script type=module src='{server}/widget/flatthread.js' data-site=demo></script>"

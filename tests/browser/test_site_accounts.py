@@ -1,4 +1,4 @@
-"""A site's own accounts in the widget: readers signed in on the site post under them."""
+"""Readers who are signed in on the site post under their site account in the widget."""
 
 from collections.abc import Callable
 
@@ -73,7 +73,7 @@ def test_a_reader_signed_in_on_the_site_posts_votes_and_edits(
     form.get_by_role("button", name="Save changes").click()
     expect(comment(page, "Edited by Ann")).to_be_visible()
 
-    # Another reader in the same browser, and then nobody.
+    # Another reader is signed in in the same browser, and then nobody.
     page.goto(publish(site_tokens.token(secret, sub="43", name="Bob")))
     expect(page.get_by_text("Commenting as Bob")).to_be_visible()
     expect(comment(page, "Edited by Ann").get_by_role("button", name="Edit")).to_have_count(0)

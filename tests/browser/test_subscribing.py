@@ -1,4 +1,4 @@
-"""Subscribing to mail: requested beside the form, confirmed on one page, ended on another."""
+"""Readers subscribe to mail next to the form, confirm on one page, and unsubscribe on another."""
 
 from collections.abc import Callable
 

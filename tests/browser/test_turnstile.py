@@ -1,7 +1,7 @@
-"""Turnstile in a real browser: its script is loaded only on sites that enable it.
+"""Turnstile works in a real browser; its script is loaded only on sites that enable it.
 
-Cloudflare is a route of the browser and a server on loopback: the script issues tokens, and the
-server accepts each once.
+A route of the browser and a server on loopback simulate Cloudflare: the script issues tokens, and
+the server accepts each token once.
 """
 
 import json
@@ -26,7 +26,7 @@ from tests.support.threads import sample_threads
 pytestmark = pytest.mark.browser
 
 CLOUDFLARE = "https://challenges.cloudflare.com"
-# Like Cloudflare's script, as far as the widget uses it: renders a box, and issues a token later.
+# Does what the widget needs from Cloudflare's script: renders a box, and issues a token later.
 THEIRS = """
     let made = 0, asked = [];
     window.turnstile = {
@@ -81,7 +81,7 @@ def route(page: playwright.Page, body: str = THEIRS) -> None:
 
 
 def opened(open_tab: OpenTab, server: str, website: Website, body: str = THEIRS) -> Any:
-    """Open a page under a strict policy that allows what the documentation says."""
+    """Open a page whose strict policy allows only the sources listed in the documentation."""
     policy = STRICT.format(server=server).replace(
         f"script-src {server}", f"script-src {server} {CLOUDFLARE}; frame-src {CLOUDFLARE}"
     )

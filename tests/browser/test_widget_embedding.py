@@ -1,4 +1,4 @@
-"""The widget on other people's pages of every kind."""
+"""The widget works on other people's pages of every kind."""
 
 import urllib.parse
 
@@ -13,7 +13,8 @@ from tests.browser.conftest import OpenTab, Say, Website
 
 pytestmark = pytest.mark.browser
 
-# What the manual tells a site with a strict policy to allow: our origin, and nothing inline.
+# The sources that the manual tells a site with a strict policy to allow: our origin, and nothing
+# inline.
 STRICT = (
     "default-src 'none'; script-src {server}; connect-src {server}; style-src 'self'; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"

@@ -1,4 +1,4 @@
-"""The widget stays small: the number of bytes a page loads before it shows a comment."""
+"""The widget stays small: a page loads only a limited number of bytes before it shows a comment."""
 
 import gzip
 import re
@@ -9,8 +9,8 @@ from flask.testing import FlaskClient
 from comments.web.public import service_pages
 
 WIDGET = Path(__file__).parents[2] / "comments" / "web" / "static" / "widget"
-# Bytes as sent: of all modules and the style sheet together, and of each module that loads when
-# somebody writes.
+# Limits in bytes as sent: for all modules and the style sheet together, and for each module that
+# loads when a reader begins to write.
 LIMIT = 19_600
 LATER = dict.fromkeys(
     (

@@ -1,4 +1,4 @@
-"""The widget fills texts as the server does, and shows only texts of the catalogue."""
+"""The widget fills in texts as the server does, and shows only texts from the catalogue."""
 
 import json
 import re
@@ -18,7 +18,7 @@ FILL = """async ([entries, values]) => {
   const { t } = texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
-# Every visible text and label in the widget.
+# Return every visible text and label in the widget.
 TEXTS = """() => {
   const { shadowRoot } = document.querySelector("#flatthread");
   const walker = document.createTreeWalker(shadowRoot, NodeFilter.SHOW_ALL);
@@ -46,7 +46,7 @@ def test_the_widget_fills_texts_as_the_server_does(
 def test_the_widget_shows_only_texts_of_the_catalogue(
     server: str, open_tab: OpenTab, say: Say
 ) -> None:
-    """With every text in brackets, only people's texts and dates are outside brackets."""
+    """With brackets around every catalogue text, only people's texts and dates are outside them."""
 
     def bracketed(text: str) -> str:
         return f"[{text}]"

@@ -1,8 +1,8 @@
 """A service with stored data that schemathesis calls with generated requests.
 
-Generated values hardly ever name something that exists. Where schemathesis generates a valid value,
-most of the time an existing one replaces it: a site, a comment, a thread, a cursor, a name, or the
-token of a caller who has the permission. Values that are meant to be invalid stay as generated.
+Generated values hardly ever name something that exists. Most valid values that schemathesis
+generates are therefore replaced by existing ones: a site, a comment, a thread, a cursor, a name, or
+the token of a caller with permission. Values that are meant to be invalid stay as generated.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ IN_THREAD = {each.name for each in openapi.OPERATIONS if "thread" in str(each.ex
 MOSTLY = (True, True, True, False)
 _ID = re.compile("[a-z2-7]{26}")
 _SITE = re.compile("[a-z0-9-]{1,63}")
-_PLENTY = 60  # own comments to edit and retract
+_PLENTY = 60  # the caller's comments, to edit and retract
 _CODES = 12
 
 
@@ -96,13 +96,13 @@ class Stocked:
         }  # fmt: skip
 
     def token(self, case: Case) -> str:
-        """Return the token of a caller who has the permission."""
+        """Return the token of a caller with permission."""
         speaker = SPEAKERS.get(case.operation.definition.raw["operationId"], OWN)
         return api_tokens.sign(api_tokens.Guest("demo", speaker), secret=SECRET)
 
 
 def stocked(store: connection.Store, settings: config.Settings) -> Stocked:
-    """Fill a service with threads: own comments, comments of others, and a retracted one."""
+    """Fill a service with threads: the caller's comments, comments by others, a retracted one."""
     now = datetime.now(UTC)
     with store.context():
         site = site_settings.add("demo", ["https://demo.example"], scheme=settings.scheme, now=now)

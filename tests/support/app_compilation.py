@@ -1,11 +1,11 @@
-"""Caches of compiled routes and templates for tests that build thousands of applications.
+"""Cache compiled routes and templates for tests that build thousands of applications.
 
 Owns the compiled parts that applications of one process share: the parts of rules, the functions
 with which werkzeug builds URLs, and the code of templates.
 
 Invariants:
 
-1. Nothing that depends on an application is kept: parts depend on the text of their rule, a
+1. The caches keep nothing that depends on an application: parts depend on the text of their rule, a
    function on the parts of its rule, a template's code on its source.
 2. Converters belong to one application, so each rule makes its own.
 """
@@ -67,7 +67,7 @@ class Rule(routing.Rule):
         return super().get_converter(variable_name, converter_name, args, kwargs)
 
     def _compile_builder(self, append_unknown: bool = True) -> _Builder:  # noqa: FBT002
-        if self.defaults:  # defaults are resolved by converters, which belong to one application
+        if self.defaults:  # resolved by converters of one application
             return super()._compile_builder(append_unknown)
         key = (self.rule, tuple(self._trace), append_unknown)
         if key not in _builders:

@@ -1,9 +1,9 @@
 """Pause coverage in tests that run the same lines over and over.
 
-Tests that are `slow` or drive a `browser` repeat the same code: in races, in random order, at size,
-for every route. So does a parametrized test after its first value. Measuring takes twice the
-processor time. Lines that only these tests reach count as never run, so the report never claims
-more than is tested.
+Tests marked `slow` or `browser` repeat the same code: in races, in random order, with many rows,
+for every route. A parametrized test repeats its code with every value after the first. Measuring
+doubles the processor time. Lines that only these tests reach count as never run, so the report
+never claims more than is tested.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _TELLS_PROGRAMS = "COVERAGE_PROCESS_CONFIG"  # makes programs that a test starts
 
 
 def repeated(tests: Iterable[str]) -> set[str]:
-    """Return the ids of tests that give a value to a function after another value."""
+    """Return the ids of the tests that call a function with any value after its first."""
     seen = set()
     found = set()
     for each in tests:

@@ -1,4 +1,4 @@
-"""Every route of the application: an example request, and the status that each caller gets.
+"""List every route of the application: an example request, and the status that each caller gets.
 
 `ROWS` has one row per route: how to request it, and the status for each of `CALLERS`. A route
 without a row fails the tests, and so does a row without a route.
@@ -117,7 +117,7 @@ class AllRoles:
     def ask(
         self, row: Row, caller: str, comment: str, *, before: Callable[[], None] = lambda: None
     ) -> TestResponse:
-        """Send a caller's request; `before` runs when all parts of the request exist."""
+        """Send a caller's request; `before` runs once all parts of the request exist."""
         client, headers = self.client(caller), {}
         if caller in self.tokens:
             headers["Authorization"] = f"Bearer {self.tokens[caller]}"
@@ -147,7 +147,8 @@ def path_of(rule: str, comment: str) -> str:
 
 
 def _invitation(_world: AllRoles) -> dict[str, str]:
-    # For a site that no row uses: the accepted grant must not open what a later row requests.
+    # The grant is for a site that no other row uses, because an accepted grant would give access to
+    # what later rows request.
     grant = roles.Grant(roles.Role.MODERATOR, "club")
     return {"token": account_holders.invite(grant, now=datetime.now(UTC))}
 
@@ -231,7 +232,8 @@ ROWS = [
     Row("GET", "/embed/<site_id>/fragment", {}, 200, query=T),
     Row("GET", "/feeds/<site:site_id>", {}, 200),
     Row("GET", "/feeds/<site:site_id>/thread", {}, 200, query=T),
-    # Everybody posts, as the author whom their token names, and changes only their own comments.
+    # Every caller may post, as the author whom their token names, and may change only their own
+    # comments.
     Row("POST", f"{SITE}/comments", {}, 201, query=T, json={"name": "Ann", "body": "b"}),
     Row("PUT", f"{SITE}/subscription", {}, 202, query=T, json=ADDRESS),
     Row("PUT", f"{ONE}/vote", {"author": 403}, 200, json={"value": 1}),
@@ -269,11 +271,11 @@ ROWS = [
     Row("POST", "/decisions/approve", {}, 400, form={}, made=_form(_deciding, "decide")),
     Row("POST", "/decisions/reject", {}, 400, form={}, made=_form(_deciding, "decide")),
     Row("POST", "/decisions/spam", {}, 400, form={}, made=_form(_deciding, "decide")),
-    # Cron and tasks have their own secret.
+    # Cron jobs and tasks send their own secret.
     Row("GET", "/tasks/compact", {}, 403),
     Row("GET", "/tasks/fold", {}, 403),
     Row("GET", "/tasks/deliver", {}, 403),
-    # Owners and moderators, by their session.
+    # The session identifies owners and moderators.
     Row("GET", "/admin", SIGNED_IN, 303),
     Row("GET", "/admin/", {}, 303),
     Row("GET", "/admin/sites", {}, 303),
@@ -305,7 +307,7 @@ ROWS = [
     Row("POST", "/admin/account/authenticator/remove", ACTS, 403, form={"current": PASSWORD}),
 ]  # fmt: skip
 
-# A site's console: for its staff; everybody else gets 404.
+# Only a site's staff may open its console; everybody else gets 404.
 DESK = "/admin/sites/<site:site_id>"
 AT_DESK = {"moderator": 200, "owner": 200, "elsewhere": 404}
 DECIDE = {**AT_DESK, "nobody": 403, "guest": 403, "author": 403, "other": 403}
@@ -347,7 +349,7 @@ ROWS += [
     Row("POST", f"{DESK}/settings/policy", {**SETTLE, "moderator": 403}, 403,
         form={"policy": "off", "close_after": "0", "reports": "3"}),
     Row("GET", f"{DESK}/advisers", {**AT_DESK, "moderator": 403}, 303),
-    # There is nothing to remove; callers without permission must not learn that.
+    # Nothing exists to remove; callers without permission must not learn that.
     Row("POST", f"{DESK}/advisers", {**SETTLE, "moderator": 403, "owner": 404}, 403,
         form={"act": "remove", "name": "webhook"}),
     Row("GET", f"{DESK}/limits", {**AT_DESK, "moderator": 403}, 303),

@@ -1,4 +1,4 @@
-"""Loopback servers for outgoing requests: a well-behaved HTTP(S) server, and a raw TCP peer."""
+"""Run loopback servers for outgoing requests: a well-behaved HTTP(S) server, and a raw TCP peer."""
 
 import contextlib
 import dataclasses
@@ -43,7 +43,7 @@ class Receiver:
 
     @property
     def url(self) -> str:
-        """The server's address under a host name, for a client that may reach it."""
+        """Return the server's URL with a host name, for a client that may reach it."""
         return f"http://{NAME}:{self.port}/in"
 
     @property
@@ -95,7 +95,7 @@ def receiver(
 
 @contextlib.contextmanager
 def peer(talk: Callable[[socket.socket, threading.Event], None]) -> Iterator[int]:
-    """Run a TCP peer that calls `talk` with each connection until the test ends; yield its port."""
+    """Run a TCP peer until the test ends; it calls `talk` with each connection. Yield its port."""
     over = threading.Event()
     threads = []
 

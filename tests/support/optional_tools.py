@@ -1,8 +1,8 @@
-"""Skip tests that need a program or permission the machine lacks; in CI, fail them.
+"""Skip tests that need a program or permission that the machine lacks; in CI, fail them.
 
 Only this module skips tests. With CI=true a missing program or permission fails the test. Only real
-exports may be missing in CI too: they are not ours to publish and are kept beside the repository.
-`scripts/test` recognizes that one skip by its reason.
+exports may also be missing in CI: we may not publish them, so they are kept outside the repository.
+`scripts/test` recognizes this skip by its reason.
 """
 
 import os
@@ -25,7 +25,7 @@ def require(is_there: object, reason: str) -> None:
 
 
 def mounts() -> None:
-    """Require a program that can have its own mounts."""
+    """Require that the machine can give a program its own mounts."""
     require(programs.can_mount(), "needs mounts of its own: root, or user namespaces")
 
 

@@ -1,11 +1,11 @@
-"""Data files that many tests start from: filled once, and copied for each test.
+"""Prepare data files from which many tests start: filled once, and copied for each test.
 
 Posting a thread of forty comments takes longer than most tests that read it.
 
 Invariants:
 
-1. Nobody opens the original file again, so no test sees the writes of another.
-2. Objects that all tests share are not changed.
+1. The original file is never opened again, so no test sees the writes of another test.
+2. Tests do not change the objects that they share.
 """
 
 import shutil
@@ -57,7 +57,7 @@ def demo() -> records.Site:
 
 
 class Beginning(NamedTuple):
-    """A data file with the site "demo", and what the function that filled it returned."""
+    """A data file with the site "demo", and the value returned by the function that filled it."""
 
     path: Path
     found: Any

@@ -1,4 +1,4 @@
-"""Start the project's own programs as users do, and talk to them over HTTP."""
+"""Start the project's own programs as users do, and send HTTP requests to them."""
 
 import contextlib
 import os
@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-# Seconds. Long, because the machine may be busy; a timeout names what it waited for.
+# Seconds. The timeout is long because the machine may be busy; its message names the awaited
+# condition.
 PATIENCE = 60
 
 
@@ -38,7 +39,7 @@ class Program:
         self._new.put(None)
 
     def wait_for(self, pattern: str) -> re.Match[str]:
-        """Wait for a line of output; fail with all output if the program ends or stays silent."""
+        """Wait for a line of output; fail with all output if the program ends or prints nothing."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -97,20 +98,21 @@ def run(
 def environment(**settings: str) -> dict[str, str]:
     """Return the environment of a user without settings: PATH, a home, and `settings`.
 
-    Coverage's variables are left out: these programs run on copies that are gone when it reports.
+    Coverage's variables are left out, because these programs run from copies that no longer exist
+    when coverage reports.
     """
     kept = ("PATH", "HOME", "LANG", "TMPDIR", "PIP_FIND_LINKS", "PIP_CERT")
     return {name: os.environ[name] for name in kept if name in os.environ} | settings
 
 
 def copy_project(target: Path, *, without: Path | None = None) -> Path:
-    """Copy all files that git tracks or would track, except those that an ignore file names."""
+    """Copy all files that git tracks or would track, except those excluded by an ignore file."""
     names = _listed("--cached", "--others", "--exclude-standard")
     if without is not None:
         ignored = ["--cached", "--others", "--ignored", f"--exclude-from={without}"]
         names -= _listed(*ignored)
     for name in names:
-        if (ROOT / name).is_file():  # otherwise deleted and not yet committed
+        if (ROOT / name).is_file():  # otherwise deleted, but not committed yet
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).write_bytes((ROOT / name).read_bytes())
             (target / name).chmod((ROOT / name).stat().st_mode)
@@ -118,10 +120,10 @@ def copy_project(target: Path, *, without: Path | None = None) -> Path:
 
 
 def borrow_environment(folder: Path, *, lender: Path = BIN.parent) -> None:
-    """Give a copy of the project the installed packages, as scripts/venv would leave them.
+    """Give a copy of the project the installed packages, arranged as scripts/venv arranges them.
 
-    The folder holds links and is not itself a link, so clearing the copy's environment removes only
-    links.
+    The folder contains links and is not a link itself, so clearing the copy's environment removes
+    only links.
     """
     venv = folder / ".venv"
     venv.mkdir()

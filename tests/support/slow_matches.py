@@ -1,18 +1,18 @@
-"""Texts that make a badly written regular expression or parser take hours.
+"""Run regular expressions and parsers on texts that would take badly written ones hours.
 
 python -m tests.support.slow_matches [PATTERN]
 
 A test runs this under a limit of processor time: code that needs quadratic time or worse for a long
-text is killed before it ends. The program prints what it passed to which function. With a PATTERN
-it tries that one alone, to show that the limit ends it.
+text is killed before it ends. The program prints each function and the texts that it passed. With a
+PATTERN it tries only that pattern, to show that the limit ends the run.
 
 It tries:
 
-- every regular expression of the package. It finds those at module level, so a new one is tried
-  without a line here; each gets longer texts than any caller can send.
-- every field, parameter and header that a caller may set, of every route in `every_route`, at its
-  greatest length, whether our code or a library parses it.
-- the functions below, with texts of the greatest size that they take.
+- every regular expression at module level of the package, found automatically, with longer texts
+  than any caller can send.
+- every field, parameter and header that a caller may set, for every route in `every_route`, at the
+  maximum length, whether our code or a library parses it.
+- the functions below, with texts of the maximum length that they accept.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ from tests.support import every_route
 from tests.support.people.account_holders import SECRET
 
 LONG = 90_000
-# (repeated text, end) pairs: everything before the end matches, and the whole does not.
+# (repeated text, end) pairs: everything before the end matches, but the whole text does not.
 ENDINGS = [
     ("a", "!"), ("a", "\x00"), (" ", "x"), ("\t", "x"), ("\n", "x"), ("a ", "\n"), ("0", "x"),
     ("1.", "x"), (".", "@"), ("a.", "@"), ("a@", "b"), ("-", "_"), ("%", "x"), ("%a", "%"),
@@ -82,7 +82,7 @@ def match(pattern: re.Pattern[str] | re.Pattern[bytes], text: str) -> None:
 
 
 def functions() -> dict[str, tuple[Callable[[str], object], int]]:
-    """Return the functions that parse a text, and the greatest length each takes."""
+    """Return the functions that parse a text, each with the maximum length that it accepts."""
     words = tuple(f"*word{number}*" for number in range(rules.MOST_PATTERNS))
     book = [
         rules.Rule(id=f"r{number}", action=rules.Action.HOLD, **{field: words})  # type: ignore[arg-type]
@@ -157,7 +157,7 @@ def _may_be_sent(text: str) -> bool:
 
 
 def _asked(rows: list[every_route.Row]) -> Iterator[tuple[every_route.Row, str]]:
-    """Yield each field of each route with each text, and a caller who gets as far as the parser."""
+    """Yield each field of each route, each text, and a caller whose request reaches the parser."""
     for row in rows:
         caller = "owner" if row.rule.startswith("/admin") else "author"
         for name in row.json or ():

@@ -1,6 +1,7 @@
-"""Interceptors of store calls: count them, or fail them as planned.
+"""Intercept store calls: count them, or make them fail as planned.
 
-A fixture gives one of them to the fixture `interceptor`, which every store of `open_store` calls.
+A fixture sets one of them in the fixture `interceptor`; every store that `open_store` opens calls
+it.
 """
 
 import collections
@@ -26,7 +27,7 @@ TRANSIENT = [
 
 
 class InterceptorSlot:
-    """Passes each call of a store to the interceptor in use, if there is one."""
+    """Passes each call of a store to the interceptor in use, if any."""
 
     def __init__(self) -> None:
         self._used: inprocess.Interceptor | None = None
@@ -53,7 +54,7 @@ class Calls:
 
 
 class Faults:
-    """Fails the n-th call of a method, before or after it is applied."""
+    """Makes the n-th call of a method fail, before or after it is applied."""
 
     def __init__(self) -> None:
         self.plan: dict[tuple[str, int], tuple[str, grpc.StatusCode]] = {}
@@ -75,12 +76,12 @@ class Faults:
         return answer
 
     def lose(self, method: str, when: str, status: grpc.StatusCode) -> None:
-        """Fail the next call of a method."""
+        """Make the next call of a method fail."""
         self.plan[method, self.calls[method] + 1] = (when, status)
 
 
 class Commits:
-    """Records the calls, and fails the next commits before or after they are applied."""
+    """Records the calls, and makes the next commits fail before or after they are applied."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

@@ -1,4 +1,4 @@
-"""A byte-for-byte snapshot of the store: equal snapshots mean that nothing has changed."""
+"""Take a byte-for-byte snapshot of the store: equal snapshots mean that nothing has changed."""
 
 from comments.store import reads
 from tests.support import stored_state
@@ -8,7 +8,7 @@ SESSIONS = "Session"
 
 
 def everything(*without: str) -> dict[bytes, bytes]:
-    """Return each entity by its key, except entities of the given kinds."""
+    """Return every entity by its key, except entities of the given kinds."""
     kinds = {each.key.path[0].name for each in stored_state.rows("__kind__")}
     return {
         row.key.SerializeToString(deterministic=True): row.SerializeToString(deterministic=True)

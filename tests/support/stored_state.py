@@ -1,7 +1,7 @@
-"""The stored state as plain rows and numbers, to be compared with a ledger.
+"""Read the stored state as plain rows and numbers, to compare it with a ledger.
 
-Reads properties by their stored names and sums shards itself, so no counting code of the product
-takes part in the comparison.
+This module reads properties by their stored names and sums shards itself, so the comparison uses no
+counting code of the product.
 """
 
 import json
@@ -19,7 +19,7 @@ def rows(kind: str) -> Iterable[Any]:
 
 
 def name_of(message: Any, level: int = -1) -> str:
-    """Return the name of an entity, or of one of its ancestors."""
+    """Return the name of an entity or of one of its ancestors."""
     name: str = message.key.path[level].name
     return name
 
@@ -65,7 +65,7 @@ def audit() -> list[tuple[str, str, str, str]]:
 
 
 def roots() -> dict[str, int]:
-    """Return the number of roots each thread has ever had."""
+    """Return the number of roots that each thread has ever had."""
     return {name_of(each): each.properties["child_count"].integer_value for each in rows("Thread")}
 
 
@@ -111,7 +111,7 @@ def votes() -> dict[tuple[str, str], int]:
 
 
 def subscribers() -> dict[str, set[str]]:
-    """Return the followers of each list by their own rows."""
+    """Return the followers of each list, as recorded in their own rows."""
     found: dict[str, set[str]] = {}
     for each in rows("Subscription"):
         found.setdefault(each.properties["list"].string_value, set()).add(name_of(each, 0))
@@ -119,7 +119,7 @@ def subscribers() -> dict[str, set[str]]:
 
 
 def followers() -> dict[str, int]:
-    """Return the counted followers of each thread, by the name of its list."""
+    """Return the follower count of each thread, by the name of its list."""
     counted = {
         place.replace("thread ", "thread:", 1): numbers.get("followers", 0)
         for place, numbers in _shards("thread").items()
@@ -138,7 +138,7 @@ def categories() -> dict[str, tuple[str, ...]]:
 
 
 def events() -> dict[str, set[str]]:
-    """Return the stored events, and the handlers that are done with each."""
+    """Return the stored events, each with the handlers that have finished it."""
     return {
         name_of(each): {done.string_value for done in each.properties["done"].array_value.values}
         for each in rows("Event")
@@ -146,12 +146,12 @@ def events() -> dict[str, set[str]]:
 
 
 def events_of_comments() -> dict[str, set[str]]:
-    """Return the stored events without those of followers."""
+    """Return the stored events, except follower events."""
     return {event: done for event, done in events().items() if not event.startswith("followed/")}
 
 
 def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
-    """Numbers are unique and below their counter; every parent exists, one level up."""
+    """Check that numbers are unique and below their counter, and parents exist one level up."""
     by_id = {row.id: row for row in found}
     assert len({(row.thread, row.parent, row.number) for row in by_id.values()}) == len(by_id)
     for row in by_id.values():
@@ -165,7 +165,7 @@ def assert_tree_sound(found: Iterable[Said], counted: dict[str, int]) -> None:
 
 
 def assert_sums(*, is_delivered: bool = True) -> None:
-    """Every counter equals the sum over the comments, and no event is pending."""
+    """Check that every counter equals the sum over the comments, and that no event is pending."""
     found = said().values()
     assert_tree_sound(found, roots())
     assert in_threads() == ledger.in_threads(found)

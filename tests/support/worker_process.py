@@ -1,4 +1,4 @@
-"""A gunicorn worker inside this process that serves an application over real sockets."""
+"""Run a gunicorn worker inside this process that serves an application over real sockets."""
 
 import contextlib
 import logging
@@ -44,7 +44,7 @@ class Served:
             return rest(connection)
 
     def stop(self) -> None:
-        """Stop the worker as SIGTERM does, and wait until it has ended."""
+        """Stop the worker as SIGTERM does; wait until it has ended."""
         self.tell()
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive()

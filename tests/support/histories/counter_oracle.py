@@ -1,4 +1,4 @@
-"""The oracle of counters: compares the stored numbers with sums over the comments."""
+"""Compare the stored counters with sums over the comments, as an oracle for tests."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ _OF_SITES = [each for each in counting.FROM_EVENTS if each not in counting.STATI
 
 
 def states() -> Iterator[counting.CountedState]:
-    """Yield the counted state of every stored comment, in the categories of its thread."""
+    """Yield the counted state of every stored comment, with the categories of its thread."""
     filed = {
         message.key.path[-1].name: conversion.texts(message.properties["categories"])
         for message in reads.fetch(reads.Query("Thread"))
@@ -62,12 +62,12 @@ def stored() -> dict[Scope, dict[str, int]]:
 
 
 def assert_counted() -> None:
-    """Every counter of a thread and its authors equals its recount."""
+    """Check that every counter of a thread and its authors equals its recount."""
     assert stored() == expected()
 
 
 def assert_followers() -> None:
-    """Every follower count equals its subscription rows, and no follower event is pending."""
+    """Check that follower counts equal the subscriptions, and no follower event is pending."""
     following: dict[str, int] = {}
     for message in reads.fetch(reads.Query("Subscription")):
         kind, _, thread = message.properties["list"].string_value.partition(":")
@@ -146,7 +146,7 @@ def stored_statistics() -> dict[Scope, dict[str, int]]:
 
 
 def assert_all_counted() -> None:
-    """Every counter equals its recount, and no event is pending."""
+    """Check that every counter equals its recount, and that no event is pending."""
     assert_counted()
     assert_followers()
     assert events() == []

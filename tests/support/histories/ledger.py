@@ -1,8 +1,8 @@
-"""A ledger of all that happened to comments: the oracle of counters, events and followers.
+"""Record every change to comments in a ledger: the oracle for counters, events and followers.
 
-It is written from the design, without the product's code, as plain sums over plain rows. Each step
-returns "done", or the name of the error that the product raises and then changes nothing. The
-expected counters and the visible comments are recomputed from all rows each time.
+The ledger follows the design and uses no code of the product, only plain sums over plain rows. Each
+step returns "done" or the name of the error that the product raises; a failed step changes nothing.
+The expected counters and the visible comments are recomputed from all rows each time.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ VERDICTS = {
     "hide": "hidden",
     "hold": "pending",
 }
-BY = " by "  # in the name of a scope, between a place and an author in it
+BY = " by "  # separates the place and the author in a scope's name
 
 
 @dataclasses.dataclass
@@ -116,7 +116,7 @@ class Ledger:
         return DONE
 
     def place(self, drafts: Iterable[Draft], now: datetime) -> str:
-        """Import drafts. The key of each draft is the comment's id; existing comments stay."""
+        """Import drafts. A draft's key is its comment's id; existing comments are unchanged."""
         added: dict[str, None] = {}
         for draft in drafts:
             if draft.key not in self.said:
@@ -283,7 +283,7 @@ class Ledger:
         return DONE
 
     def _settle(self, counted: set[str]) -> None:
-        """Recompute `listed`: approved or above a listed comment. A change is a revision."""
+        """Recompute `listed`: approved or above a listed comment. Each change adds a revision."""
         listed = {row.id for row in self.said.values() if row.status == "approved"}
         for comment_id in list(listed):
             above = self.said[comment_id].parent
@@ -312,7 +312,7 @@ class Ledger:
         return order
 
     def later(self, waiting: Iterable[str]) -> dict[str, Numbers]:
-        """Return all numbers counted from events, while the `waiting` events are undelivered."""
+        """Return all numbers counted from events, without the undelivered events `waiting`."""
         sums: dict[str, Numbers] = {}
         for row in self.said.values():
             _add_later(sums, _counted(row), 1)
@@ -336,7 +336,7 @@ def in_threads(rows: Iterable[Said]) -> dict[str, Numbers]:
 
 
 def later(rows: Iterable[Said]) -> dict[str, Numbers]:
-    """Return all numbers counted from events, once every event is delivered."""
+    """Return all numbers counted from events, as they are once every event is delivered."""
     sums: dict[str, Numbers] = {}
     for row in rows:
         _add_later(sums, _counted(row), 1)

@@ -1,7 +1,8 @@
-"""Steps of workers and operators, which change nothing that readers see of comments.
+"""Take the steps of workers and operators, which change nothing that readers see in comments.
 
-Owns what a step is, the state that all processes share, and the steps without a request: delivery,
-compaction, shards, vote counts, recategorizing, recounts. Steps of people are in `reader_steps`.
+Owns the definition of a step, the state that all processes share, and the steps without a request:
+delivery, compaction, sharding, counting votes, recategorizing and recounting. Steps of people are
+in `reader_steps`.
 """
 
 import contextlib
@@ -43,7 +44,8 @@ class Wish(NamedTuple):
 
 
 class Step(NamedTuple):
-    """How the product takes a step, how the ledger records it, and whether it is stored.
+    """The functions that take a step in the product, record it in the ledger, and tell whether it
+    was stored.
 
     `is_stored` is called if the product's answer was lost.
     """
@@ -51,11 +53,11 @@ class Step(NamedTuple):
     act: Callable[[], object]
     note: Callable[[ledger.Ledger], str] = lambda _: ledger.DONE
     is_stored: Callable[[], bool] = lambda: True
-    may_do_nothing: bool = False  # because another process was faster
+    may_do_nothing: bool = False  # another process was faster
 
 
 class PlannedError(Exception):
-    """The failure of a handler, as planned."""
+    """The planned failure of a handler."""
 
 
 class OperatorSteps:
@@ -74,11 +76,11 @@ class OperatorSteps:
         self.now += timedelta(seconds=seconds)
 
     def shards(self) -> sharding.Shards:
-        """Return one process's knowledge of busy threads, on the shared clock."""
+        """Return what one process knows about busy threads, on the shared clock."""
         return sharding.Shards(clock=lambda: self.seconds)
 
     def _deliver(self, one: int, two: int, three: int) -> Step:
-        """Deliver random events in random order; some are repeated, delivered or unknown."""
+        """Deliver random events in random order; some are duplicates, delivered or unknown."""
         handlers = self.handlers(
             sends=one % 5 > 0,
             counts=two % 5 > 0,
@@ -225,7 +227,7 @@ class OperatorSteps:
             may_do_nothing=True,
         )
 
-    # Picking the subjects of steps.
+    # The following methods pick the subjects of steps.
 
     def _pick(self, number: int, thread: str = "") -> str | None:
         found = [row.id for row in self.ledger.said.values() if row.thread.startswith(thread)]
@@ -237,7 +239,7 @@ class OperatorSteps:
 
 
 def key_of(name: records.ThreadName) -> str:
-    """Return the ledger's name of a thread."""
+    """Return the ledger's name for a thread."""
     return f"{name.site}/{name.id}"
 
 

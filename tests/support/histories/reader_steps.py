@@ -1,7 +1,7 @@
-"""Steps of people, and imports: each as the product takes it and as a ledger records it.
+"""Take the steps of people, and imports, in the product, and record them in a ledger.
 
-Owns how a wish becomes a step: who does what to which comment. Its numbers pick from the ledger's
-contents, so the same wishes always make the same history.
+Owns the conversion of a wish into a step: who does what to which comment. A wish's numbers pick
+from the ledger's contents, so the same wishes always make the same history.
 """
 
 import contextlib
@@ -190,7 +190,7 @@ class ReaderSteps(OperatorSteps):
         )
 
     def _who(self, comment_id: str, number: int) -> str:
-        """Return the comment's author, or in one case of four another author."""
+        """Return the comment's author, or in one of four cases a different author."""
         return AUTHORS[number % 3] if number % 4 == 0 else self.ledger.said[comment_id].author
 
     # Imports.

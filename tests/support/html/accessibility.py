@@ -20,7 +20,7 @@ def _source() -> str:
 
 
 def complaints(page: playwright.Page, *, rules: Sequence[str] = ()) -> list[str]:
-    """Return the accessibility violations of the page as shown now, by all rules or by these."""
+    """Return the page's present accessibility violations, by all rules or by the given ones."""
     if not page.evaluate("typeof axe === 'object'"):
         page.evaluate(_source())
     found = page.evaluate(

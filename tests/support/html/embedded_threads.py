@@ -1,4 +1,4 @@
-"""Threads as embedded HTML: hostile texts to fill them with, and how tests read all their pages."""
+"""Fill threads with hostile texts, and read all pages of a thread as embedded HTML."""
 
 from pathlib import Path
 from typing import Any

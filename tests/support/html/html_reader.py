@@ -67,7 +67,7 @@ class Document(html.parser.HTMLParser):
         return json.loads(block)
 
     def links(self, rel: str, tag: str = "link") -> list[str]:
-        """Return the targets of elements with this relation."""
+        """Return the targets of the elements with this `rel` attribute."""
         return [
             values.get("href") or ""
             for name, values in self.elements
@@ -76,6 +76,6 @@ class Document(html.parser.HTMLParser):
 
     @property
     def next(self) -> dict[str, str]:
-        """The query of the next page; empty on the last page."""
+        """The query string of the next page; empty on the last page."""
         found = self.links("next", "a")
         return {} if not found else {k: v for k, (v,) in parse_qs(urlsplit(found[0]).query).items()}

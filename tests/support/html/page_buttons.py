@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 
 class _Forms(html.parser.HTMLParser):
-    """The forms of a page: (action, hidden fields), by the label of their button."""
+    """A page's forms as (action, hidden fields), by the label of their button."""
 
     def __init__(self, source: str) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""A site with a classifier on loopback, and a clock that a test moves.
+"""Set up a site with a classifier on loopback, and a clock that the test moves.
 
-Requests to the classifier take the product's whole path, from the event of a post to the HTTP
+Requests to the classifier go through all of the product's code, from a post's event to the HTTP
 request.
 """
 
@@ -29,7 +29,7 @@ SHORT = dataclasses.replace(LIMITS, connect=0.5, total=0.5)  # for classifiers t
 
 
 class Service:
-    """The site "demo", its classifier, and the time of day."""
+    """The site "demo", its classifier, and the present time."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Service:
         self.secret = made or self.secret
 
     def says(self, verdict: object, reason: str = "", **more: Any) -> None:
-        """Set the verdict that the receiver answers with."""
+        """Set the verdict in the receiver's answers."""
         self.receiver.answer = json.dumps({"verdict": verdict, "reason": reason, **more}).encode()
 
     def ask(self, times: int = 1) -> message_sender.SendingCounts:
@@ -93,7 +93,7 @@ class Service:
 def serving(
     store: connection.Store, settings: config.Settings = sample_threads.SETTINGS
 ) -> Iterator[Service]:
-    """Run two classifiers on loopback that the store's processes may reach."""
+    """Run two classifiers on loopback; the store's processes may reach both."""
     with loopback_servers.receiver() as receiver, loopback_servers.receiver() as other:
         client = loopback_servers.client(receiver.port, other.port, limits=LIMITS)
         classifier_requests.OUTBOUND.put(store, client)

@@ -1,8 +1,8 @@
-"""A mail parser as lenient as the worst mail programs, and independent of our mail writer.
+"""Parse mail as leniently as the worst mail programs do, independently of our mail writer.
 
-Written from RFC 5322, 2045 and 2047 alone. Like the most lenient mail programs, it decodes encoded
-words anywhere (within words, in quotes, with a language, with blanks or line ends inside, without
-an end), then decodes the result again, in whatever charset the words name.
+The parser is based only on RFC 5322, 2045 and 2047. Like the most lenient mail programs, it decodes
+encoded words anywhere (within words, in quotes, with a language, with blanks or line ends inside,
+without an end), in any charset that the words name, and then decodes the result again.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""A reader who subscribes to the thread "page" through HTTP and a real mail server."""
+"""Subscribe a reader to the thread "page" through HTTP and a real mail server."""
 
 import dataclasses
 from typing import Any
@@ -47,13 +47,13 @@ class Asker:
                 made.deliver(events)
 
     def follow(self, email: str = ANN, **more: Any) -> None:
-        """Subscribe, and press the button on the page that the mail links to."""
+        """Subscribe, then press the button on the page to which the mail links."""
         assert self.ask(email, **more).status_code == 202
         self.deliver()
         assert self.press("Confirm").status_code == 200
 
     def press(self, label: str, link: str = "") -> TestResponse:
-        """Press a button on the page of a link: the last mail's link unless another is given."""
+        """Press a button on a link's page; the default is the link in the last mail."""
         return page_buttons.press(self.client, link or self.box.link(), label)
 
     def stored(self) -> dict[str, int]:

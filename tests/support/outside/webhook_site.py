@@ -1,6 +1,6 @@
-"""Webhooks of the site "demo", and posts whose messages a test sends when it chooses.
+"""Set up webhooks for the site "demo", and make posts; the test decides when to send messages.
 
-A post here writes its messages and does not send them.
+A post here writes its messages but does not send them.
 """
 
 from datetime import datetime, timedelta

@@ -18,7 +18,7 @@ OWNER = roles.Grant(roles.Role.OWNER, roles.SERVICE)
 
 
 def weaken_passwords(patch: pytest.MonkeyPatch) -> None:
-    """Hash passwords as weakly as possible, for tests about something else."""
+    """Hash passwords as weakly as possible, for tests that are not about hashing."""
     weak = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     patch.setattr(hashing, "hasher", lambda: weak)
 
@@ -74,10 +74,10 @@ def accept(
 
 
 def here() -> datetime:
-    """Return the real time, which the application reads itself."""
+    """Return the real time, because the application reads it too."""
     return datetime.now(UTC)
 
 
 def session(account: str) -> sessions.Session:
-    """Begin a session now, without checking a password."""
+    """Begin a session at the present time, without checking a password."""
     return sessions.begin(account, SECRET, now=here())

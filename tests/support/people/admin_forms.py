@@ -1,4 +1,4 @@
-"""Admin forms, sent as a browser on our own pages sends them."""
+"""Send admin forms as a browser on our own pages does."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""A moderator's browser, for tests of the pages under `/admin/sites`."""
+"""Simulate a moderator's browser for tests of the pages under `/admin/sites`."""
 
 import re
 
@@ -46,7 +46,7 @@ class Desk:
         )
 
     def settle(self, path: str, *, desk: str = DESK, status: int = 303, **form: str) -> str:
-        """Send another form; return the response's text."""
+        """Send a form of any kind; return the response's text."""
         data = {"form": self.token, **form}
         response = self.client.post(f"{desk}{path}", data=data, headers=OWN)
         assert response.status_code == status, response.text

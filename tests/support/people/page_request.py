@@ -8,7 +8,7 @@ PAGE = "/api/v1/sites/demo/comments?thread=page"
 
 
 def plain(response: TestResponse) -> bytes:
-    """Return the body without its content coding."""
+    """Return the body with its content coding removed."""
     return (
         gzip.decompress(response.data)
         if "Content-Encoding" in response.headers

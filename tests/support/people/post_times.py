@@ -1,10 +1,10 @@
-"""Shared parts of admission tests: a settable clock, and responses as short codes."""
+"""Share two parts of admission tests: a settable clock, and responses as short codes."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 LONG = "A text that is long enough to be told from others."
-# One post per period for each kind of caller.
+# Limits of one post per period for each kind of caller.
 RULES = {
     "posts_per_network": 1,
     "posts_per_author": 1,

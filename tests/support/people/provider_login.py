@@ -1,8 +1,8 @@
-"""Simulated login providers and browsers, without a real provider or a real browser.
+"""Simulate login providers and browsers for tests.
 
 `Impostor` speaks the protocol as a provider does, except for what a test changes: the claims of its
 ID tokens, their header and signature, its documents. `Traveller` is a test client that follows our
-redirect to the provider, has it issue a code, and returns with the code.
+redirect to the provider, makes the provider issue a code, and returns with the code.
 """
 
 import base64
@@ -53,7 +53,7 @@ def jwk(key: Any, kid: str) -> dict[str, str]:
 
 
 class Impostor:
-    """A provider. `claims` and `header` change its tokens; None leaves a claim out."""
+    """A provider. `claims` and `header` change the provider's tokens; None leaves a claim out."""
 
     def __init__(self, told: loopback_servers.Receiver) -> None:
         self.issuer = f"http://{loopback_servers.NAME}:{told.port}"
@@ -146,7 +146,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = 
 
 
 def swapped(claims: dict[str, Any], secret: bytes) -> str:
-    """Return a token signed with HMAC, using a public key as the shared secret."""
+    """Return a token signed by HMAC with a public key as the shared secret."""
     head = unsigned({"alg": "HS256", "typ": "JWT", "kid": "one"}, claims).rpartition(".")[0]
     return f"{head}.{_b64(hmac.digest(secret, head.encode(), 'sha256'))}"
 
@@ -174,7 +174,7 @@ def register(
 
 
 def know(store: connection.Store) -> providers.Provider:
-    """Register a provider whose documents the service already has, so it sends no requests."""
+    """Register a provider; its documents are already cached, so the service sends no requests."""
     issuer = "https://acme.example"
     about = oidc_client._About(issuer, f"{issuer}/authorize", f"{issuer}/token", f"{issuer}/keys")
     known = oidc_client._Known(about, {"keys": []})
@@ -203,7 +203,7 @@ class Traveller:
         return html.unescape(found[1])
 
     def back(self, address: str, **changed: str) -> TestResponse:
-        """Come back from the provider with its answer; `changed` replaces parts of the answer."""
+        """Return from the provider with its answer; `changed` replaces parts of the answer."""
         asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(address).query))
         assert asked["redirect_uri"] == f"{PUBLIC}/sign-in/return"
         answer = {"code": self.provider.authorize(address), "state": asked["state"]} | changed
@@ -225,7 +225,7 @@ class Traveller:
         assert sent.status_code == 303, sent.text
 
     def link(self) -> TestResponse:
-        """Link the signed-in account to the provider's."""
+        """Link the signed-in account to the account at the provider."""
         return self.travel(
             "/admin/account/provider", form=self.form(), current=PASSWORD, provider="acme"
         )

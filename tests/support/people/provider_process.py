@@ -1,7 +1,7 @@
-"""A real OpenID Connect provider as a process, for browser tests (tests/provider).
+"""Run a real OpenID Connect provider as a process, for browser tests (tests/provider).
 
-Like the service in these tests, it has a localhost name (RFC 6761), which Chromium treats as secure
-without HTTPS. The website has an IP address, so all three are different sites.
+Like the service in these tests, the provider has a localhost name (RFC 6761), which Chromium treats
+as secure without HTTPS. The website has an IP address, so all three are different sites.
 """
 
 import contextlib

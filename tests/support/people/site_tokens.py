@@ -1,4 +1,4 @@
-"""Keys of both kinds, and valid tokens that a site signs for its readers."""
+"""Make site keys of both kinds, and valid tokens that a site signs for its readers."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ Private = ed25519.Ed25519PrivateKey
 
 
 def share(site: str = "demo") -> str:
-    """Add a secret that a site shares with us."""
+    """Add a secret that the site shares with us."""
     key, secret = site_keys.shared(SECRET, now=here())
     site_keys.add(site, key)
     return secret
@@ -29,14 +29,14 @@ def pem_of(private: Private) -> str:
 
 
 def pair(site: str = "demo") -> Private:
-    """Add a key pair of which the site keeps the private half."""
+    """Add a key pair; the site keeps the private half."""
     private = Private.generate()
     site_keys.add(site, site_keys.public(pem_of(private), now=here()))
     return private
 
 
 def claims(now: datetime | None = None, **more: Any) -> dict[str, Any]:
-    """Return valid claims; `more` replaces some, and None leaves a claim out."""
+    """Return valid claims. `more` replaces some of them; None leaves a claim out."""
     exp = int(((now or here()) + timedelta(hours=1)).timestamp())
     found = {"aud": "flatthread:demo", "sub": "42", "name": "Ann", "exp": exp} | more
     return {name: value for name, value in found.items() if value is not None}

@@ -1,6 +1,6 @@
-"""Two processes on one store: one with a response cache, one that calls Flask for every request.
+"""Run two processes on one store: one with a response cache, one that always calls Flask.
 
-Owns the steps for both: request, write, compact, and count the calls of Flask.
+Owns the steps of both processes: request, write, compact, and count the calls of Flask.
 """
 
 import random

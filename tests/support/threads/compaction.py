@@ -18,14 +18,14 @@ def small_buckets(patch: pytest.MonkeyPatch, rows: int = 4, tail: int = 2) -> No
 
 
 def whole(name: records.ThreadName, **at: datetime) -> None:
-    """Compact a thread and clear its flags without the grace; fail if nothing was to compact."""
+    """Compact a thread and clear its flags without the grace period; fail if it has no delta."""
     folded = compactor.compact(sample_threads.SETTINGS.scheme, name, **at)  # type: ignore[arg-type]
     assert folded is not None
     compactor.clear(folded)
 
 
 def forget() -> None:
-    """Empty this process's caches of threads, as after a start."""
+    """Empty this process's caches of threads, as after a restart."""
     _held().cache = caches.Cache(view_cache.CACHE_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""A thread that grows comment by comment, and the cost of its compactions.
+"""Measure the cost of compacting a thread that grows comment by comment.
 
 `edits` and `votes` are the numbers of edits and of new scores per post. Edits change one of the
 last hundred comments; half of the new scores go to root comments, which are ranked. The engine's
@@ -104,7 +104,7 @@ class Replay:
         )
 
     def vote(self, now: datetime) -> None:
-        """Write a new score: votes of a few seconds are counted in one write of the row."""
+        """Write a new score: one write of the row counts the votes of several seconds."""
         recent = self._posted[-RECENT:]
         roots = [row for row in self._posted if row.parent is None]
         chosen = self._chance.choice(roots if self._chance.random() < 0.5 else recent)

@@ -1,12 +1,12 @@
-"""A site of any size, with all that a moderator's site has, made by an unmeasured program.
+"""Make a complete moderated site of any size, in a program that coverage does not measure.
 
     python -m tests.support.threads.large_site FILE COMMENTS
 
 Half of its comments form one long discussion with a realistic shape, the others many short ones.
-One comment in ten is pending and one is reported; one in three is by the same author; every fifth
-author is another one. There are audit entries, days, categories, rules, bans, imports and dead
-letters. All of it grows with the number of comments, and its newest part is the same at any size,
-because authors and statuses are counted from the end.
+One comment in ten is pending, and one in ten is reported. One author wrote every third comment. The
+site also has audit entries, days, categories, rules, bans, imports and dead letters. Everything
+grows with the number of comments. The newest part is the same at any size, because authors and
+statuses are assigned from the end.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def make(path: Path, count: int) -> None:
 
 
 def fill(engine: inprocess.Engine, store: connection.Store, count: int, now: datetime) -> None:
-    """Fill a store with the site. Call it in the store's context."""
+    """Fill a store with the site. Call this function in the store's context."""
     site_settings.add(SITE, ["http://localhost"], scheme=loading.SCHEME, now=now)
     loading.store_imported(conversations.thread([None]), PAGE)
     key = comment_rows.thread_key_name(PAGE)
@@ -99,12 +99,12 @@ def _placed(
 
 
 def author(place: int) -> str:
-    """Return the author of the comment that has `place` comments after it."""
+    """Return the author of the comment that is followed by `place` comments."""
     return PROLIFIC if place % 3 == 0 else f"g:author{place // 15 * 3 + place % 3}"
 
 
 def status_of(place: int) -> Status:
-    """Return the status of the comment that has `place` comments after it."""
+    """Return the status of the comment that is followed by `place` comments."""
     if place % 10 == 1:
         return Status.PENDING
     return Status.SPAM if place % 29 == 7 else Status.APPROVED
@@ -137,7 +137,7 @@ def _rows(count: int, now: datetime) -> Iterator[ndb.Model]:
 
 
 def comment(place: int, count: int) -> str:
-    """Return the id of the comment that has `place` comments after it."""
+    """Return the id of the comment that is followed by `place` comments."""
     half = count // 2
     if place % 2 == 1:
         return conversations._id(half - 1 - place // 2)

@@ -1,9 +1,9 @@
-"""A file with one long, compacted and cleared thread, made by a program of its own.
+"""Make a file with one long, compacted and cleared thread, in a separate program.
 
 python -m tests.support.threads.large_thread FILE COMMENTS
 
-In a separate program coverage does not measure it; measured, filling the thread takes four times as
-long as reading it. The loading code has its own tests.
+Coverage does not measure the separate program; with coverage, filling the thread would take four
+times as long as reading it. The loading code has its own tests.
 """
 
 import fcntl

@@ -1,6 +1,6 @@
-"""The site "demo" under policies and rules: set rules, post, edit, and read statuses.
+"""Moderate the site "demo" by policies and rules: set rules, post, edit, and read statuses.
 
-Everything happens in the store's context, at one moment, and with one moderator.
+All steps run in the store's context, at the same time of the clock, and with one moderator.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""A thread that grows at its own pace and is compacted on the product's schedule.
+"""Compact a thread that grows at a given pace, on the product's schedule.
 
-The processes that take its comments have the product's backlog and upkeep, on one clock that jumps
-from one due step to the next. A compaction is due after 64 changes, when the first change is
-`backlog.FOLD_AFTER` old, a second after an edit, and at each process's periodic look at the store.
-Flags are cleared after the grace period, so compactions overlap. Each edit comes 30 seconds to ten
-minutes after its comment, each new score within the hour.
+The processes that store its comments have the product's backlog and upkeep. They share a clock that
+jumps from one due step to the next. A compaction is due after 64 changes, when the first change is
+`backlog.FOLD_AFTER` old, one second after an edit, and when a process checks the store, which it
+does periodically. Flags are cleared after the grace period, so compactions overlap. Each edit comes
+30 seconds to ten minutes after its comment, each new score within the hour.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ class _Clock:
 
 
 class _Process:
-    """A process that takes comments and compacts, with its worker's state of the thread."""
+    """A process that stores comments and compacts; holds its worker's state of the thread."""
 
     def __init__(self, engine: inprocess.Engine, clock: _Clock, first: float) -> None:
         self.store = connection.Store(inprocess.Channel(engine), project="bench", deadline=60.0)
@@ -59,7 +59,7 @@ class _Process:
 
     @property
     def next_step(self) -> float:
-        """When its next step is due: to compact, to clear or to look at the store."""
+        """Return when the next step is due: compact, clear flags or check the store."""
         return min(self._backlog.next_due, self._upkeep.next_clearing, self._next_look)
 
     def step(self) -> None:
@@ -94,7 +94,7 @@ def _events(at: Sequence[float], chance: random.Random, edits: float, votes: flo
 
 
 def _until(moment: float, clock: _Clock, processes: Sequence[_Process]) -> None:
-    """Let the processes take all steps that are due before a moment."""
+    """Let the processes take all steps that are due before a given time."""
     while True:
         first = min(processes, key=lambda process: process.next_step)
         if first.next_step > moment:
@@ -112,7 +112,7 @@ def replay(
     votes: float,
     processes: int,
 ) -> Spent:
-    """Let a thread grow at its pace; return its changes and writes once nothing is due."""
+    """Let a thread grow at its pace until nothing is due; return its changes and writes."""
     clock, chance = _Clock(), random.Random(1)
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(

@@ -1,7 +1,7 @@
-"""Simulated processes: each a store with its own caches and clock, on one engine.
+"""Simulate processes on one engine: each is a store with its own caches and clock.
 
-Each call runs in a thread of its own, because a thread can be inside only one store at a time. So
-one process can act while another waits in the middle of a call. `Reader.assert_current` compares a
+Each call runs in its own thread, because a thread can enter only one store at a time. So one
+process can act while another waits in the middle of a call. `Reader.assert_current` compares a
 process's answer with the ordered query.
 """
 
@@ -78,7 +78,7 @@ class Reader:
         return self.do(lambda: ordered_thread(name))
 
     def assert_current(self, name: records.ThreadName) -> None:
-        """Fail if this process shows anything else than the ordered query."""
+        """Fail if this process shows anything other than the ordered query."""
         assert self.shown(name) == self.expected(name)
 
 
@@ -90,7 +90,7 @@ def ordered_thread(name: records.ThreadName) -> Whole:
 
 
 def decompressed(message: Any) -> bytes:
-    """Return the decompressed blobs of an entity."""
+    """Return an entity's blobs, decompressed."""
     return b"\n".join(map(_held, blobs(message)))
 
 

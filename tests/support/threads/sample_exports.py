@@ -1,6 +1,6 @@
-"""Small exports: where they are stored, how one is written, and what its import stores.
+"""Find small exports, write others, and read what an import of them stores.
 
-An export written by a test has one post per line, from line 2 on, so that a test can name the line
+An export written by a test has one post per line, starting at line 2, so a test can name the line
 of a fault.
 """
 
@@ -60,7 +60,7 @@ def plan_of(path: Path, levels: int = 8, site: records.Site = SITE) -> import_wr
 
 
 def written(plan: import_writer.CheckedImport) -> dict[str, records.ImportedComment]:
-    """Return the comments that a plan would write, by their id in the source."""
+    """Return the comments that a plan would write, by their ids in the source."""
     return {
         comment.source.partition(":")[2]: comment
         for thread in plan.threads

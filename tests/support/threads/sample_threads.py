@@ -1,4 +1,4 @@
-"""Sample discussions: a nested literal is posted comment by comment, in the order written."""
+"""Post sample discussions from nested literals, comment by comment, in the order written."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -22,12 +22,12 @@ TREE: Nested = {
     "2": {"2.1": {}},
     "3": {},
 }
-# The same in reading order.
+# Return the same in reading order.
 ORDER = ["1", "1.1", "1.1.1", "1.1.2", "1.2", "2", "2.1", "3"]
 
 
 def filing(site: records.Site, *categories: str) -> records.Site:
-    """Return the site with categories that its pages may name."""
+    """Return the site with the categories that its pages may name."""
     return msgspec.structs.replace(site, categories=categories)
 
 
@@ -42,7 +42,7 @@ def request(
     now: datetime = START,
     network: str = "",
 ) -> SiteRequest:
-    """Return a request to a site from a network; a site id is enough if only the id matters."""
+    """Return a request to a site from a network; pass a site id if only the id matters."""
     found = records.Site(site, (), "", 2) if isinstance(site, str) else site
     return SiteRequest(found, settings, now, classifier_verdicts.Sender(network))
 
@@ -65,12 +65,12 @@ def post(
 
 
 def author(name: str) -> records.Author:
-    """Return an author who is known by their name."""
+    """Return an author whom the product recognizes by name."""
     return records.Author(name, id=f"g:{name}")
 
 
 def retract(comment: records.Comment) -> None:
-    """Have its author retract a comment."""
+    """Retract a comment as its author."""
     own_comment.retract(comment.id, author_id=comment.author.id, revision=None, now=START)
 
 
@@ -82,7 +82,7 @@ def node(
     author: str = "",
     **more: Any,
 ) -> records.ImportedComment:
-    """Return a comment to import, whose id is made from its text; `above` is the parent's text."""
+    """Return a comment to import; its id is made from its text. `above` is the parent's text."""
 
     def id_of(each: str) -> str:
         return comment_rows.comment_id(each.encode().ljust(16, b"."))
@@ -127,12 +127,12 @@ def texts(rows: Any) -> list[str]:
 
 
 def listed(site: records.Site, thread: str = "page") -> list[str]:
-    """Return what a reader of the whole thread sees."""
+    """Return the whole thread as a reader sees it."""
     return texts(ordered_query.thread(name_of(site, thread)))
 
 
 def walk(rows: Any) -> list[str]:
-    """Return a thread's ids by parent links, siblings by number: the oracle of the order."""
+    """Return a thread's ids by parent links, siblings by number, as the oracle of the order."""
     children: dict[str | None, list[records.Comment]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)

@@ -1,4 +1,4 @@
-"""One-line votes, and the oracle of their sums."""
+"""Cast votes in one line, and compare their sums with an oracle."""
 
 from datetime import datetime, timedelta
 
@@ -70,7 +70,7 @@ def stored(comment_id: str) -> tuple[int, int, int]:
 
 
 def assert_counted() -> None:
-    """Every row has the sum of its votes, no vote is uncounted, and every counter agrees."""
+    """Check that rows have the sums of their votes, no vote is pending, and all counters agree."""
     assert list(reads.fetch(reads.Query("VotesDue"))) == []
     votes = cast()
     for message in reads.fetch(reads.Query("Comment")):
