@@ -1,9 +1,9 @@
-"""Pages of the admin console for signing in and out, invitations, and one's own account.
+"""Pages of the admin console for sign-in, sign-out, invitations, and the user's own account.
 
-A GET shows a form and changes nothing. Its POST redirects to the next page, or shows the form again
-with the error. The key of a one-time link is in the fragment of its address, so opening the link
-sends the key to nobody, and the page does not depend on the key. The answers to a wrong name and to
-a wrong password are the same (`password_login`).
+A GET shows a form and changes nothing. The form's POST redirects to the next page or shows the form
+again with the error. The key of a one-time link is in the fragment of its address. Browsers do not
+send fragments, so opening the link does not reveal the key, and the page is the same for all keys.
+The answers to a wrong name and to a wrong password are the same (`password_login`).
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ signed_in.guard(blueprint)
 
 
 class _Held(NamedTuple):
-    """A site, and the role that an account has on it."""
+    """A site, and an account's role on it."""
 
     site: records.Site
     role: roles.Role
@@ -48,7 +48,7 @@ def home() -> flask.Response:
 @blueprint.get("/sites")
 @blueprint.get("/sites/")
 def find_home() -> flask.Response:
-    """Redirect addresses that people type to the home page."""
+    """Redirect a manually typed address to the home page."""
     return signed_in.go("admin")
 
 
@@ -67,7 +67,7 @@ def ask_who() -> flask.Response:
 @blueprint.post("/sign-in")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Begin a session, and end the one that the browser had."""
+    """Begin a session, and end the browser's previous session."""
     sent = forms.read(request_shapes.SignIn)
     attempt = password_login.LoginAttempt(
         sent.login, sent.password, sent.code, _network(), signed_in.cookie()
@@ -98,7 +98,7 @@ def sign_out_everywhere() -> flask.Response:
 
 @blueprint.get("/welcome")
 def ask_for_an_account() -> flask.Response:
-    """Show the page of an invitation link."""
+    """Show the page for an invitation link."""
     return signed_in.page("admin/welcome.html", sent=request_shapes.Accepted())
 
 
@@ -138,7 +138,7 @@ def accept_as_oneself() -> flask.Response:
 
 @blueprint.get("/reset")
 def ask_for_a_password() -> flask.Response:
-    """Show the page of a password reset link."""
+    """Show the page for a password reset link."""
     return signed_in.page("admin/reset.html", sent=request_shapes.PasswordResetForm())
 
 
@@ -175,7 +175,7 @@ def change_password() -> flask.Response:
 
 @blueprint.post("/account/authenticator")
 def add_authenticator() -> flask.Response:
-    """Enable an authenticator app, after checking a code that it made from the secret."""
+    """Enable an authenticator app after checking a code from it."""
     sent = forms.read(request_shapes.NewAuthenticator)
 
     def change(account: str, now: datetime) -> None:
@@ -225,7 +225,7 @@ offer_providers(blueprint)
 
 
 def _held(account: accounts.Account) -> list[_Held]:
-    """Return the sites on which an account has a role; a role on the service counts on each."""
+    """Return the sites on which an account has a role. A service role counts on every site."""
     found = {}
     for site in site_settings.every():
         for role in (roles.Role.OWNER, roles.Role.MODERATOR):

@@ -1,4 +1,4 @@
-"""The queries and forms of the admin pages, as typed values."""
+"""The types of the queries and forms of the admin pages."""
 
 import re
 from typing import Annotated, Literal
@@ -20,18 +20,18 @@ Words = Annotated[str, msgspec.Meta(max_length=review_queue.LONGEST_TEXT)]
 
 
 class _Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query. Unknown parameters are refused. `cursor` is empty for the first page."""
+    """A query. Unknown parameters are errors. `cursor` is empty for the first page."""
 
     cursor: Typed = ""
 
     @property
     def start(self) -> str | None:
-        """The cursor of the page; None for the first one."""
+        """The cursor of the page; None for the first page."""
         return self.cursor or None
 
 
 class QueueQuery(_Query, frozen=True):
-    """A selection of a site's comments. Empty values do not restrict it."""
+    """Filters for a site's comments. Empty values filter nothing."""
 
     status: StatusFilter = "pending"
     author: Typed = ""
@@ -43,28 +43,28 @@ class QueueQuery(_Query, frozen=True):
         return review_queue.STATUSES if self.status == ANY else (Status(self.status),)
 
     def wanted(self, site: records.Site) -> review_queue.QueueFilter:
-        """Return the selection for a site."""
+        """Return the filter for a site."""
         return review_queue.QueueFilter(site.id, self.statuses, self.author, self.q)
 
 
 class AuthorQuery(_Query, frozen=True):
-    """An author of a site."""
+    """An author on a site."""
 
     id: Typed = ""
 
 
 class ListingQuery(_Query, frozen=True):
-    """A listing without filters."""
+    """A page of a list without filters."""
 
 
 class AuditLogQuery(_Query, frozen=True):
-    """A page of the audit log; with a `subject`, only entries about that subject."""
+    """A page of the audit log. A `subject` selects only entries about that subject."""
 
     subject: Typed = ""
 
 
 class StatisticsQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The last days of a category, or of the whole site."""
+    """The most recent days of a category or of the whole site."""
 
     days: Literal["30", "90", "365"] = "30"
     category: Typed = ""
@@ -77,7 +77,7 @@ class RuleQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A ban of an author for some `days`, or permanently without them. Checked boxes send "on"."""
+    """A ban of an author. It is permanent if `days` is empty. Checked boxes send "on"."""
 
     act: Literal["ban", "unban", "restore"]
     days: Typed = ""
@@ -89,7 +89,7 @@ class BanForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The state and the policy of a thread. An empty `policy` inherits that of the site."""
+    """The state and the policy of a thread. An empty `policy` inherits the site's policy."""
 
     state: records.ThreadState
     policy: Literal["", "off", "first", "links", "all", "closed", "read-only"] = ""
@@ -97,7 +97,7 @@ class ThreadForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThreadDetailsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The details of a thread. The `act` "inherit" restores those that a comment brought."""
+    """The details of a thread. The `act` "inherit" restores the details from a comment."""
 
     act: Literal["set", "inherit"] = "set"
     title: TextLine = ""
@@ -107,7 +107,7 @@ class ThreadDetailsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class PolicyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a site is moderated. An empty `close_after` keeps threads open."""
+    """The moderation settings of a site. An empty `close_after` keeps threads open."""
 
     policy: records.Policy
     reports: Typed
@@ -116,7 +116,7 @@ class PolicyForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of a site. Lists are one line, separated by spaces or commas."""
+    """The settings of a site. A list is one line with values separated by spaces or commas."""
 
     origins: TextLine = ""
     query_keys: TextLine = ""
@@ -154,7 +154,7 @@ class PostLimitsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The daily budget of a site. Empty values are unlimited."""
+    """The daily budget of a site. An empty value means unlimited."""
 
     reads: Typed = ""
     writes: Typed = ""
@@ -224,7 +224,7 @@ def number(field: str, text: str, digits: int = 6) -> int:
     """Parse a whole number from a form.
 
     Raises:
-        errors.BadInput: the text is not a whole number, or has more than `digits` digits.
+        errors.BadInput: the text is not a whole number, or it has more than `digits` digits.
     """
     if not _NUMBER.fullmatch(text) or len(text) > digits:
         raise errors.BadInput(field, "not-a-number")
@@ -232,11 +232,11 @@ def number(field: str, text: str, digits: int = 6) -> int:
 
 
 def several(line: str) -> tuple[str, ...]:
-    """Split a line at its commas, or at its spaces if it has no comma."""
+    """Split a line at commas, or at spaces if it contains no comma."""
     pieces = line.split(",") if "," in line else line.split()
     return tuple(dict.fromkeys(each.strip() for each in pieces if each.strip()))
 
 
 def phrases(line: str) -> tuple[str, ...]:
-    """Split a line at its commas only, because phrases contain spaces."""
+    """Split a line only at commas, because phrases contain spaces."""
     return tuple(dict.fromkeys(each.strip() for each in line.split(",") if each.strip()))

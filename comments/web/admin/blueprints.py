@@ -1,19 +1,20 @@
 """The pages of a site for its owners and moderators, under `/admin/sites/{site}`.
 
-There is one module for each noun that has a page. The server renders the pages;
-`static/admin/desk.js` adds keyboard shortcuts and shows outcomes in place, and does nothing that a
-form cannot do.
+Each module in `pages` contains one page or a group of related pages. The server renders the pages.
+`static/admin/desk.js` adds keyboard shortcuts and shows outcomes in place; everything that it does
+is also possible with a form.
 
 Invariants:
 
-1. Every view calls `site_visit.enter` first, which checks the account's role on the site. Ids in a
-   form or a query are looked up in that site only; an id of another site is answered 404.
-2. A change is a POST that `signed_in.guard` admits; a GET changes nothing.
-3. Comments are shown by the HTML that was sanitized when they were stored. Pages show an author's
-   name, website, id and counts: never an e-mail address or a network.
-4. Links lead to pages of this service, to the site's own origins (`thread_info.address`), or to the
-   author's website, marked by `rel`. A redirect after a form never takes its target from a request.
-5. Each page costs a bounded number of reads, however many comments the site has (`review_queue`).
+1. Every view first calls `site_visit.enter`, which checks the account's role on the site. Ids in a
+   form or a query are looked up only in that site; an id from a different site gets 404.
+2. Only a POST that `signed_in.guard` accepts can change something. A GET changes nothing.
+3. Pages show the HTML that was sanitized when a comment was stored. They show an author's name,
+   website, id and counts, but never an e-mail address or a network.
+4. A link leads to a page of this service, to one of the site's own origins (`thread_info.address`),
+   or to the author's website, which `rel` marks. A redirect after a form never gets its target from
+   the request.
+5. The number of reads per page is bounded and does not grow with the site (`review_queue`).
 """
 
 from comments.web.admin.pages import (

@@ -20,7 +20,7 @@ _COUNTED = (Status.APPROVED, Status.PENDING, Status.SPAM, Status.REJECTED, Statu
 
 
 class CommentListItem(msgspec.Struct, frozen=True):
-    """A comment in a list. `address` is its place on the site's page; empty when unknown."""
+    """A comment in a list. `address` is its URL on the site's page, or "" if it is unknown."""
 
     case: records.Case
     title: str
@@ -32,12 +32,12 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def html(self) -> markupsafe.Markup:
-        """The text, sanitized when it was stored."""
+        """The text as HTML, which was sanitized when it was stored."""
         return markupsafe.Markup(self.case.comment.html)  # noqa: S704 - `rendering` made it
 
     @property
     def brings(self) -> Sequence[str]:
-        """The title, address and categories of the page that came with an unapproved comment."""
+        """The page's title, address and categories that an unapproved comment was sent with."""
         if self.case.comment.status is Status.APPROVED:
             return ()
         said = naming.decode(self.case.brought)
@@ -45,41 +45,41 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def author(self) -> str:
-        """The name that the author gave."""
+        """The name that the author entered."""
         return self.case.comment.author.name or labels.text("admin.anonymous")
 
     @property
     def kind(self) -> str:
-        """Whether the author was a guest, member or staff when they wrote; empty when unknown."""
+        """The kind of author at the time of writing: guest, member or staff; "" if unknown."""
         return presentation.kind(self.case.comment.author) or ""
 
     @property
     def website(self) -> str:
-        """The author's website, if it is an http or https address."""
+        """The author's website if it is an http or https address, else ""."""
         return nesting.web_address(self.case.comment.author.website)
 
     @property
     def reason(self) -> str:
-        """What gave the comment its status, as far as known."""
+        """The rule or decision that gave the comment its status; "" if unknown."""
         return labels.ruling(self.case.rule, self.case.why)
 
     @property
     def status(self) -> str:
-        """The status as shown, and whether the comment is pinned."""
+        """The displayed status, which includes whether the comment is pinned."""
         return labels.status(self.case.comment)
 
 
 class Beside(NamedTuple):
-    """The reports of readers and the answers of classifiers about a comment."""
+    """The readers' reports and the classifiers' answers about a comment."""
 
     told: reports.Told | None
     said: classifier_answers.StoredAnswers | None
 
 
 def of(site: records.Site, cases: Sequence[records.Case]) -> list[CommentListItem]:
-    """Return the rows of comments.
+    """Return the list items for comments.
 
-    Reads their threads, author counts, reports and classifier answers, each in one lookup.
+    Read the threads, author counts, reports and classifier answers, with one lookup for each kind.
     """
     names = [records.ThreadName(site.id, case.comment.thread) for case in cases]
     about = dict(zip(names, thread_info.get_many(names), strict=True)) if names else {}
@@ -120,7 +120,7 @@ def _row(
 
 
 def in_words(numbers: counter_rows.Numbers) -> str:
-    """Return the numbers of comments by status: "3 approved, 1 spam"."""
+    """Return comment counts by status as text: "3 approved, 1 spam"."""
     return ", ".join(
         labels.label("admin.count", status, count=count)
         for status in _COUNTED
@@ -129,7 +129,7 @@ def in_words(numbers: counter_rows.Numbers) -> str:
 
 
 def _reported(told: reports.Told) -> str:
-    """Return how often a comment was reported, and for which reasons."""
+    """Return the number of reports and their reasons as text."""
     reasons = ", ".join(
         labels.text(
             "admin.row-reports-reason", reason=labels.label("admin.report", reason), number=number
@@ -141,7 +141,7 @@ def _reported(told: reports.Told) -> str:
 
 
 def _opinions(said: classifier_answers.StoredAnswers) -> Iterator[str]:
-    """Return what each classifier answered, or why there is no answer."""
+    """Return each classifier's answer as text, or the reason why it has not answered."""
     for name, entry in sorted(said.of.items()):
         who = labels.classifier(name)
         if entry.state is classifier_answers.AnswerState.FAILED:

@@ -1,12 +1,12 @@
-"""Decisions from forms, and the outcome of each.
+"""Moderation decisions from forms, and their outcomes.
 
-    act       a verb for the selected comments; or "verb:id:revision", the button of one comment
-    c.{id}    a selected comment, with the revision that the moderator saw
-    reason    the moderator's own words
+    act       a verb for the selected comments, or "verb:id:revision" from one comment's button
+    c.{id}    a selected comment; the value is the revision that the moderator saw
+    reason    the moderator's reason
 
-Each comment is decided in a transaction of its own, and only if it is still at the revision that
-the moderator saw. An earlier decision by somebody else is kept, and the outcome says so. An outcome
-names the verb that undoes it.
+Each comment is decided in its own transaction, and only if it still has the revision that the
+moderator saw. Otherwise the comment keeps its current status, and the outcome reports this. Each
+outcome names the verb that undoes the change.
 """
 
 import re
@@ -51,7 +51,7 @@ class ChosenComment(NamedTuple):
 
 
 class RequestedDecision(NamedTuple):
-    """The decision that a form asks for."""
+    """The decision that a form requests."""
 
     verb: Verb
     choices: tuple[ChosenComment, ...]
@@ -59,10 +59,10 @@ class RequestedDecision(NamedTuple):
 
 
 class CommentResult(msgspec.Struct, frozen=True):
-    """The outcome for one comment. `said` is a sentence for people.
+    """The outcome for one comment. `said` is a sentence for moderators.
 
-    `status`, `label` (the status as shown) and `revision` are the current ones. `undo` is the verb
-    that undoes the change; empty when nothing changed.
+    `status`, `label` (the displayed status) and `revision` are the current values. `undo` is the
+    verb that undoes the change; it is empty if nothing changed.
     """
 
     id: str
@@ -77,26 +77,26 @@ class CommentResult(msgspec.Struct, frozen=True):
 
 
 class FormResult(msgspec.Struct, frozen=True):
-    """The outcomes of a form, in its order."""
+    """The outcomes for the comments of a form, in the order of the form."""
 
     verb: str
     outcomes: tuple[CommentResult, ...]
 
     @property
     def undo(self) -> str:
-        """The verb that undoes all changes; empty when nothing changed."""
+        """The verb that undoes all changes; empty if nothing changed."""
         return next((each.undo for each in self.outcomes if each.undo), "")
 
     @property
     def summary(self) -> str:
-        """The report in one line."""
+        """The outcomes as one line of text."""
         done, total = sum(each.is_done for each in self.outcomes), len(self.outcomes)
         action = labels.label("admin.verb", self.verb)
         return labels.text("admin.report-summary", action=action, done=done, total=total)
 
 
 def verbs_of(case: records.Case) -> list[Verb]:
-    """Return the verbs that are possible for a comment, the most likely first."""
+    """Return the possible verbs for a comment, most likely first."""
     said = case.comment
     if said.status is Status.RETRACTED:
         return []
@@ -109,13 +109,13 @@ def verbs_of(case: records.Case) -> list[Verb]:
 
 
 def taken(visit: site_visit.Visit, here: str = "") -> FormResult | flask.Response | None:
-    """Carry out the form of the current request. Return None for a GET, JSON for a script.
+    """Apply the decision in the current request's form. Return None for a GET, JSON for a script.
 
-    `here` is the comment that the page is about, for a page about a single comment.
+    `here` is the comment's id on the page of a single comment.
 
     Raises:
         errors.BadInput: a field of the form is not valid.
-        errors.NotFound: no comment of the form exists on this site.
+        errors.NotFound: none of the comments in the form exist on this site.
     """
     if flask.request.method != "POST":
         return None
@@ -152,17 +152,17 @@ def read(fields: Mapping[str, str]) -> RequestedDecision:
 
 
 def _named(one: Sequence[str]) -> ChosenComment:
-    """Return the comment that the button of one comment names."""
+    """Return the comment that a single comment's button names."""
     if len(one) != 2 or not comment_rows.is_comment_id(one[0]):  # noqa: PLR2004 - id and revision
         raise errors.BadInput("act", "bad-form")
     return ChosenComment(one[0], _revision("act", one[1]))
 
 
 def decide(visit: site_visit.Visit, order: RequestedDecision, *, now: datetime) -> FormResult:
-    """Decide about the comments of a form, one after the other.
+    """Decide about the comments of a form, one at a time.
 
     Raises:
-        errors.NotFound: the site has none of the comments.
+        errors.NotFound: none of the comments exist on the site.
         errors.BadInput: the reason is too long or not one line.
     """
     cases = _own(visit.site, order.choices)
@@ -222,7 +222,7 @@ def _done(comment: records.Comment, words: str, undo: str) -> CommentResult:
 
 
 def _overtaken(site: records.Site, choice: ChosenComment, author: str) -> CommentResult:
-    """Return the outcome for a comment that was changed after the moderator saw it."""
+    """Return the outcome for a comment that has changed since the moderator saw it."""
     now = _own(site, [choice]).get(choice.id)
     if now is None:
         return CommentResult(

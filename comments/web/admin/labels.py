@@ -1,7 +1,7 @@
 """The texts of the admin console: names of stored values, dates, numbers, reports.
 
-A stored value (a status, a verb, a policy) has its text in the catalogue under the key of its kind
-and itself: `admin.status-pending`.
+The catalogue key for a stored value (such as a status, verb or policy) combines the kind and the
+value: `admin.status-pending`.
 """
 
 import re
@@ -19,7 +19,7 @@ _SCRIPT = "script-"
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _SUBJECTS = ("rule", "thread")
-# What `policy_changes` stores of a policy, and how it writes moments.
+# The formats in which `policy_changes` stores policies and times.
 _POLICY = re.compile(r"([a-z-]+),\D+(\d+)\D+(\d+)\D+")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00")
 _ENDS = (".", "?", "!")
@@ -29,46 +29,46 @@ def text(key: str, /, **values: object) -> str:
     """Return a text of the catalogue.
 
     Raises:
-        KeyError: no such key, or a placeholder without a value.
+        KeyError: the key does not exist, or a placeholder has no value.
     """
     return catalogue.ENGLISH.text(key, **values)
 
 
 def label(kind: str, value: str, /, *, otherwise: str = "", **values: object) -> str:
-    """Return the text for a stored value, `otherwise` or the value itself if there is no text."""
+    """Return the text for a stored value; without a text, return `otherwise` or the value."""
     key = f"{kind}-{value}"
     return text(key, **values) if key.removeprefix(_SURFACE) in _TEXTS else otherwise or value
 
 
 def of_scripts() -> dict[str, catalogue.Entry]:
-    """Return the texts that the scripts of the console fill themselves."""
+    """Return the texts for the admin console's scripts, with placeholders."""
     return {name: entry for name, entry in _TEXTS.items() if name.startswith(_SCRIPT)}
 
 
 def moment(at: datetime) -> str:
-    """Return a date and time in UTC."""
+    """Format a date and time in UTC."""
     return formats.moment(at, catalogue.ENGLISH.language)
 
 
 def day(at: date) -> str:
-    """Return a date; that of a moment is in UTC."""
+    """Format a date. The date of a `datetime` is in UTC."""
     if not isinstance(at, datetime):
         at = datetime.combine(at, time(), UTC)
     return formats.day(at, catalogue.ENGLISH.language)
 
 
 def number(value: int) -> str:
-    """Return a whole number with its separators."""
+    """Format a whole number with separators."""
     return formats.number(value, catalogue.ENGLISH.language)
 
 
 def problem(error: errors.FlatthreadError) -> str:
-    """Return what a page says about an error."""
+    """Return the error message for a page."""
     return sentence(error_texts.sentence(error), getattr(error, "field", ""))
 
 
 def sentence(words: str, field: str = "") -> str:
-    """Return an error message as a sentence, with the label of the field that it begins with."""
+    """Return an error message as a sentence. Replace a field name at its start by the label."""
     if field and words.startswith(field):
         words = label("admin.field", field) + words.removeprefix(field)
     said = f"{words[:1].upper()}{words[1:]}"
@@ -76,13 +76,13 @@ def sentence(words: str, field: str = "") -> str:
 
 
 def status(comment: records.Comment) -> str:
-    """Return the status of a comment, and whether it is pinned."""
+    """Return the displayed status of a comment, which includes whether it is pinned."""
     shown = label("admin.status", comment.status)
     return text("admin.pinned-comment", status=shown) if comment.pinned else shown
 
 
 def ruling(rule: str, why: str) -> str:
-    """Return what gave a comment its status; empty when that is not known.
+    """Return the rule or decision that gave a comment its status, as text; "" if unknown.
 
     Rules are stored as "kind" or "kind:detail" (`records.Ruling`).
     """
@@ -101,7 +101,7 @@ def ruling(rule: str, why: str) -> str:
 
 
 def conditions(rule: rules.Rule) -> list[str]:
-    """Return the conditions of a rule, one text for each."""
+    """Return one text for each condition of a rule."""
     found = [
         label("admin.condition", name, list=", ".join(given))
         for name in _LISTS
@@ -114,7 +114,7 @@ def conditions(rule: rules.Rule) -> list[str]:
 
 
 def ban(found: rulebook.Ban) -> str:
-    """Return the terms of a ban: its kind, its end, and what is banned besides the author."""
+    """Return the terms of a ban: its kind, its end, and a banned network or mailbox."""
     if found.until is None:
         said = text("admin.ban-shadow" if found.is_shadow else "admin.ban-plain")
     else:
@@ -131,24 +131,24 @@ def _besides(known: rulebook.BanMarks) -> Iterator[str]:
 
 
 def subject(entry: records.Audit) -> str:
-    """Return what an entry of the audit log is about, other than a comment or an author."""
+    """Return the subject of an audit log entry as text, unless it is a comment or an author."""
     kind, _, name = entry.subject.partition(":")
     if kind == "adviser":
         return classifier(name)
     if kind not in _SUBJECTS:
         return label("admin.about", kind)
-    # The key of a thread begins with its site, whose log this is.
+    # Omit the site, which a thread's key begins with: the log belongs to that site.
     return label("admin.about", kind, name=name.partition("/")[2] if kind == "thread" else name)
 
 
 def change(entry: records.Audit) -> str:
-    """Return the states before and after an entry of the audit log."""
+    """Return the states before and after the change in an audit log entry, as text."""
     before, after = _state(entry.verb, entry.before), _state(entry.verb, entry.after)
     return text("admin.log-before-after", before=before, after=after)
 
 
 def _state(verb: str, stored: str) -> str:
-    """Return a state that an entry stores as text (`policy_changes`)."""
+    """Return the displayed text for a state that an entry stores (`policy_changes`)."""
     if not stored:
         return text("admin.log-nothing")
     if verb == "set-site":

@@ -1,8 +1,8 @@
 """Bar plots as SVG: the positions of the bars (pure).
 
-A plot repeats the table beside it. It has a title and a description, and no information that is
-missing from the table. It is drawn with attributes and classes, because the Content Security Policy
-allows no inline styles.
+A plot shows the same numbers as the table next to it, and nothing more. It has a title and a
+description. It is drawn with attributes and classes, because the Content Security Policy forbids
+inline styles.
 """
 
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ import msgspec
 
 WIDTH = 600
 HEIGHT = 120
-_GAP = 0.15  # as a share of the width that each bar has
+_GAP = 0.15  # share of a bar's width that stays empty
 
 
 class Bar(msgspec.Struct, frozen=True):
-    """A bar, in units of the drawing."""
+    """A bar, in units of the SVG drawing."""
 
     x: float
     y: float
@@ -26,14 +26,14 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Plot(msgspec.Struct, frozen=True):
-    """Bars side by side. `most` is the highest value."""
+    """A row of bars. `most` is the highest value."""
 
     bars: tuple[Bar, ...]
     most: int
 
 
 def bars(values: Sequence[tuple[str, int]]) -> Plot:
-    """Return a bar for each labelled number, scaled so that the highest one fills the plot."""
+    """Return a bar for each labeled number, scaled so that the highest bar fills the plot."""
     most = max((value for _, value in values), default=0)
     room = WIDTH / max(1, len(values))
     drawn = []

@@ -1,8 +1,8 @@
 """Sign-in of owners and moderators through a provider.
 
-A POST shows the page that leads to the provider. `login_window_page` receives everybody who comes
-back, and calls `arrive` for the admin console. Linking a provider requires the password, because an
-attacker at an abandoned session must not gain a lasting second way to sign in.
+A POST shows a page that redirects to the provider. `login_window_page` handles all returns from
+providers, and calls `arrive` for the admin console. Linking a provider requires the password, so
+that an attacker with an abandoned session cannot add a permanent way to sign in.
 """
 
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ class _Linking(request_shapes.Confirmed, frozen=True):
 
 
 class _Step(request_shapes.OneTimeLinkForm, frozen=True):
-    """The code from an authenticator app, and the login that it completes."""
+    """The code from an authenticator app, and the token of the login that it completes."""
 
     code: request_shapes.Typed
 
@@ -51,7 +51,7 @@ class _Step(request_shapes.OneTimeLinkForm, frozen=True):
 @blueprint.post("/sign-in/provider")
 @signed_in.open_to_all
 def sign_in() -> flask.Response:
-    """Start signing in through a provider."""
+    """Start a sign-in through a provider."""
     provider = _chosen(forms.read(_Chosen).provider)
     goal = login_flow.Goal(login_flow.LoginPurpose.DESK, provider.name, session=signed_in.cookie())
     return provider_redirects.depart(goal, provider)
@@ -83,7 +83,7 @@ def show_code() -> flask.Response:
 @blueprint.post("/welcome/provider")
 @signed_in.open_to_all
 def accept() -> flask.Response:
-    """Start accepting an invitation through a provider."""
+    """Start to accept an invitation through a provider."""
     sent = forms.read(_Invited)
     provider = _chosen(sent.provider)
     try:
@@ -108,7 +108,7 @@ def accept() -> flask.Response:
 
 @blueprint.post("/account/provider")
 def link() -> flask.Response:
-    """Start linking a provider to the current account."""
+    """Start to link a provider to the current account."""
     sent, account = forms.read(_Linking), signed_in.require_account()
     provider = _chosen(sent.provider)
     try:
@@ -137,7 +137,7 @@ def unlink() -> flask.Response:
 
 
 def arrive(goal: login_flow.Goal, person: oidc_client.ProviderUser) -> flask.Response:
-    """Complete a login flow with the person that the provider named."""
+    """Complete a login flow with the user that the provider identified."""
     secret, now, browser = context.settings().secret, datetime.now(UTC), goal.session
     if goal.aim is login_flow.LoginPurpose.LINK:
         linking.link(goal.account, goal.epoch, person, secret=secret)

@@ -10,20 +10,20 @@ Every page under `/admin` uses it like this:
         account = signed_in.require(roles.Role.MODERATOR, site_id)   # or 403, or the sign-in page
         return signed_in.page("admin/queue.html", rows=rows)
 
-`signed_in()` returns the account or None; `account.actor` goes into audit entries. Each page
-extends `admin/base.html` and puts `{{ form_token() }}` into each of its forms. `guard` sets the
-security headers, shows errors as pages, and refuses every change that
+`signed_in()` returns the account or None. Audit entries contain `account.actor`. Each page extends
+`admin/base.html` and has `{{ form_token() }}` in each of its forms. `guard` sets the security
+headers, shows errors as pages, and refuses a change in these cases:
 
-- does not come from a page of this service: it needs `Sec-Fetch-Site: same-origin` or, from a
-  browser that does not send this header, an `Origin` of this service;
-- lacks the token of the form, which is derived from the session. Views marked with `open_to_all`,
-  such as the sign-in, work without a session, so only the first check applies to them.
+- The change does not come from a page of this service. It must have `Sec-Fetch-Site: same-origin`
+  or, if the browser does not send this header, an `Origin` of this service.
+- The change has no form token, which is derived from the session. Views that are marked with
+  `open_to_all`, such as the sign-in, work without a session, so they need no form token.
 
-The cookie is `__Host-flatthread`: other hosts and plain connections cannot set it, scripts cannot
-read it, and browsers do not send it from pages of other sites. It requires HTTPS, or a browser that
-trusts loopback addresses, as Chromium and Firefox do.
+The cookie is `__Host-flatthread`. Other hosts and unencrypted connections cannot set it, scripts
+cannot read it, and browsers do not send it from pages of other sites. It requires HTTPS or a
+browser that trusts loopback addresses, such as Chromium and Firefox.
 
-State of a request is kept in `flask.g` only, because threads share everything else.
+Request state is stored only in `flask.g`, because threads share everything else.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ _POLICY = (
 )
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
-    # Not "no-referrer": with it browsers send no Origin with our own forms either.
+    # Not "no-referrer", because browsers would then send no Origin with this service's own forms.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "X-Robots-Tag": "noindex",
@@ -65,16 +65,16 @@ View = TypeVar("View", bound=Callable[..., object])
 
 
 class NotSignedIn(errors.Forbidden):
-    """The request needs a session and has no valid one."""
+    """The request requires a session but has no valid one."""
 
     code = "not-signed-in"
 
 
 def signed_in() -> accounts.Account | None:
-    """Return the account that the session of the request belongs to; None without a valid session.
+    """Return the account that the request's session belongs to; None without a valid session.
 
     Raises:
-        errors.Overloaded: the store did not answer, so nobody knows whether the session is valid.
+        errors.Overloaded: the store did not answer, so it is unknown whether the session is valid.
     """
     session = _session()
     return None if session is None else session.account
@@ -109,7 +109,7 @@ def require_account() -> accounts.Account:
 
 
 def cookie() -> str:
-    """Return the session token that the browser sent, valid or not; empty without one."""
+    """Return the session token that the browser sent, even if it is not valid; "" without one."""
     return flask.request.cookies.get(COOKIE, "")
 
 
@@ -123,7 +123,7 @@ def give(response: flask.Response, session: sessions.Session) -> flask.Response:
 
 
 def take(response: flask.Response) -> flask.Response:
-    """Delete the session cookie with a response."""
+    """Make a response delete the session cookie."""
     response.set_cookie(
         COOKIE, "", secure=True, httponly=True, samesite="Strict", path="/", max_age=0
     )
@@ -131,7 +131,7 @@ def take(response: flask.Response) -> flask.Response:
 
 
 def open_to_all(view: View) -> View:
-    """Mark a view whose changes need no session."""
+    """Mark a view whose changes require no session."""
     view.is_open_to_all = True  # type: ignore[attr-defined]
     return view
 
@@ -151,21 +151,21 @@ def page(template: str, *, status: int = 200, **values: object) -> flask.Respons
 
 
 def go(where: str) -> flask.Response:
-    """Redirect (303) to a page of this service, given by its path without the leading "/"."""
+    """Redirect (303) to a page of this service. `where` is its path without the leading "/"."""
     response = flask.redirect(f"{root()}{where}", 303)
     response.set_data(b"")
     return flask.make_response(response)
 
 
 def status_of(error: Exception) -> int:
-    """Return the HTTP status of an error, for a page that shows the error itself."""
+    """Return the HTTP status for an error, for a page that shows the error message itself."""
     return problems.status_of(error)
 
 
 def root() -> str:
-    """Return the relative path from the request to the root of this service.
+    """Return the relative path from the request's path to the root of this service.
 
-    Relative, because a proxy may serve us under any path.
+    The path is relative because a proxy may serve this service under any path.
     """
     if not flask.has_request_context():
         return ""
@@ -233,7 +233,7 @@ def _is_own_page() -> bool:
         return said == "same-origin"
     origin = flask.request.headers.get("Origin", "")
     public = urlsplit(context.settings().public_url)
-    # A proxy may terminate TLS, so the scheme that the request shows may not be the public one.
+    # A proxy may terminate TLS, so the request's scheme may differ from the public scheme.
     own = {f"https://{flask.request.host}", f"{flask.request.scheme}://{flask.request.host}"}
     return origin in own | ({f"{public.scheme}://{public.netloc}"} if public.netloc else set())
 
@@ -246,10 +246,10 @@ def _close(response: flask.Response) -> flask.Response:
 
 
 def _refused(error: Exception) -> flask.Response:
-    """Show an error as a page, or the sign-in page if a session is needed."""
+    """Show an error as a page, or the sign-in page if the request requires a session."""
     if isinstance(error, NotSignedIn) and flask.request.method in _READS:
-        # Browsers send no cookie (SameSite=Strict) when they follow a link from another site. A
-        # page of this service that reloads itself gets the cookie.
+        # Browsers send no SameSite=Strict cookie when they follow a link from another site. Answer
+        # with a page that reloads itself: the reload sends the cookie.
         if flask.request.headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             return page("admin/again.html", here=_here())
         return go("admin/sign-in")
@@ -259,7 +259,7 @@ def _refused(error: Exception) -> flask.Response:
         said = labels.sentence(problem.detail, problem.field)
         response = page("admin/problem.html", status=told.status_code, problem=problem, said=said)
     except errors.Overloaded:
-        # The page looks up the session, which fails again while the store does not answer.
+        # Rendering a page looks up the session, which fails again while the store does not answer.
         response = flask.Response(problem.detail, told.status_code, content_type="text/plain")
     for name, value in told.headers:
         if name.lower() not in {"content-type", "content-length", "www-authenticate"}:

@@ -1,4 +1,4 @@
-"""The request context of a site's admin pages: account, site, and the frame around each page."""
+"""The request context of a site's admin pages: the account, the site, and the page layout."""
 
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -12,12 +12,12 @@ from comments.sites import site_settings
 from comments.web.admin import signed_in
 from comments.web.http import context
 
-# The messages that a page can show about the change that led to it (`done`).
+# The notices that a page can show after a change (`done`).
 NOTICES = ("saved", "removed", "banned", "lifted", "restored", "undone")
 
 
 class Visit(NamedTuple):
-    """An owner or moderator on the pages of a site."""
+    """A request by an owner or moderator to an admin page of a site."""
 
     account: accounts.Account
     site: records.Site
@@ -29,7 +29,7 @@ class Visit(NamedTuple):
 
     @property
     def runs_the_service(self) -> bool:
-        """Whether the account owns the service and so may see pages that belong to no site."""
+        """Whether the account owns the service and therefore may see pages about the service."""
         return self.account.may(roles.Right.MANAGE, roles.SERVICE)
 
 
@@ -65,22 +65,22 @@ def page(template: str, visit: Visit, **values: object) -> flask.Response:
         site=visit.site,
         desk=desk,
         notices=NOTICES,
-        # The query of the next page of a listing, without its cursor.
+        # The query for the next page of a list, without the cursor.
         again={name: value for name, value in flask.request.args.items() if name != "cursor"},
         **values,
     )
 
 
 def done(visit: Visit, where: str, said: str) -> flask.Response:
-    """Redirect to a page of the site that shows a notice: `said` is one of `NOTICES`.
+    """Redirect to a page of the site that shows the notice `said`, which is one of `NOTICES`.
 
-    The name of the notice is the fragment of the address, so no request repeats it.
+    The name of the notice is the fragment of the address, so it is not part of later requests.
     """
     return signed_in.go(f"admin/sites/{visit.site.id}/{where}#{said}")
 
 
 def query(**values: str) -> str:
-    """Encode the query of an address."""
+    """Return the query string for these values."""
     return urlencode(values)
 
 

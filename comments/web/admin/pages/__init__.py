@@ -1,1 +1,1 @@
-"""The pages of the admin console, one module each. `blueprints` lists them."""
+"""The pages of the admin console, with one module per page. `blueprints` lists them."""

@@ -21,7 +21,7 @@ _UNDOABLE = frozenset(verb.value for verb in Verb if verb is not Verb.RESTORE)
 
 @blueprint.get("/log")
 def show(site_id: str) -> flask.Response:
-    """Show the newest entries, about one subject or all."""
+    """Show the newest entries about one subject or about all."""
     visit = site_visit.enter(site_id)
     query, secret = query_strings.read(admin_queries.AuditLogQuery), site_visit.settings().secret
     label = cursors.label("log", visit.site.id, query.subject)
@@ -45,7 +45,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.post("/log")
 def undo(site_id: str) -> flask.Response:
-    """Undo the change of an entry, unless something else was decided since."""
+    """Undo the change in an entry, unless a later decision replaced it."""
     visit = site_visit.enter(site_id)
     sent, now = forms.read(admin_queries.UndoForm), datetime.now(UTC)
     site, actor = visit.site.id, visit.account.actor
@@ -61,7 +61,7 @@ def undo(site_id: str) -> flask.Response:
 
 
 def _is_undoable(entry: records.Audit, visit: site_visit.Visit) -> bool:
-    """Whether the page offers to undo an entry. Whether that is still possible is checked then."""
+    """Tell whether the page has an undo button for an entry. `undo` checks if it is possible."""
     if comment_rows.is_comment_id(entry.subject):
         return entry.verb in _UNDOABLE
     return policy_changes.is_undoable(entry) and (entry.subject != "site" or visit.is_owner)

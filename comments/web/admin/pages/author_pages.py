@@ -1,4 +1,4 @@
-"""The authors of a site, and the page of one author with all of their comments."""
+"""The authors on a site, and the page of one author with all comments by the author."""
 
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ _PAGE = 50
 
 @blueprint.get("/authors")
 def index(site_id: str) -> flask.Response:
-    """List the authors with an approved comment by score, the highest first, and the bans."""
+    """List the bans, and all authors with an approved comment, highest score first."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ListingQuery)
     found = leaderboard.known(
@@ -33,7 +33,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/author", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show one author's comments of every status."""
+    """Show all comments by one author, with any status."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.AuthorQuery)
     report = decision_forms.taken(visit)

@@ -12,12 +12,12 @@ from comments.web.http.decode import forms, query_strings
 blueprint = site_visit.blueprint("bans")
 
 _SAID = {"ban": "banned", "unban": "lifted", "restore": "restored"}
-_ROUNDS = 10  # of 100 comments each; for more, the moderator presses the button again
+_ROUNDS = 10  # 100 comments each; for more comments, the moderator presses the button again
 
 
 @blueprint.post("/bans")
 def settle(site_id: str) -> flask.Response:
-    """Ban an author or lift the ban, and hide or restore their comments if asked to."""
+    """Ban an author or lift the ban. Hide or restore the author's comments if requested."""
     visit = site_visit.enter(site_id)
     author = query_strings.read(admin_queries.AuthorQuery).id
     sent, now = forms.read(admin_queries.BanForm), datetime.now(UTC)

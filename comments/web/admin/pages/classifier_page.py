@@ -1,6 +1,6 @@
-"""The classifiers of a site and Turnstile, for its owners.
+"""The settings of a site's classifiers and of Turnstile, for owners.
 
-Pages never show stored secrets. A secret that is made here is shown once, in the answer.
+Pages never show stored secrets. A new secret is shown once, in the answer to the request.
 """
 
 from datetime import UTC, datetime

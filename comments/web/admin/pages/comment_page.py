@@ -9,13 +9,13 @@ from comments.web.http.decode import query_strings
 
 blueprint = site_visit.blueprint("cases")
 
-_ABOVE = 20  # ancestors, the nearest ones
+_ABOVE = 20  # nearest ancestors
 _OTHERS = 5
 
 
 @blueprint.route("/comments/<comment:comment_id>", methods=["GET", "POST"])
 def show(site_id: str, comment_id: str) -> flask.Response:
-    """Show the comment, and the outcome of a decision about it."""
+    """Show the comment, and the outcome if a decision was posted."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.EmptyQuery)
     report = decision_forms.taken(visit, comment_id)

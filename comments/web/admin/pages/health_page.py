@@ -12,7 +12,7 @@ from comments.web.http.decode import forms, query_strings
 blueprint = flask.Blueprint("health", __name__, url_prefix="/admin/health")
 signed_in.guard(blueprint)
 
-# Units of time, with their length in seconds.
+# Time units and their lengths in seconds.
 _UNITS = (
     (86_400, "admin.health-days"),
     (3_600, "admin.health-hours"),
@@ -46,7 +46,7 @@ def _waiting(found: dead_letters.Waiting) -> list[str]:
 
 
 def _age(seconds: int) -> str:
-    """Return a duration in its largest unit of which there are at least two."""
+    """Format a duration in the largest unit that fits into it at least twice."""
     for size, unit in _UNITS:
         if seconds >= 2 * size:
             return labels.text(unit, count=seconds // size)

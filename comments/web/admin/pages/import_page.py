@@ -1,6 +1,6 @@
-"""The imports of a site and their progress, for its owners.
+"""The imports of a site and their progress, for owners.
 
-Imports are started on the command line, where the file is.
+Imports are started on the command line, on the machine with the file.
 """
 
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ blueprint = site_visit.blueprint("imports")
 
 @blueprint.get("/imports")
 def show(site_id: str) -> flask.Response:
-    """List all imports, the newest first."""
+    """List all imports, newest first."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     query_strings.read(admin_queries.EmptyQuery)
     now = datetime.now(UTC)

@@ -1,7 +1,7 @@
-"""The post limits and the daily budget of a site, for its owners.
+"""The post limits and the daily budget of a site, for owners.
 
-An empty number uses the default of the service. Both are stored in the row of the site and checked
-like those from the command line (`post_limits`, `budgets`).
+An empty field uses the service's default. The values are stored in the site's entity. The checks
+are the same as on the command line (`post_limits`, `budgets`).
 """
 
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ from comments.web.http.decode import forms, query_strings
 
 blueprint = site_visit.blueprint("limits")
 
-_DIGITS = 10  # longer numbers are out of every range
+_DIGITS = 10  # longer numbers exceed every maximum
 _ASKED = (
     "proof_of_work",
     "form_seconds",
@@ -30,7 +30,7 @@ _ASKED = (
 
 
 class Used(NamedTuple):
-    """The usage of one resource today. `most` is its budget; 0 for unlimited."""
+    """Today's usage of one resource. `most` is its budget; 0 means unlimited."""
 
     what: str
     used: int
@@ -39,7 +39,7 @@ class Used(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """A post limit: the site's own value or None, the value in force, and the maximum."""
+    """A post limit: the site's own value or None, the effective value, and the maximum."""
 
     name: str
     own: int | None
@@ -48,7 +48,7 @@ class _Asked(NamedTuple):
 
 
 def today(site: records.Site, now: datetime) -> list[Used]:
-    """Return what a site used today, and its budgets."""
+    """Return today's usage of a site, and its budgets."""
     limits = {name: (most, standing) for name, _, most, standing in budgets.each(site, now=now)}
     found = []
     for name, used in msgspec.structs.asdict(usage.total(site.id, now=now)).items():
@@ -100,7 +100,7 @@ def change_guard(site_id: str) -> flask.Response:
 
 @blueprint.post("/limits/budget")
 def change_budget(site_id: str) -> flask.Response:
-    """Change the daily budget, and what happens when it is used up."""
+    """Change the daily budget, and the action when it is used up."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.BudgetForm)
     numbers = {name: getattr(sent, name) for name in usage.UsageAmounts.__struct_fields__}

@@ -1,4 +1,4 @@
-"""The review queue of a site, with filters by status, author and text; and reported comments."""
+"""The review queue of a site, filtered by status, author and text, and the reported comments."""
 
 import flask
 
@@ -13,13 +13,13 @@ blueprint = site_visit.blueprint("queue")
 @blueprint.get("")
 @blueprint.get("/")
 def find(site_id: str) -> flask.Response:
-    """Redirect the address of a site to its queue."""
+    """Redirect a site's admin address to its queue."""
     return signed_in.go(f"admin/sites/{site_visit.enter(site_id).site.id}/queue")
 
 
 @blueprint.route("/queue", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show the comments, and the outcomes of the decisions in the form."""
+    """Show the comments, and the outcomes if decisions were posted."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.QueueQuery)
     report = decision_forms.taken(visit)
@@ -42,7 +42,7 @@ def show(site_id: str) -> flask.Response:
 
 @blueprint.route("/reported", methods=["GET", "POST"])
 def reported(site_id: str) -> flask.Response:
-    """Show the comments with open reports, the most reported first."""
+    """Show the comments with open reports, most reported first."""
     visit = site_visit.enter(site_id)
     query_strings.read(admin_queries.EmptyQuery)
     report = decision_forms.taken(visit)

@@ -1,4 +1,4 @@
-"""The rules of a site: their list, a form for one rule, and its dry run."""
+"""The rules of a site: a list, a form for one rule, and a dry run of that rule."""
 
 from datetime import UTC, datetime
 
@@ -17,7 +17,7 @@ _SHOWN = 100  # matches of a dry run
 
 @blueprint.get("/rules")
 def show(site_id: str) -> flask.Response:
-    """Show the rules, and the form with one of them or empty."""
+    """Show the rules, and a form for one of them or for a new rule."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.RuleQuery)
     book = rulebook.read(visit.site.id)

@@ -1,4 +1,4 @@
-"""The settings of a site and its moderation, for its owners."""
+"""The settings of a site and of its moderation, for owners."""
 
 from datetime import UTC, datetime
 
@@ -48,7 +48,7 @@ def change_policy(site_id: str) -> flask.Response:
 
 @blueprint.post("/settings")
 def change(site_id: str) -> flask.Response:
-    """Change the settings of the site, with the checks of the command line."""
+    """Change the settings of the site, with the same checks as on the command line."""
     visit = site_visit.enter(site_id, roles.Role.OWNER)
     sent = forms.read(admin_queries.SiteForm)
     act = audit_log.Act(visit.account.actor, "set-site", sent.reason)

@@ -16,7 +16,7 @@ _MOST_CATEGORIES = 200
 
 @blueprint.get("/statistics")
 def show(site_id: str) -> flask.Response:
-    """Show comments and distinct commenters of the last days and of each category."""
+    """Show comment counts and distinct commenters for recent days and for each category."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.StatisticsQuery)
     until = datetime.now(UTC).date()
@@ -50,6 +50,6 @@ def show(site_id: str) -> flask.Response:
 def _filled(
     lines: dict[date, statistics.StatisticsEntry], since: date, until: date
 ) -> list[tuple[str, statistics.StatisticsEntry | None]]:
-    """Return the days of a period by their names, days without comments included."""
+    """Return all days of a period with their names, including days without comments."""
     days = [since + timedelta(days=number) for number in range((until - since).days + 1)]
     return [(labels.day(day), lines.get(day)) for day in days]

@@ -1,4 +1,4 @@
-"""The threads of a site, and the page of one thread with comments of every status."""
+"""The threads of a site, and the page of one thread with all comments, whatever their status."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ blueprint = site_visit.blueprint("threads")
 
 @blueprint.get("/threads")
 def index(site_id: str) -> flask.Response:
-    """List the threads with their counts, the newest first."""
+    """List the threads with their counts, newest first."""
     visit = site_visit.enter(site_id)
     query = query_strings.read(admin_queries.ListingQuery)
     found = review_queue.threads(
@@ -36,7 +36,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/thread", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show a thread in reading order, with comments of every status."""
+    """Show all comments in a thread in reading order, whatever their status."""
     visit = site_visit.enter(site_id)
     thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
     report = decision_forms.taken(visit)
@@ -84,7 +84,7 @@ def settle(site_id: str) -> flask.Response:
 def entitle(site_id: str) -> flask.Response:
     """Set the title, address and categories of a thread, or inherit them from its comments again.
 
-    Sets only fields that differ from what the page showed, so the others still follow the comments.
+    Set only fields that the moderator changed, so that the thread still inherits the others.
     """
     visit = site_visit.enter(site_id)
     thread, _ = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
@@ -105,7 +105,7 @@ def entitle(site_id: str) -> flask.Response:
 
 
 def _stored(name: records.ThreadName) -> records.Thread:
-    # Not from the cache: its copy may be a minute old, and a moderator may have locked the thread.
+    # Do not read from the cache, which may be a minute old: the thread may have been locked since.
     row = review_queue.stored_thread(name)
     if row is None:
         raise errors.NotFound("thread", name.id)

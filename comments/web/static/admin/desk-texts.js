@@ -1,4 +1,4 @@
-/** The texts of the admin console's scripts, which the page brings in the live region. */
+/** The texts for the admin console's scripts. The page contains them in the live region. */
 
 import { texts } from "./words.js";
 

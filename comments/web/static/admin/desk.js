@@ -1,10 +1,10 @@
 /**
- * Keyboard shortcuts and outcomes in place, for the lists of comments in the admin console.
+ * Keyboard shortcuts and in-place outcomes for the lists of comments in the admin console.
  *
- * Every form works without this script. The script sends a decision to the address of the form and
- * gets JSON back; the row shows the outcome, the live region announces it, and both offer to undo
- * it. Decisions are sent one after the other, in the order of the keys, so moderators who type ahead
- * decide about the rows that they saw. The script handles no text of a comment and writes no HTML.
+ * All forms work without this script. The script sends a decision to the form's address and gets
+ * JSON back. The row shows the outcome, the live region announces it, and both offer to undo it.
+ * Decisions are sent sequentially, in the order of the keys, so moderators who type ahead decide
+ * about the rows that they saw. The script never handles comment texts and never writes HTML.
  */
 
 import { t } from "./desk-texts.js";
@@ -45,14 +45,14 @@ function focus(row) {
   row.scrollIntoView({ block: "nearest" });
 }
 
-/** Focus the row `step` rows further, or the first one. */
+/** Move the focus by `step` rows, or to the first row if no row has the focus. */
 function move(step) {
   const all = rows();
   const place = current ? all.indexOf(current) : -1;
   focus(place < 0 ? all[0] : all[Math.min(all.length - 1, Math.max(0, place + step))]);
 }
 
-/** Move the focus from rows that are being decided to the next undecided one. */
+/** Move the focus from rows that are being decided to the next undecided row. */
 function leave(decided) {
   const all = rows();
   const place = Math.max(...decided.map((row) => all.indexOf(row)));
@@ -65,7 +65,7 @@ function chosen() {
   return picked.length > 0 || !current ? picked : [current];
 }
 
-/** Update a row to its new revision, so that the next decision names that one. */
+/** Update a row to its new revision, so that the next decision names this revision. */
 function update(row, outcome) {
   if (!outcome.revision) return;
   box(row).value = outcome.revision;
@@ -103,7 +103,7 @@ function show(row, outcome, verb) {
   }
 }
 
-/** Remove a comment from what the undo key undoes, because its own button undid it. */
+/** Remove a comment from the undo key's list, because the comment's own button undid its change. */
 function forget(id) {
   for (const each of undoable) each.rows = each.rows.filter((row) => row !== rowOf(id));
 }
@@ -148,7 +148,7 @@ class Refused extends Error {
 }
 
 /**
- * Decide about rows after all earlier decisions. The focus goes to `stay`, if given.
+ * Decide about rows after all earlier decisions. Move the focus to `stay` if it is given.
  *
  * @param {string} verb
  * @param {HTMLElement[]} decided

@@ -1,8 +1,9 @@
 /**
  * Small values that are stored between visits, in localStorage with the prefix "flatthread:".
  *
- * If storage is forbidden or full, values last only while the page is open. People can edit storage,
- * so a value that cannot be parsed counts as missing. The embedding page can read all values.
+ * If storage is forbidden or full, values last only while the page is open. People can edit
+ * storage, so a value that cannot be parsed counts as missing. The embedding page can read all
+ * values.
  */
 
 const PREFIX = "flatthread:";

@@ -167,7 +167,7 @@ export class Pages {
     this.#insertOwn();
   }
 
-  /** Insert own comments. Approved ones come with their page, so insert them after the last page. */
+  /** Insert own comments: pending ones now, others after the last page, as their page has them. */
   #insertOwn() {
     const isWhole = this.#cursor === null && this.listing.size >= this.#total;
     const isDue = (data) => data.status === "pending" || isWhole;

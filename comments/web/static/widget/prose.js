@@ -1,8 +1,9 @@
 /**
  * Comment bodies. They are the only strings parsed as markup, because the server sanitized them.
  *
- * A page that enforces Trusted Types should allow the policy "flatthread". If it forbids the policy,
- * the browser's own sanitizer parses the body; without a sanitizer, the body becomes plain text.
+ * A page that enforces Trusted Types should allow the policy "flatthread". If it forbids the
+ * policy, the browser's own sanitizer parses the body. In a browser without a sanitizer, the body
+ * becomes plain text.
  */
 
 const policy = makePolicy();
