@@ -1,13 +1,13 @@
-"""The program: open the store by the settings, and make the application that serves it.
+"""The program: open the store as the settings say, and make the application that serves it.
 
-gunicorn and `flask --app main` load `app`. Owns the one place where `comments` is connected to
-`emulator`, and the checks before anything is served: the settings must parse, and the sites' sort
-hashes must be written as the settings say.
+gunicorn and `flask --app main` load `app`. Only this module connects `comments` to `emulator`. It
+also runs the checks before serving: the settings must parse, and the sites' sort hashes must have
+the format that the settings name.
 
-Importing this module opens the store. With any but the embedded engine, a server that forks must
-import it after the fork, because a gRPC connection does not survive one. On Flask's command line, a
-command opens the store itself when it runs, because only the command knows whether it may create a
-new one.
+Importing this module opens the store. With any store except the embedded engine, a forking server
+must import it after the fork, because a gRPC connection does not survive a fork. On Flask's command
+line, a command opens the store itself when it runs, because only the command knows whether it may
+create a new one.
 """
 
 import logging
@@ -36,7 +36,7 @@ _log = logging.getLogger("flatthread")
 
 
 def _start() -> "flask.Flask":
-    """Make the application that serves, or the one with the commands."""
+    """Make the serving application, or the one with the commands."""
     if console.is_loading():
         logs.to_stderr(sys.stderr, sys.stdout)
         return apps.create_commands(_open)
@@ -88,8 +88,8 @@ def _channel(settings: config.Settings) -> "grpc.Channel":
     return _cloud()
 
 
-# Each function has its own imports: a cold start pays only for those it uses, and App Engine has no
-# embedded engine.
+# Each function imports what it needs: a cold start pays only for the imports it uses, and App
+# Engine has no embedded engine.
 
 
 def _embedded(settings: "config.Settings") -> "grpc.Channel":
@@ -99,7 +99,8 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
     folder, group = settings.data_dir, settings.data_group
     try:
         data_folder.begin(group)
-        # Create the folder before any file, so a new file is in a folder that nobody else can open.
+        # Create the folder before any file, so that no new file is ever in a folder that others can
+        # open.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         data_folder.protect(folder, group)
         engine = inprocess.open_engine(
@@ -108,7 +109,8 @@ def _embedded(settings: "config.Settings") -> "grpc.Channel":
             # Pessimistic locks keep writers of a busy thread from starving (docs/architecture.md,
             # Decisions).
             concurrency="pessimistic",
-            # Nothing here reads the past, and retracted text must not be kept for it.
+            # Nothing here reads past versions, and the store must not keep retracted text for such
+            # reads.
             history=0,
         )
         if group:

@@ -1,12 +1,13 @@
-"""Run a WSGI application and build its whole answer before a byte of it is sent.
+"""Run a WSGI application and build its whole answer before sending a byte of it.
 
-Owns the bytes of an answer. If an application fails before its end, the server can still answer
-with an error, because nothing was sent yet.
+Owns the bytes of an answer. If an application fails at any point, the server can still answer with
+an error, because it has not sent anything yet.
 
 Invariants:
 
-1. No header of an application is sent with a line break or another control character.
-2. The length in a head is that of the body that follows, or the connection ends after the body.
+1. The server never sends an application's header that contains a line break or another control
+   character.
+2. The declared length equals the length of the body, or the connection closes after the body.
 """
 
 import email.utils
@@ -26,7 +27,7 @@ _Error = tuple[type[BaseException], BaseException, "TracebackType"] | tuple[None
 _STATUS = re.compile(r"[0-9]{3}(?: [ \t\x21-\x7e\x80-\xff]*)?")
 _NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _VALUE = re.compile(r"[ \t\x21-\x7e\x80-\xff]*")
-# The server sets or drops these itself (RFC 9110, section 7.6.1), as it does Date and Server.
+# The server itself sets or drops these headers (RFC 9110, section 7.6.1), and Date and Server.
 _DROPPED = frozenset(
     {
         "connection", "date", "keep-alive", "proxy-authenticate", "proxy-authorization", "server",
@@ -40,7 +41,7 @@ class BadAnswer(Exception):
 
 
 class _Started:
-    """The status and headers that an application gives, and what it writes before its body."""
+    """The application's status and headers, and the bytes that it writes before its body."""
 
     def __init__(self) -> None:
         self.status = ""
@@ -48,7 +49,10 @@ class _Started:
         self.written: Parts = []
 
     def start(self, status: str, headers: _Headers, error: _Error | None = None) -> Any:
-        """Take status and headers: a WSGI `start_response`. An error may replace them."""
+        """Accept status and headers, as a WSGI `start_response`.
+
+        If an error occurs, a later call may replace them.
+        """
         if self.status and error is None:
             raise BadAnswer("start_response was called twice")
         if not _STATUS.fullmatch(status):
@@ -60,9 +64,9 @@ class _Started:
 def answer(
     application: "WSGIApplication", environ: "WSGIEnvironment", may_keep: Callable[[], bool]
 ) -> tuple[Parts, bool]:
-    """Run the application; return the answer's bytes, and whether the connection may stay open.
+    """Run the application; return the answer's bytes and whether the connection may stay open.
 
-    `may_keep` is called after the application has answered, and says whether to keep the
+    `may_keep` is called after the application has answered and returns whether to keep the
     connection.
 
     Raises:
@@ -122,7 +126,7 @@ _dates: dict[int, str] = {}
 
 
 def _date(now: int) -> str:
-    """Format the time for HTTP. Cached, because many answers fall in one second."""
+    """Format the time for HTTP. Cached, because many answers are sent in the same second."""
     found = _dates.get(now)
     if found is None:
         found = email.utils.formatdate(now, usegmt=True)

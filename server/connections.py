@@ -4,9 +4,9 @@ Owns the phases of a connection and their deadlines.
 
 Invariants:
 
-1. Only the event loop changes a connection, except while it is `RUNNING`: then it belongs to the
-   thread that answers, which ends that phase under `lock`.
-2. Every other phase has a deadline, so no client holds a connection by doing nothing.
+1. Only the event loop changes a connection, except in the phase `RUNNING`: then the connection
+   belongs to the answering thread, which ends that phase under `lock`.
+2. Every other phase has a deadline, so no client can keep a connection open by doing nothing.
 3. A request is `RUNNING` only when its last byte has arrived, or when its body is too long to keep.
 """
 
@@ -31,7 +31,7 @@ _PIECES = 512  # in one call; the kernel accepts 1,024
 
 
 class Phase(enum.Enum):
-    """What a connection waits for."""
+    """The phases of a connection, by what it waits for."""
 
     IDLE = "the first byte of another request"
     HEAD = "the end of a head"
@@ -49,7 +49,7 @@ class Connection:
         sock: a non-blocking socket.
         client: the address of the other end.
         address: the address of the socket that accepted it.
-        peer: the client for which the connection is counted, "" if it is not counted.
+        peer: the client whose limit the connection counts toward; "" for an uncounted connection.
     """
 
     __slots__ = (
@@ -71,16 +71,16 @@ class Connection:
         self.buffer = bytearray()
         self.request: Any = None
         self.body: bytes | bytearray = b""
-        self.is_unread = False  # whether part of the body was not read
+        self.is_unread = False  # whether part of the body has not been read
         self.is_early = False  # whether more arrived while the application ran
         self.is_kept = False  # whether another request may follow this one
-        self.last = 0.0  # by when the client must have taken the answer
+        self.last = 0.0  # the deadline for the client to accept the whole answer
         self.pieces: Sequence[bytes] = ()  # of the last answer
         self.unsent: deque[memoryview] = deque()
         self.unsent_size = 0
         self._chunks: framing.Chunks | None = None
         self._left = 0  # bytes of a body whose length is known
-        self._seen = 0  # bytes of the buffer that contain no end of a head
+        self._seen = 0  # bytes of the buffer already searched for the end of a head
 
     def begin(self, phase: Phase, now: float, seconds: float) -> None:
         """Enter a phase that may take `seconds`."""
@@ -89,10 +89,10 @@ class Connection:
         self.phase = phase
 
     def advance(self, cfg: Any, limits: Limits, now: float) -> bool:
-        """Make a request of what has arrived; return whether it is complete.
+        """Parse the bytes that have arrived into a request; return whether it is complete.
 
         Raises:
-            ParseException: what has arrived is not a request.
+            ParseException: these bytes are not a request.
         """
         is_new = self.request is None
         if is_new and not self._take_head(cfg, limits, now):
@@ -150,7 +150,7 @@ class Connection:
         self.request, self.body, self._chunks = None, b"", None
 
     def send(self, parts: Sequence[bytes]) -> None:
-        """Send what the client takes at once, and keep the rest as unsent.
+        """Send what the client accepts at once, and keep the rest as unsent.
 
         Raises:
             OSError: the client is gone.
@@ -164,7 +164,7 @@ class Connection:
             self.pieces = ()
 
     def send_more(self) -> None:
-        """Send what the client takes now.
+        """Send what the client accepts now.
 
         Raises:
             OSError: the client is gone.

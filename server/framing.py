@@ -1,12 +1,12 @@
 """Framing: where a request ends in bytes that arrive piece by piece.
 
-Owns the end of a head, and chunked bodies (RFC 9112, section 7.1). gunicorn parses heads and
-trailers; its chunk reader blocks until the client sends, which the event loop must not do.
+Finds the end of a head and decodes chunked bodies (RFC 9112, section 7.1). gunicorn parses heads
+and trailers; its chunk reader blocks until the client sends, which the event loop must not do.
 
 Invariants:
 
-1. A body is accepted only as the RFC allows it: a size is hexadecimal digits and nothing else, each
-   chunk ends with CRLF, and no line ends with a bare LF. Everything else raises `ParseException`.
+1. Only a body that follows the RFC is accepted: each size consists of hexadecimal digits only, each
+   chunk ends with CRLF, and no line ends with a bare LF. Any other body raises `ParseException`.
 2. At most `most + 1` bytes are kept, regardless of the sizes that the client declares.
 """
 
@@ -26,9 +26,9 @@ _LONGEST_TRAILERS = 8 * 1024
 
 
 def head_end(buffer: bytearray, seen: int) -> int:
-    """Return the length of the head at the start of a buffer; -1 while its end is missing.
+    """Return the length of the head at the start of a buffer; -1 if the end of the head is missing.
 
-    The first `seen` bytes were searched before.
+    An earlier call has already searched the first `seen` bytes.
 
     Raises:
         ParseException: these bytes cannot become a head.
@@ -126,7 +126,7 @@ class Chunks:
 
 
 def _line(buffer: bytearray, longest: int) -> bytes | None:
-    """Take a line out of the buffer, without its end; None while that is missing."""
+    """Remove a line from the buffer and return it without its end; None if the end is missing."""
     end = buffer.find(_LINE, 0, longest + len(_LINE))
     if end < 0:
         if len(buffer) > longest or _BARE.search(buffer):

@@ -1,7 +1,7 @@
 """The head of a request, parsed by gunicorn's parser.
 
-Headers by which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) have no effect
-here, no matter who sends them: the application decides about them.
+Headers with which a proxy describes a request (`SCRIPT_NAME`, `X-Forwarded-Proto`) have no effect
+here, no matter who sends them: the application decides whether to trust them.
 """
 
 import types
@@ -12,7 +12,8 @@ from gunicorn.http.body import ChunkedReader  # type: ignore[import-untyped]
 from gunicorn.http.message import Request  # type: ignore[import-untyped]
 from gunicorn.http.unreader import IterUnreader  # type: ignore[import-untyped]
 
-# The parser looks peers up in these settings at each request. No peer may set anything.
+# The parser looks up the peer in these settings for each request. No peer is trusted to set
+# anything.
 _TRUST = {
     "forwarded_allow_ips": ["*"],
     "forwarded_allow_networks": list,
@@ -23,7 +24,7 @@ _TRUST = {
 
 
 def settings(cfg: Any) -> types.SimpleNamespace:
-    """Resolve gunicorn's settings once: per request, this took half of the parser's time."""
+    """Resolve gunicorn's settings once: doing it per request took half of the parser's time."""
     values = {name: setting.get() for name, setting in cfg.settings.items()}
     return types.SimpleNamespace(**values | _TRUST)
 

@@ -1,7 +1,7 @@
 """The memory held by answers that wait for their clients.
 
-Answers share bytes: an application that caches a page gives the same object to every reader. Such
-an object counts once.
+Answers share bytes: an application that caches a page gives the same object to every reader. A
+shared object counts once.
 """
 
 from collections import Counter
@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 
 class Holding:
-    """The size of the distinct objects that are held.
+    """The total size of the distinct objects that are held.
 
-    Callers keep an object alive for as long as they hold it here, so its id is not reused.
+    Callers keep an object alive while it is counted here, so its id is not reused.
     """
 
     def __init__(self) -> None:

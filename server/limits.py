@@ -1,7 +1,7 @@
 """Limits: how long the server waits for a client, and how much memory it spends on one (pure).
 
-The defaults suit a public server. They admit readers on slow lines: 8 KiB/s is less than an old
-mobile network gives.
+The defaults suit a public server. They admit readers on slow lines: even an old mobile network is
+faster than 8 KiB/s.
 """
 
 import dataclasses
@@ -16,16 +16,16 @@ class Limits:
     """Seconds, bytes and connections, per process.
 
     Attributes:
-        head: seconds from a request's first byte, or a new connection, to the end of its head.
-        body: seconds for a body, plus the time that its bytes take at `rate`.
-        answer: seconds within which a client must take some of its answer; also for the whole
-            answer, plus the time that its bytes take at `rate`.
+        head: seconds from a request's first byte, or from a new connection, to the end of the head.
+        body: seconds for a body, in addition to the time that its bytes take at `rate`.
+        answer: seconds within which a client must accept some of its answer; the limit for the
+            whole answer is the same plus the time that its bytes take at `rate`.
         linger: seconds for which a refused client may still send, so that it can read the reason.
         rate: bytes per second.
         largest_head: bytes of a request line and its headers.
-        largest_body: bytes of a body that are kept. The application refuses longer ones.
-        unsent: bytes of answers that wait for their clients, over all connections; bytes that
-            several answers share count once.
+        largest_body: bytes of a body to keep. The application refuses longer ones.
+        unsent: bytes of answers that wait for their clients, over all connections; bytes shared by
+            several answers count once.
         connections: open at once.
         per_peer: open at once for one address; 0 for any number.
     """
@@ -47,9 +47,9 @@ class Limits:
 
 
 def peer(address: str) -> str:
-    """Return the client to count a connection for: an IPv4 address or an IPv6 address's /64.
+    """Return the client that a connection counts toward: an IPv4 address or an IPv6 address's /64.
 
-    Return "" for uncounted connections: those of programs on this machine, including a proxy, and
+    Return "" for uncounted connections: those from programs on this machine, including a proxy, and
     those without a valid address.
     """
     try:

@@ -1,15 +1,15 @@
 """The event loop of a process: accepts connections, reads requests, sends answers, keeps deadlines.
 
-Owns every connection and the selector. It hands complete requests over; threads return answered
-connections by `returned`, which any thread may call.
+Owns every connection and the selector. It hands complete requests over to threads, which return
+answered connections with `returned`; any thread may call it.
 
 Invariants:
 
-1. The loop waits for nothing but events, and for those at most `_TICK` seconds.
-2. A connection that waits for its client is closed at its deadline, or earlier if the process has
-   no room: the one that has waited longest is closed first.
-3. At most `limits.unsent` bytes of answers wait for clients: the client that has taken nothing for
-   the longest time loses its answer.
+1. The loop waits only for events, and for at most `_TICK` seconds at a time.
+2. A connection that waits for its client is closed at its deadline, or earlier if the process needs
+   the room. The connection that has waited longest is closed first.
+3. At most `limits.unsent` bytes of answers wait for clients. Beyond that, the client that has
+   accepted nothing for the longest time loses its answer.
 """
 
 import contextlib
@@ -29,10 +29,8 @@ from server.connections import Address, Connection, Phase
 _READ, _WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 _TICK = 0.25  # seconds between two checks of the deadlines
 _PIECE = 64 * 1024
-_ACCEPTED = 64  # connections accepted at once, before others are served
-_AT_ONCE = (
-    b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close, and drop what the client did not take
-)
+_ACCEPTED = 64  # connections accepted in a row before others are served
+_AT_ONCE = b"\x01\x00\x00\x00\x00\x00\x00\x00"  # SO_LINGER: close and drop unsent data
 _HAND_OVER = Callable[[Connection], object]
 
 
@@ -44,7 +42,8 @@ class Loop:
         bounds: how long to wait for clients.
         pipe: two ends of a pipe that wakes the loop. Signals may write to it, too.
         hand_over: takes a connection with a complete request.
-        refusal: returns the answer, as bytes, to what is refused with an error or a status.
+        refusal: returns the answer, as bytes, to a request that is refused with this error or
+            status.
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class Loop:
         return len(self._connections)
 
     def listen(self, listener: Any) -> None:
-        """Accept connections from now on."""
+        """Start accepting connections."""
         listener.settimeout(0.0)
         with contextlib.suppress(OSError, AttributeError):  # not TCP, or not Linux
-            # After that time, the kernel also drops what it still holds of a closed connection.
             patience = int(self._limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         address = listener.getsockname()
@@ -106,7 +104,7 @@ class Loop:
             os.write(self._waking, b".")
 
     def hurry(self, seconds: float) -> None:
-        """Wait at most `seconds` more for clients that have sent nothing of a request."""
+        """Wait at most `seconds` more for clients that have not sent any byte of a request."""
         end = time.monotonic() + seconds
         for each in self._connections:
             if each.phase is Phase.IDLE or (each.phase is Phase.HEAD and not each.buffer):
@@ -147,7 +145,9 @@ class Loop:
             self.adopt(sock, client, address)
 
     def _make_room(self, peer: str = "") -> bool:
-        """Close the connection that has waited longest for its client; False if there is none."""
+        """Close the connection that has waited longest for its client; return False if none
+        waits.
+        """
         waiting = [
             each
             for each in self._connections
@@ -165,7 +165,8 @@ class Loop:
             return
         with connection.lock:
             if connection.phase is Phase.RUNNING:
-                # Either the next request, or the end of the connection. Both wait for the answer.
+                # This is either the next request or the end of the connection. Both must wait until
+                # the answer is sent.
                 connection.is_early = True
                 self._watch(connection, 0)
                 return
@@ -261,7 +262,7 @@ class Loop:
         self._watch(connection, _READ)
 
     def _overdue(self, now: float) -> Iterator[Connection]:
-        # Check the phase first: a thread that ends RUNNING has set the next deadline before.
+        # Check the phase first: a thread sets the next deadline before it ends RUNNING.
         for each in self._connections:
             if each.phase is not Phase.RUNNING and each.deadline <= now:
                 yield each
@@ -274,7 +275,9 @@ class Loop:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        """Close a connection. Unless it is `SENDING`, the client gets what the kernel still has."""
+        """Close a connection. Unless the phase is `SENDING`, the client still gets the bytes in the
+        kernel's buffer.
+        """
         if connection.phase is Phase.CLOSED:
             return
         if connection.phase is Phase.SENDING:

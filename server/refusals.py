@@ -40,7 +40,7 @@ def status_of(error: Exception) -> int:
 
 
 def problem(status: int) -> tuple[dict[str, str], bytes]:
-    """Return headers and body of a refusal, as a problem document (RFC 9457)."""
+    """Return a refusal's headers and its body, a problem document (RFC 9457)."""
     reason = REASONS[status]
     document = {
         "title": reason, "status": status, "code": f"http-{status}", "detail": reason.lower(),
@@ -49,7 +49,7 @@ def problem(status: int) -> tuple[dict[str, str], bytes]:
 
 
 def message(status: int, headers: dict[str, str], body: bytes) -> bytes:
-    """Return the whole answer, after which the connection ends."""
+    """Return the whole answer; the connection closes after it."""
     fields = {"Connection": "close", "Content-Length": str(len(body)), **headers}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"HTTP/1.1 {status} {REASONS[status]}\r\n{lines}\r\n".encode("latin-1") + body

@@ -1,17 +1,18 @@
 """The gunicorn worker: a loop that reads and writes, and threads that answer.
 
 A thread of gunicorn's own threaded worker waits for its client: for the rest of a body, and until
-an answer is taken. As many slow clients as there are threads therefore block it. Here the loop
-reads a complete request, a thread runs the application and gives the kernel what it accepts at
-once, and the loop sends the rest. docs/server.md compares the servers that were measured.
+the client has accepted the answer. A few slow clients, one per thread, therefore block the whole
+worker. Here, the loop reads a complete request, a thread runs the application and passes to the
+kernel as much as it accepts at once, and the loop sends the rest. docs/server.md compares the
+servers that were measured.
 
 Invariants:
 
-1. A thread never waits for a client: it gets complete requests, and sockets do not block.
-2. However the worker is told to stop, it finishes the requests it has.
+1. A thread never waits for a client: it gets only complete requests, and its sockets do not block.
+2. The worker finishes its current requests, no matter how it is told to stop.
 
-Of gunicorn's settings, those for TLS, HTTP/2, access logs, `pre_request`, `post_request` and
-`worker_connections` have no effect; TLS is refused.
+gunicorn's settings for HTTP/2, access logs, `pre_request`, `post_request` and `worker_connections`
+have no effect; those for TLS are refused.
 """
 
 import faulthandler
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _OTHER_FILES = 128  # files that a process may have open besides its connections
-_FINISHING = 0.8  # the part of the graceful time-out for clients; the rest is for gunicorn's hooks
+_FINISHING = 0.8  # the share of the graceful time-out for clients; the rest is for gunicorn's hooks
 _INVALID = "Invalid request from ip=%s: %s"
 
 
 class Worker(base.Worker):  # type: ignore[misc]
-    """One process: its main thread is the loop, and `cfg.threads` others answer.
+    """One process: its main thread runs the loop, and `cfg.threads` other threads answer.
 
     Attributes:
         limits: how long to wait for clients. Set them before `load_wsgi`.
@@ -56,7 +57,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             ConfigError: TLS is configured.
         """
         if cfg.is_ssl:
-            raise ConfigError("TLS is not served here: end it in a proxy in front of this server.")
+            raise ConfigError("This server does not support TLS: use a proxy that terminates TLS.")
 
     def init_signals(self) -> None:
         """Dump the threads' stacks if a fault or gunicorn's hang detection kills the process."""
@@ -68,7 +69,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         self.handle_exit(sig, frame)
 
     def load_wsgi(self) -> None:
-        """Load the application, and start the threads that run it."""
+        """Load the application and start the threads that run it."""
         super().load_wsgi()
         self._keepalive, self._processes = self.cfg.keepalive, self.cfg.workers
         self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
@@ -87,7 +88,7 @@ class Worker(base.Worker):  # type: ignore[misc]
             thread.start()
 
     def run(self) -> None:
-        """Serve until a signal, or until the parent process is gone."""
+        """Serve until a signal arrives or the parent process is gone."""
         for listener in self.sockets:
             self._loop.listen(listener)
         while self.alive and self.ppid == os.getppid():
@@ -104,7 +105,8 @@ class Worker(base.Worker):  # type: ignore[misc]
             listener.close()
         end = time.monotonic() + self.cfg.graceful_timeout * _FINISHING
         while len(self._loop) and time.monotonic() < end:
-            # A kept connection may be about to send a request, which closing it now would lose.
+            # The client of a kept connection may be about to send a request; closing now would lose
+            # it.
             self._loop.hurry(self.limits.linger)
             self._turn()
         for _ in self._threads:
@@ -132,7 +134,7 @@ class Worker(base.Worker):  # type: ignore[misc]
         if connection.unsent or connection.buffer or not connection.is_kept:
             self._loop.returned(connection)
             return
-        # The usual case, in which the loop need not be woken.
+        # In this usual case, the loop need not be woken.
         with connection.lock:
             is_early = connection.is_early
             if not is_early:
@@ -163,7 +165,9 @@ class Worker(base.Worker):  # type: ignore[misc]
 
 
 def _possible(bounds: limits.Limits) -> limits.Limits:
-    """Return the limits with no more connections than this process may have open files."""
+    """Return the limits, with the connections reduced to the open files that this process may
+    have.
+    """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return bounds
