@@ -74,6 +74,7 @@ class Loop:
         """Start accepting connections."""
         listener.settimeout(0.0)
         with contextlib.suppress(OSError, AttributeError):  # not TCP, or not Linux
+            # After that time, the kernel also drops unsent data of a closed connection.
             patience = int(self._limits.answer * 1_000)
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience)
         address = listener.getsockname()
@@ -145,9 +146,7 @@ class Loop:
             self.adopt(sock, client, address)
 
     def _make_room(self, peer: str = "") -> bool:
-        """Close the connection that has waited longest for its client; return False if none
-        waits.
-        """
+        """Close the connection that has waited longest for its client; False if none waits."""
         waiting = [
             each
             for each in self._connections
@@ -275,8 +274,9 @@ class Loop:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        """Close a connection. Unless the phase is `SENDING`, the client still gets the bytes in the
-        kernel's buffer.
+        """Close a connection.
+
+        Unless the phase is `SENDING`, the client still gets the bytes in the kernel's buffer.
         """
         if connection.phase is Phase.CLOSED:
             return

@@ -165,9 +165,7 @@ class Worker(base.Worker):  # type: ignore[misc]
 
 
 def _possible(bounds: limits.Limits) -> limits.Limits:
-    """Return the limits, with the connections reduced to the open files that this process may
-    have.
-    """
+    """Return the limits, with connections reduced to fit this process's open-file limit."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return bounds

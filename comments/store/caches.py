@@ -1,16 +1,16 @@
-"""The one cache implementation: values by key in a process, bounded in size and in age.
+"""The only cache implementation: values by key in a process, bounded in size and age.
 
 The values belong to the caller. A value must never change once it is in the cache: put a new one
 instead.
 
 Invariants:
 
-1. The sizes of all values, as stated by their callers, add up to at most `most`. The least recently
+1. The sizes of all values, as the callers state them, add up to at most `most`. The least recently
    used values are evicted first.
 2. A value older than `seconds` is never returned.
 3. If the caller notes `drops` before it reads a value and passes it to `keep`, the value is not
-   stored if any key was dropped in between. A process therefore never keeps a copy from before its
-   own change.
+   stored if any key was dropped in between. A process therefore never keeps a copy that is older
+   than its own change.
 4. Every method is safe for many threads: it holds the lock only for a few dictionary operations.
 """
 
@@ -29,7 +29,7 @@ class Cache(Generic[K, V]):
 
     Args:
         most: the maximum sum of all sizes, in any unit that the callers agree on.
-        seconds: how long a value may be used; None for as long as it fits.
+        seconds: the maximum age of a value; None to keep it until it is evicted.
     """
 
     def __init__(self, most: int, seconds: float | None = None) -> None:
@@ -47,7 +47,7 @@ class Cache(Generic[K, V]):
 
     @property
     def drops(self) -> int:
-        """How many keys were dropped so far; see `keep`."""
+        """The number of keys dropped so far; see `keep`."""
         return self._drops
 
     def get(self, key: K, *, within: float | None = None) -> V | None:
@@ -69,7 +69,7 @@ class Cache(Generic[K, V]):
         """Store a value, unless it is larger than the cache.
 
         `drops` is the cache's `drops` before the value was read. If a key was dropped since, the
-        value may be from before the change that dropped it, and is not stored.
+        value is not stored: it may be older than the change that dropped the key.
         """
         with self._lock:
             if drops not in {None, self._drops}:

@@ -1,8 +1,8 @@
-"""How often this process has committed comments of each thread.
+"""Counts of this process's commits to each thread's comments.
 
-A caller that keeps an answer about a thread notes the count before asking. While the count is the
-same, no commit of this process has changed the thread since, so the process can reuse the answer
-and still show authors their own changes.
+A caller that keeps an answer about a thread notes the count before it asks the store. While the
+count is the same, no commit of this process has changed the thread since, so the process can reuse
+the answer and still show authors their own changes.
 """
 
 import threading
@@ -23,8 +23,8 @@ class CommitCounts:
 
     def note(self, threads: Iterable[str]) -> None:
         """Count a commit that may have been applied to these threads."""
-        # Without the lock, two concurrent increments could become one, although a reader noted the
-        # count between them.
+        # Without the lock, two concurrent increments could count as one, although a reader noted
+        # the count between them.
         with self._lock:
             for thread in threads:
                 self._counts[_slot(thread)] += 1
@@ -42,7 +42,7 @@ def _slot(thread: str) -> int:
 
 
 def of_thread(thread: str) -> int:
-    """How often this process has committed comments of a thread, by its key's name."""
+    """Return how often this process has committed comments of a thread, by the key name."""
     return _WRITTEN.get().of(thread)
 
 

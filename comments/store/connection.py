@@ -1,11 +1,11 @@
 """Connections to a database: the current thread's store, time-outs, retries and deadlines.
 
-Owns the calls to the store, the row locks with which threads of one process take turns, and the
+Owns the calls to the store, the row locks that make threads of one process take turns, and the
 check that refuses NDB's own calls.
 
 Reads are part of the current thread's transaction, if there is one. A transaction begins with its
-first read, which saves a call if that read is a lookup. If the answer to that read is lost, nobody
-knows the transaction's id and nobody can end it: its locks are held until the store expires it.
+first read; if that read is a lookup, this saves a call. If the answer to that read is lost, the
+transaction's id is unknown and no process can end it: its locks last until the store expires it.
 """
 
 import contextlib
@@ -62,8 +62,9 @@ class Transaction:
     """A transaction that may not have begun yet, and its writes. `transactions` ends it.
 
     Args:
-        is_read_only: whether it reads one moment and writes nothing.
-        previous: the id of the previous attempt, whose age this one keeps; empty for the first.
+        is_read_only: whether the transaction reads the state at one moment and writes nothing.
+        previous: the id of the previous attempt, empty for the first. This attempt keeps the age
+            of the previous one.
     """
 
     def __init__(self, *, is_read_only: bool = False, previous: bytes = b"") -> None:
@@ -95,7 +96,7 @@ state = _State()
 
 
 class _Lines:
-    """Row locks: threads of one process take turns at a row that many of them want to write.
+    """Row locks: the threads of one process take turns at a busy row.
 
     Transactions that conflict abort one another and conflict again when they retry; taking turns
     avoids that work. A lock exists only while a thread holds it or waits for it.
@@ -107,9 +108,9 @@ class _Lines:
 
     @contextlib.contextmanager
     def wait(self, name: str, *, seconds: float) -> Iterator[None]:
-        """Take the lock of `name`; without a name, or after `seconds`, go on without it.
+        """Acquire the lock for `name`; without a name, or after `seconds`, continue without a lock.
 
-        Going on without the lock is safe: it only saves work. The transaction guarantees
+        Continuing without the lock is safe: the lock only saves work. The transaction guarantees
         correctness.
         """
         if not name:
@@ -180,7 +181,7 @@ class Store:
                 state.store = None
 
     def request_fields(self) -> dict[str, str]:
-        """Return the project and database fields that every request carries."""
+        """Return the project and database fields for every request."""
         return {"project_id": self.project, "database_id": self.database}
 
     def partition(self) -> Any:
@@ -235,7 +236,7 @@ class Store:
         return patiently(lambda: self._aggregate(request, timeout=timeout(self)), self)
 
     def _join(self, request: Any) -> None:
-        """Make a query part of the thread's transaction, which begins first if necessary."""
+        """Make a query part of the thread's transaction; if necessary, begin it first."""
         opened = state.transaction
         if opened is None:
             return
@@ -245,7 +246,7 @@ class Store:
         request.read_options.transaction = opened.id
 
     def line(self, name: str) -> "contextlib.AbstractContextManager[None]":
-        """Take this process's row lock `name`, waiting until the deadline at most."""
+        """Acquire this process's row lock `name`; wait for it at most until the deadline."""
         left = 0.0 if state.end is None else max(0.0, state.end - time.monotonic())
         return self._lines.wait(name, seconds=left)
 
@@ -270,7 +271,7 @@ def carried(step: Callable[[P], T]) -> Callable[[P], T]:
 
 
 def spent() -> tuple[int, int]:
-    """Return the reads and writes of this thread since the last call, as the service bills them."""
+    """Return this thread's reads and writes since the last call, as the service bills them."""
     found = state.reads, state.writes
     state.reads = state.writes = 0
     return found
@@ -284,7 +285,7 @@ def current() -> Store:
 
 
 def within(seconds: float) -> "contextlib.AbstractContextManager[None]":
-    """Bound everything inside by a deadline. An outer deadline takes precedence."""
+    """Limit all calls inside by a deadline. An outer deadline takes precedence."""
     return _Within(seconds)
 
 
@@ -314,7 +315,8 @@ def timeout(store: Store) -> float:
 def patiently(attempt: Callable[[], T], store: Store) -> T:
     """Retry until the attempt succeeds, fails permanently, or the deadline passes.
 
-    Inside a transaction there is one attempt: after a failure the transaction has to start again.
+    Inside a transaction there is only one attempt: after a failure, the whole transaction must
+    start again.
     """
     with within(store.deadline):
         for tries in itertools.count():
@@ -331,7 +333,7 @@ def patiently(attempt: Callable[[], T], store: Store) -> T:
 
 
 def known(error: "api.GoogleAPICallError | grpc.RpcError") -> api.GoogleAPICallError:
-    """Convert an error to the API exception by which this package tells errors apart."""
+    """Convert an error to the API exception by which this package distinguishes errors."""
     if isinstance(error, api.GoogleAPICallError):
         return error
     translated: api.GoogleAPICallError = api.from_grpc_error(error)
@@ -349,7 +351,7 @@ def _pause(tries: int, error: Exception) -> None:
 def _refuse_inside() -> None:
     """Raise if NDB makes a call inside a transaction: the call would not be part of it."""
     if state.transaction is not None:
-        raise errors.UnownedWrite("inside a transaction everything goes through datastore")
+        raise errors.UnownedWrite("inside a transaction, all calls must go through this package")
 
 
 def _refuse_unowned(request: Any) -> None:

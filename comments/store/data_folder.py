@@ -1,12 +1,12 @@
 """Permissions of the data folder: private to the service's user and, optionally, one group.
 
 Files have mode 0600 and folders 0700; with `DATA_GROUP`, for backups, 0640 and 0750 with that
-group. The umask makes a new file private from its first byte. Files that an older release or
-another program left readable are restricted at every start.
+group. The umask makes a new file private from its first byte. At every start, the service restricts
+files that an older release or another program left readable.
 
 Invariants:
 
-1. This module opens no file, see `emulator.storage.file_permissions`.
+1. This module never opens a file (see `emulator.storage.file_permissions`).
 2. It follows no symbolic link.
 """
 
@@ -20,22 +20,22 @@ from pathlib import Path
 _FILE, _FOLDER = 0o600, 0o700
 _GROUP_FILE, _GROUP_FOLDER = 0o640, 0o2750  # setgid: new files inherit the folder's group
 _UMASK, _GROUP_UMASK = 0o077, 0o027
-# how the names of our own files begin
+# prefixes of the names of our own files
 _OURS = ("flatthread.db", "secret", "first-owner", "address")
 
 _log = logging.getLogger("flatthread")
 
 
 def begin(group: str = "") -> None:
-    """Make every file that this process creates from now on private."""
+    """Make every file that this process creates later private."""
     os.umask(_GROUP_UMASK if group else _UMASK)
 
 
 def protect(folder: Path, group: str = "") -> list[Path]:
     """Restrict a data folder and its contents. Return the paths that could not be restricted.
 
-    A folder that is used for other things too keeps its permissions, and so do files in it that the
-    service did not create. The log says so.
+    A folder with other uses keeps its permissions, and so do the files in it that the service did
+    not create. The log says so.
     """
     gid = grp.getgrnam(group).gr_gid if group else -1
     shared = _is_shared(folder)
@@ -70,7 +70,7 @@ def _ours(folder: Path) -> Iterator[Path]:
 
 
 def _is_shared(folder: Path) -> bool:
-    """Whether others plainly use the folder too: a home, root, working or sticky directory."""
+    """Whether the folder has other uses: it is a home, root, working or sticky directory."""
     found = folder.resolve()
     is_sticky = bool(found.stat().st_mode & stat.S_ISVTX)
     return is_sticky or found in {Path.home().resolve(), Path.cwd().resolve(), Path(found.anchor)}

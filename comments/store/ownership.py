@@ -45,10 +45,10 @@ OWNERS = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Writes:
-    """What an owner wants to put and delete in the current transaction.
+    """The entities that an owner puts and deletes in the current transaction.
 
-    `insert` holds entities that must not exist yet. If one exists, nothing is stored and the body
-    runs again; it learns that from `may_have_run` and looks the entity up. `transactions.apply`
+    `insert` contains entities that must not exist yet. If one exists, nothing is stored and the
+    body runs again; `may_have_run` tells the body to look the entity up. `transactions.apply`
     refuses entities of other owners.
     """
 

@@ -1,6 +1,6 @@
 """Objects that a process keeps for as long as it runs: caches, queues, counts, HTTP clients.
 
-The module that owns such an object declares it once and gets it where it needs it:
+The owning module declares such an object once and gets it where needed:
 
     _COPIES = per_process.PerProcess(Copies)
     ...
@@ -9,8 +9,8 @@ The module that owns such an object declares it once and gets it where it needs 
 Invariants:
 
 1. Each store has its own object, so two stores in one process share nothing.
-2. An object is made once, by the first thread that asks for it. It is never made again, not even if
-   it is empty or false. Only `put`, `forget` and `fresh_process` replace it.
+2. An object is made once, by the first thread that asks for it. It is never made again, even if it
+   is empty or false. Only `put`, `forget` and `fresh_process` replace it.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def _missing() -> NoReturn:
-    raise RuntimeError("nobody has made or put this object yet")
+    raise RuntimeError("no thread has made or put this object yet")
 
 
 class PerProcess(Generic[T]):
@@ -47,7 +47,7 @@ class PerProcess(Generic[T]):
     def of(self, store: connection.Store, make: Callable[[], T] | None = None) -> T:
         """Return the object of a store. If there is none, make it with `make`, if given."""
         if self not in store.kept:
-            # Making one may ask for another, so the lock is reentrant.
+            # The lock is reentrant, because making one object may require another.
             with store.keeping:
                 if self not in store.kept:
                     store.kept[self] = (make or self._make)()
@@ -65,7 +65,7 @@ class PerProcess(Generic[T]):
 
 
 def fresh_process(store: connection.Store) -> None:
-    """Drop everything that this process keeps about a store, as a restart does.
+    """Drop all objects that this process keeps for a store, as a restart does.
 
     Call this only while no other thread uses the store.
     """

@@ -1,23 +1,23 @@
 """Reads: entities by key, queries and counts, in the current transaction if there is one.
 
-A store answers a query in batches and ends a batch where it likes (after 300 results, often
-sooner). Outside a transaction it reads each batch as of a later moment: a row that changes between
-two batches may come twice or not at all.
+A store answers a query in batches and may end a batch anywhere (after 300 results, often sooner).
+Outside a transaction it reads each batch at a later moment: a row that changes between two batches
+may be returned twice or not at all.
 
 Invariants:
 
-1. `fetch` and `ask` yield the state of one moment, however many batches it takes.
-2. An answer of one batch costs one call. Nearly every answer fits in one batch, including the probe
-   of a page view that finds few rows.
-3. A longer answer is read again from its start in a read-only transaction. That bills the first
-   batch twice. A query with a limit above `_ONE_BATCH` whole entities therefore starts in a
-   transaction, and a caller that expects that many without a limit uses `at_one_moment`. Continuing
-   after the first batch at its `read_time` would bill nothing twice, but the embedded engine keeps
-   no history to read (`main.py`); a transaction is right on every store.
-4. Only `walk` streams batches of different moments. It is for scans over very many entities whose
-   consumer treats each entity separately and reads it again before changing it.
-5. `count` is one call and so one moment. `get_multi`, `read` and `lookup` may take several calls: a
-   caller that needs one moment compares revisions or uses `at_one_moment`.
+1. `fetch` and `ask` yield the state at one moment, regardless of the number of batches.
+2. A one-batch answer costs one call. Nearly every answer fits in one batch, including the probe of
+   a page view that finds few rows.
+3. A longer answer is read again from its start in a read-only transaction. The service then bills
+   the first batch twice. A query for whole entities with a limit above `_ONE_BATCH` therefore
+   starts in a transaction. A caller that expects as many without a limit uses `at_one_moment`.
+   Continuing after the first batch at its `read_time` would avoid the double billing, but the
+   embedded engine keeps no history (`main.py`); a transaction is correct on every store.
+4. Only `walk` streams batches of different moments. Use it for scans over very many entities if the
+   consumer handles each entity separately and reads it again before changing it.
+5. `count` is one call and therefore sees one moment. `get_multi`, `read` and `lookup` may take
+   several calls: a caller that needs one moment compares revisions or uses `at_one_moment`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def fetch(query: Query) -> Iterator[Any]:
             for result in batch.entity_results:
                 yield result.entity
             return
-    # The next batch would be of a later moment: start again. Collect all results before the
+    # The next batch would show a later moment: start again. Collect all results before the
     # transaction ends, because the caller may write, or stop, between two entities.
     with connection.within(LONGEST):
         found = transactions.snapshot(lambda: list(fetch(query)))
@@ -87,7 +87,7 @@ def _request(query: Query) -> Any:
 
 
 def _is_long(query: Query) -> bool:
-    """Whether a query asks for so many whole entities that reading its first batch twice is costly.
+    """Whether a query returns so many whole entities that reading its first batch twice is costly.
 
     Keys and projections are billed as one read per batch.
     """
@@ -97,8 +97,8 @@ def _is_long(query: Query) -> bool:
 def walk(query: Query) -> Iterator[Any]:
     """Yield the entities of a query as protobuf messages, each batch as of its own moment.
 
-    An entity that changes during the scan may come twice or, if the change moves it in the query's
-    order, not at all. Inside a transaction this is `fetch`.
+    If an entity changes during the scan, it may be yielded twice, or not at all if the change moves
+    it in the query's order. Inside a transaction this is `fetch`.
     """
     if connection.state.transaction is not None:
         return fetch(query)
@@ -114,7 +114,7 @@ def lookup(kind: str, names: Sequence[str]) -> Iterator[Any]:
 def read(keys: Sequence[ndb.Key | Path]) -> list[Any]:
     """Read entities by key as protobuf messages; None for each that does not exist.
 
-    A path serves as a key too, because building an NDB key is slow.
+    A path is also accepted as a key, because building an NDB key is slow.
     """
     store = connection.current()
     paths = [key.pairs() if isinstance(key, ndb.Key) else key for key in keys]

@@ -2,7 +2,7 @@
 
 Owns the file `address` in the data folder: one line with the local URL and, if the server has one,
 one line with its public URL. Commands read it to print links to the running server. A killed server
-leaves the file behind, so an address counts only while something answers there.
+leaves the file behind, so an address is valid only while a server answers there.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ _PATIENCE = 2.0  # seconds for a local server to answer
 
 
 def note(folder: Path, url: str, public: str = "") -> None:
-    """Note that a server answers at `url`, for example `http://127.0.0.1:8080/`.
+    """Store that a server answers at `url`, for example `http://127.0.0.1:8080/`.
 
     `public` is the URL under which people reach it; the server may refuse other host names.
     """
     own = folder / f"{_NAME}.{os.getpid()}"
     with os.fdopen(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(f"{url}\n{public}\n")
-    # A rename is atomic, so no process reads half an address.
+    # A rename is atomic, so no process reads a partial address.
     own.replace(folder / _NAME)
 
 

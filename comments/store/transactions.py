@@ -1,6 +1,6 @@
 """Transactions: run a body until it commits once, and collect its writes.
 
-NDB has transactions too, but they take one call more and ten times the processor time. The project
+NDB has transactions too, but they need one more call and ten times the processor time. The project
 uses NDB's models and not its transactions.
 """
 
@@ -30,16 +30,17 @@ _TRANSACTIONAL = int(rpc_types.CommitRequest.Mode.TRANSACTIONAL)
 def transaction(body: Callable[[], T], *, line: str = "") -> T:
     """Run `body` in a read-write transaction until it commits once; return what it returned.
 
-    `body` may run several times, even after a commit of its own was applied: it must recognize
-    its own earlier work. `line` names a row that many transactions write at once: within
-    one process those transactions then take turns instead of aborting one another.
+    `body` may run several times, even after its commit was applied: it must recognize its own
+    earlier work. `line` names a row that many transactions write at once. Within one process, these
+    transactions then take turns instead of aborting one another.
 
-    Each attempt names the previous one. When transactions wait for each other, the store aborts
-    the youngest, by its first attempt. A transaction therefore commits in the end, however many
-    others start after it.
+    Each attempt names the previous one. When transactions wait for each other, the store aborts the
+    one whose first attempt is the youngest. Every transaction therefore commits eventually, no
+    matter how many others start after it.
 
     Raises:
-        errors.Overloaded: it did not commit before the deadline. It may have been applied.
+        errors.Overloaded: the transaction did not commit before the deadline. Its writes may still
+        have been applied.
     """
     store = connection.current()
     last = connection.Transaction()
@@ -60,7 +61,7 @@ def transaction(body: Callable[[], T], *, line: str = "") -> T:
 
 
 def snapshot(body: Callable[[], T]) -> T:
-    """Run `body` in a read-only transaction: everything it reads is of one moment."""
+    """Run `body` in a read-only transaction: all its reads see the same moment."""
     store = connection.current()
 
     def attempt() -> T:
@@ -77,7 +78,7 @@ def at_one_moment(body: Callable[[], T]) -> T:
 
 def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -> T:
     if connection.state.transaction is not None:
-        raise RuntimeError("a transaction holds no other one")
+        raise RuntimeError("transactions are never nested")
     connection.state.transaction = opened
     try:
         result = body()
@@ -95,7 +96,7 @@ def _within_transaction(opened: connection.Transaction, body: Callable[[], T]) -
 
 
 def commit(opened: connection.Transaction) -> None:
-    """Commit a transaction. One that neither read nor wrote makes no call."""
+    """Commit a transaction. A transaction that neither read nor wrote makes no call."""
     store = connection.current()
     request = _Commit(**store.request_fields(), mode=_TRANSACTIONAL, mutations=opened.mutations)
     if opened.id:
@@ -108,7 +109,7 @@ def commit(opened: connection.Transaction) -> None:
 
 
 def _roll_back(opened: connection.Transaction) -> None:
-    """Roll a transaction back. If the call fails, the transaction expires by itself."""
+    """Roll a transaction back. If the call fails, the store expires the transaction."""
     if opened.id:
         store = connection.current()
         request = _Rollback(**store.request_fields(), transaction=opened.id)
@@ -118,7 +119,7 @@ def _roll_back(opened: connection.Transaction) -> None:
 
 
 def afterwards(call: Callable[[], None]) -> None:
-    """Run `call` when the current attempt of the transaction is over, committed or not."""
+    """Run `call` when the current attempt of the transaction ends, committed or not."""
     opened = connection.state.transaction
     if opened is None:
         raise RuntimeError("afterwards belongs inside datastore.transaction")
@@ -155,7 +156,7 @@ def apply(*changes: Writes) -> None:
             *(_Mutation(delete=store.key(*_owned(each.owner, key))) for key in each.delete),
         ]
     if threads:
-        # An answer from before the commit must not be reused after it.
+        # An answer that was read before the commit must not be reused after it.
         opened.afterwards.append(lambda: commit_counts.note(threads))
 
 

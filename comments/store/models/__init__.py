@@ -1,6 +1,6 @@
-"""The stored kinds, their keys, and how a stored row becomes a record.
+"""The stored kinds, their keys, and the conversion of stored rows to records.
 
-Owns property names, key shapes and what is indexed, in one module for each group of kinds;
+Owns property names, key shapes and indexed properties. Each group of kinds has its own module;
 `conversion` turns rows into records. Property names, key names and the meaning of stored text never
 change: golden tests check them. Only properties that a query filters or orders by are indexed,
 because each indexed property costs an index row.

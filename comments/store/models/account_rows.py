@@ -1,7 +1,7 @@
 """People who sign in: accounts, their identities, sessions and one-time links; kinds and keys.
 
-Also the sources that may vouch for a person: site keys and OpenID Connect providers. Only
-`accounts` writes these kinds; see there.
+The module also defines the sources that may vouch for a person: site keys and OpenID Connect
+providers. Only `accounts` writes these kinds; see there.
 """
 
 from datetime import UTC
@@ -34,13 +34,13 @@ class AccountRow(schema.StoredRow):
 
 
 class IdentityRow(schema.StoredRow):
-    """A name, address or provider's user that leads to an account, and never to two."""
+    """A name, an address or a provider's user that identifies exactly one account."""
 
     account = schema.TextProperty(required=True)
 
 
 class SessionRow(schema.StoredRow):
-    """One browser in which an account is signed in. `epoch` is the account's at sign-in."""
+    """One browser in which an account is signed in. `epoch` is the account's `epoch` at sign-in."""
 
     epoch = schema.TextProperty(required=True)
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
@@ -48,7 +48,10 @@ class SessionRow(schema.StoredRow):
 
 
 class TicketRow(schema.StoredRow):
-    """A one-time link: its token allows one action. `used` is the attempt that used it."""
+    """A one-time link: its token allows one action.
+
+    `used` identifies the attempt that used the link.
+    """
 
     purpose = schema.TextProperty(required=True)
     content = schema.TextProperty(default="")

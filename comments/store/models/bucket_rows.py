@@ -1,4 +1,4 @@
-"""The kinds that a compacted thread is read from: directory, buckets, rankings; and their keys."""
+"""The kinds that store a compacted thread: directory, buckets and rankings; and their keys."""
 
 from datetime import UTC
 from typing import Any
@@ -15,8 +15,8 @@ class BucketDirectoryRow(schema.StoredRow):
 
     `version` is the token of the attempt that wrote it. A directory too large for one entity
     continues in Bucket entities, `parts`. `head` is the thread's first page, described in
-    `first_page`; rows of older releases have none. `due` is when the first of the rankings that it
-    replaced may be deleted.
+    `first_page`; rows of older releases have none. `due` is the time from which the first ranking
+    that it replaced may be deleted.
     """
 
     version = schema.TextProperty(required=True)
@@ -39,7 +39,7 @@ class RankingRow(schema.StoredRow):
 
 
 def ranking_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """Return the key of a ranking; `key` is its attempt."""
+    """Return the key of a ranking; `key` names its attempt."""
     return ndb.Key(RankingRow, key, parent=thread_key(name))
 
 
@@ -53,12 +53,12 @@ def directory_key(name: records.ThreadName) -> ndb.Key:
 
 
 def bucket_path(name: records.ThreadName, key: str) -> tuple[tuple[str, str], ...]:
-    """Return the path of a bucket; `key` is its attempt and number."""
+    """Return the path of a bucket; `key` contains its attempt and number."""
     return ("Thread", thread_key_name(name)), ("Bucket", key)
 
 
 def bucket_key(name: records.ThreadName, key: str) -> ndb.Key:
-    """Return the key of a bucket; `key` is its attempt and number."""
+    """Return the key of a bucket; `key` contains its attempt and number."""
     return ndb.Key(BucketRow, key, parent=thread_key(name))
 
 

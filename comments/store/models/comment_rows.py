@@ -9,7 +9,7 @@ from comments.domain import records
 from comments.domain.crypto import keyed_hashes
 from comments.store.models import schema
 
-# A key name holds at most 1,500 bytes (Datastore's limit). The thread's name is also in every index
+# A key name has at most 1,500 bytes (Datastore's limit). The thread's name is also in every index
 # row of its comments, so a long id becomes a digest well before that.
 _LONGEST_PLAIN_ID = 500
 
@@ -35,11 +35,12 @@ class SiteRow(schema.StoredRow):
 class ThreadRow(schema.StoredRow):
     """A discussion. `child_count` is the counter that numbers its roots.
 
-    `shards` is the number of Counter rows that hold its counters. `filed` counts the changes of its
-    `categories`. `policy` overrides the site's; it is empty where the site's applies. Readers get
-    `title`, `url` and `categories`. `named_by` is the comment that set them and `named_at` the time
-    of its creation; `named_by` is "" while no approved comment set them, and None in rows of
-    releases that did not store it (`naming`). `own` lists the fields that a moderator set.
+    `shards` is the number of Counter rows that hold its counters. `filed` counts the changes to its
+    `categories`. `policy` overrides the site's policy; it is empty if the site's policy applies.
+    Readers get `title`, `url` and `categories`. `named_by` is the comment that set them and
+    `named_at` its creation time. `named_by` is "" while no approved comment has set them, and None
+    in rows of releases that did not store it (`naming`). `own` lists the fields that a moderator
+    set.
     """
 
     site = schema.StringProperty(required=True)
@@ -61,23 +62,24 @@ class ThreadRow(schema.StoredRow):
 class CommentRow(schema.StoredRow):
     """One comment. `thread` is its Thread's key name. Written only by `tree`.
 
-    Tree and compaction: `categories` are those it is counted in, which are its thread's except
-    while a change of them is in progress. `unfolded` flags a change that no directory has taken in
-    yet, and `fold_by` is the deadline for that; None for rows without the flag.
-    `shelved`: the directory held it as listed when the flag was last cleared. `rewrites`: a bucket
-    may hold something that this change took away. `moved`: buckets may hold it at another hash.
+    Tree and compaction: `categories` are those in which the comment is counted; they equal its
+    thread's, except while a change of categories is in progress. `unfolded` flags a change that no
+    directory contains yet; `fold_by` is its compaction deadline, None for rows without the flag.
+    `shelved`: the directory contained it as listed when the flag was last cleared. `rewrites`: a
+    bucket may contain text that this change removed. `moved`: buckets may contain it at a different
+    hash.
 
-    Text: `text_revision` is the revision of its text, if votes have raised `revision` since; else
-    None. `brought` is what it said of its thread, as JSON [title, url, categories]; None in rows of
-    releases that did not store it.
+    Text: `text_revision` is the revision of its text if votes have raised `revision` since then;
+    otherwise None. `brought` is what it said about its thread, as JSON [title, url, categories];
+    None in rows of releases that did not store it.
 
-    Votes: of `up` and `down`, `cast_up` and `cast_down` are Vote entities; the others were
-    imported.
+    Votes: `up` and `down` are totals; `cast_up` and `cast_down` of these are Vote entities, and the
+    others were imported.
 
-    Moderation: `rule` and `why` are the reason for its status, `stood` is the status before that,
-    and `judged` the time of the decision.
+    Moderation: `rule` and `why` are the reason for its status, `stood` is the previous status, and
+    `judged` is the time of the decision.
 
-    Author: `came_from` is the mark of a guest's network, encrypted, for bans (`caller_marks`).
+    Author: `came_from` is the encrypted mark of a guest's network, for bans (`caller_marks`).
     `origin` is set for the first post of a guest, if it has an idempotency key: a keyed hash of the
     network and the comment's id (`posting`).
     """
@@ -139,7 +141,7 @@ def thread_key(name: records.ThreadName) -> ndb.Key:
 
 
 def thread_key_of(key_name: str) -> ndb.Key:
-    """Return the key of a thread by its key name, which is a comment's property `thread`."""
+    """Return the key of a thread by its key name (the property `thread` of a comment)."""
     return ndb.Key(ThreadRow, key_name)
 
 
@@ -164,5 +166,5 @@ def comment_id(digest: bytes) -> str:
 
 
 def is_comment_id(text: str) -> bool:
-    """Whether `text` has the form of a comment id. Any other text cannot be one."""
+    """Whether `text` has the form of a comment id. No other text can be a comment id."""
     return len(text) == 26 and all("a" <= c <= "z" or "2" <= c <= "7" for c in text)  # noqa: PLR2004

@@ -1,4 +1,7 @@
-"""Stored rows as records, from NDB's models and from protobuf messages. Times are in UTC."""
+"""Conversion of stored rows to records, from NDB's models and from protobuf messages.
+
+Times are in UTC.
+"""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -120,7 +123,7 @@ def comment_record(row: CommentRow) -> records.Comment:
 
 
 def case_record(row: CommentRow) -> records.Case:
-    """Convert a stored comment to what moderators see of it."""
+    """Convert a stored comment to the record that moderators see."""
     return records.Case(
         comment=comment_record(row),
         rule=row.rule or "",
@@ -170,7 +173,7 @@ def comment_from_message(entity: Any) -> records.Comment:
 
 
 def case_from_message(entity: Any) -> records.Case:
-    """Convert a comment's protobuf message to what moderators see of it."""
+    """Convert a comment's protobuf message to the record that moderators see."""
     values = entity.properties
     stood = values["stood"].string_value
     return records.Case(
@@ -201,7 +204,7 @@ def projected_time(value: Any) -> datetime | None:
 
 
 def stored_time(message: Any, name: str) -> datetime | None:
-    """Return a moment of an entity's message; None if it is null or the property is missing."""
+    """Return a moment from an entity's message; None if the property is null or missing."""
     return _time_or_none(message.properties[name]) if name in message.properties else None
 
 

@@ -1,7 +1,7 @@
 """Counters, and the rows that count per author, category and day: kinds, keys and numbers.
 
-`numbers` of a row is a JSON object from names to numbers, whether a change's transaction, an event
-or a recount counted them.
+`numbers` of a row is a JSON object that maps names to numbers. A change's transaction, an event or
+a recount may have counted them.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ Numbers = dict[str, int]
 class CounterRow(schema.StoredRow):
     """One shard of the numbers of a scope. Written only by `counters`.
 
-    The first shard also has `shards`, which tells readers how many there are, and `mended`, which
-    counts the recounts that added to it. `site` is the site of the thread that it counts, empty for
-    the site's own numbers. `lately` is how many posts this shard took since `began`, if there is a
-    limit.
+    The first shard also has `shards`, the number of shards that readers need, and `mended`, the
+    number of recounts that added to the scope. `site` is the site of the thread that it counts; it
+    is empty for the site's own numbers. `lately` is the number of posts counted in this shard since
+    `began`, if there is a limit.
     """
 
     scope = schema.StringProperty(required=True)
@@ -40,7 +40,7 @@ class CounterRow(schema.StoredRow):
 class UsageRow(schema.StoredRow):
     """What a website used on a day. Written only by `usage`; see there.
 
-    `mark` identifies the last flush that added to it.
+    `mark` identifies the last flush that added to the row.
     """
 
     reads = schema.IntegerProperty(indexed=False, default=0)
@@ -61,9 +61,9 @@ class ParticipationRow(schema.StoredRow):
 class StandingRow(schema.StoredRow):
     """An author on a website. Written only by `counters`. `score` is the one in `numbers`.
 
-    `takes_part` is true while the author has an approved comment there. `alias` orders authors of
-    the same score in place of the author's id, which no cursor may show. `comment` is one of their
-    comments, from which their name is read.
+    `takes_part` is true while the author has an approved comment there. `alias` orders authors with
+    equal scores; the author's id cannot do so, because no cursor may show it. `comment` is one of
+    their comments, from which their name is read.
     """
 
     site = schema.StringProperty(required=True)
@@ -83,7 +83,8 @@ class CategoryRow(schema.StoredRow):
 class DayRow(schema.StoredRow):
     """The numbers of a day on a website, or in one of its categories. Written only by `counters`.
 
-    `entry` is "{site id}/{date}/{category, or empty}": the order of a report over categories.
+    `entry` is "{site id}/{date}/{category, or empty}", which gives the order of a report over
+    categories.
     """
 
     entry = schema.StringProperty(required=True)
@@ -102,7 +103,7 @@ class AppearanceRow(schema.StoredRow):
 
 
 def author_name(site: str, author: str) -> str:
-    """Return an author of a website as one text. Site ids contain no "/"."""
+    """Return one text for an author on a website. Site ids contain no "/"."""
     return f"{site}/{author}"
 
 
@@ -122,7 +123,7 @@ def standing_key(site: str, author: str) -> ndb.Key:
 
 
 def standing_alias(site: str, author: str) -> str:
-    """Return an author's alias on a website, for where their id must not be seen."""
+    """Return an author's alias on a website, for use where the author's id must stay secret."""
     return hashlib.sha256(author_name(site, author).encode()).hexdigest()[:32]
 
 

@@ -8,7 +8,7 @@ from comments.store.models import schema
 
 
 class RateBucketRow(schema.StoredRow):
-    """How often something happened lately. Written only by `rate_limits`; see there."""
+    """How often something happened recently. Written only by `rate_limits`; see there."""
 
     began = schema.DateTimeProperty(indexed=False, required=True, tzinfo=UTC)
     count = schema.IntegerProperty(indexed=False, default=0)
@@ -56,7 +56,7 @@ def rate_bucket_key(name: str) -> ndb.Key:
 
 
 def job_key(name: str) -> ndb.Key:
-    """Return the key of a job that continues after an interruption."""
+    """Return the key of a job, under which it continues after an interruption."""
     return ndb.Key(JobRow, name)
 
 

@@ -13,7 +13,7 @@ _GENERATION = 10  # digits
 class FollowerListRow(schema.StoredRow):
     """The head of a large list of ids. Written only by `follower_compaction`; see `id_sets`.
 
-    The segments that `content` names include the marks of generations up to `folded`. New marks are
+    The segments that `content` names include all marks of generations up to `folded`. New marks are
     written for `generation`. `version` is the token of the attempt that wrote the content.
     """
 
@@ -50,12 +50,12 @@ def follower_mark_key(name: records.ListName, generation: int, follower: str) ->
 
 
 def follower_mark_entry(name: records.ListName, generation: int, *, follows: bool) -> str:
-    """Return the entry that all marks of a list, a generation and a sign share."""
+    """Return the `entry` that all marks with the same list, generation and sign share."""
     return f"{generation:010d}{'+' if follows else '-'}{name.text}"
 
 
 def follower_segment_key(name: records.ListName, key: str) -> ndb.Key:
-    """Return the key of a segment of a list; `key` is generation, attempt and number."""
+    """Return the key of a segment of a list; `key` consists of generation, attempt and number."""
     return ndb.Key(FollowerSegmentRow, key, parent=follower_list_key(name))
 
 

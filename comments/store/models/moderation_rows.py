@@ -31,7 +31,7 @@ class RulebookRow(schema.StoredRow):
 
 
 class ErasureDueRow(schema.StoredRow):
-    """Marks a comment as refused, and since when. Written only by `retention_marks`."""
+    """Marks a comment as refused, with the time since when. Written only by `retention_marks`."""
 
     since = schema.DateTimeProperty(required=True, tzinfo=UTC)
 

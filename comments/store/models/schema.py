@@ -62,7 +62,7 @@ else:
         _INDEXED = False
 
     class DateTimeProperty(_Declaring, ndb.DateTimeProperty):
-        """A moment, with a precision of a microsecond."""
+        """A point in time, precise to the microsecond."""
 
 
 class StoredRow(ndb.Model):

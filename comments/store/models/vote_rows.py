@@ -1,4 +1,4 @@
-"""Votes, the comments with uncounted votes, and the voters per network: kinds and keys."""
+"""Kinds and keys of votes, of comments with uncounted votes, and of the voters per network."""
 
 from datetime import UTC
 from typing import Any
@@ -42,10 +42,10 @@ def key_of(message: Any) -> ndb.Key:
 
 
 def votes_due_key(comment_id: str) -> ndb.Key:
-    """Return the key of the mark that votes on a comment have to be counted."""
+    """Return the key of the mark for a comment with uncounted votes."""
     return ndb.Key(VotesDueRow, comment_id)
 
 
 def voter_network_key(comment_id: str, digest: str) -> ndb.Key:
-    """Return the key of the voters on a comment of a network; `digest` identifies the network."""
+    """Return the key of a network's voters on a comment; `digest` identifies the network."""
     return ndb.Key(VoterNetworkRow, digest, parent=comment_key(comment_id))

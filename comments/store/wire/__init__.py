@@ -1,9 +1,9 @@
-"""Rows, queries and commits as protobuf messages, and NDB's client on our own channel.
+"""Protobuf messages for rows, queries and commits, and NDB's client on our own channel.
 
 Entry points: `codec` (rows to messages and back), `queries`, `ndb_client`.
 
 NDB declares the kinds (`store/models/schema`), makes rows and looks up single entities. The hot
-paths do without it: its queries take ten times the processor time per row, its transactions took
-two thirds of the time of a post, and its retries sleep for seconds. The code uses no private
-attribute of NDB.
+paths avoid it: its queries need ten times the processor time per row, its transactions took two
+thirds of the time of a post, and its retries sleep for seconds. The code uses no private attribute
+of NDB.
 """

@@ -1,4 +1,4 @@
-"""NDB's client as this project runs it: our channel, time-outs on every call, checked commits.
+"""NDB's client with our own channel, a time-out on every call, and checked commits.
 
 NDB's own client opens a second channel and calls without time-outs. This one uses the channel that
 it is given and applies `CallRules` before each call.
@@ -77,9 +77,9 @@ class _Method:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Rollback:
-    """A rollback that never raises: NDB would raise its error instead of the original one.
+    """A rollback that never raises: NDB would otherwise hide the original error.
 
-    A transaction whose rollback was not answered expires by itself.
+    If a rollback fails, the store expires the transaction.
     """
 
     rules: CallRules

@@ -1,8 +1,8 @@
-"""Queries as values, and as the protobuf messages that ask them (pure).
+"""Queries as values and as protobuf messages (pure).
 
-Owns the one form of query that the backend uses (a kind, conditions that must all hold, orders, a
-limit) and how to continue a query that is answered in batches. Each query needs an index of
-index.yaml; the engine and the service refuse all others.
+Owns the only form of query that the backend uses (a kind, conditions that must all hold, orders and
+a limit), and the continuation of a query over several batches. Each query needs an index in
+index.yaml; the engine and the service refuse all other queries.
 """
 
 import copy
@@ -44,7 +44,7 @@ class Query:
 
 
 def message(query: Query, partition: Any) -> Any:
-    """Return the query as a `google.datastore.v1.Query`; `partition` is its keys' PartitionId."""
+    """Return the query as a `google.datastore.v1.Query`; `partition` is the keys' PartitionId."""
     built = _Query()
     built.kind.add(name=query.kind)
     filters = [_filter(partition, query.kind, *condition) for condition in query.where]
