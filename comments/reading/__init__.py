@@ -1,10 +1,10 @@
 """Read threads: pages in every order, whole threads in one response, and feeds.
 
-Entry points: `listings` (a page in any order), `full_thread` (everything in one response), `feeds`.
-`materialized` reads a thread from its buckets and the rows changed since; `compaction` writes the
-buckets.
+Entry points: `listings` (a page in any order), `full_thread` (a whole thread in one response),
+`feeds`. `materialized` reads a thread from its buckets and from the rows that have changed since
+the last compaction. `compaction` writes the buckets.
 
 Invariants:
 
-1. Every page shows the thread as of one moment, no matter where its rows come from.
+1. Every page shows the thread as of one moment, regardless of the source of its rows.
 """

@@ -1,6 +1,6 @@
 """Page through whole discussions, newest first or best first.
 
-For a thread that is not materialized, the ordered query reads all rows and a view is made of them.
+If a thread is not materialized, the ordered query reads all its rows, and a view is made of them.
 """
 
 import itertools
@@ -32,7 +32,7 @@ class RecentDiscussions(ListingPage):
         return self._of(view, self._rows(view, most))
 
     def _rows(self, view: merged_view.View, limit: int) -> Iterator[buckets.ListedEntry]:
-        """Yield the rows after the cursor: the rest of its discussion, then older discussions."""
+        """Yield the rows after the cursor: first the rest of its discussion, then older ones."""
         after, open_root = self._place, buckets.root_of(self._scheme, self._place)
         if after:
             yield from view.rows(past(after), sorthash.subtree_range(open_root)[1], limit=limit)
@@ -56,15 +56,15 @@ class BestDiscussions(ListingPage):
         self._ranking, self._place = self._after or ("", "")
 
     def look(self, age: float = 0.0) -> str:
-        """Find what the page is made of and return its tag, unless the cursor has expired.
+        """Find the source of the page and return the page's tag.
 
         Raises:
-            errors.CursorExpired: the cursor's ranking is gone.
+            errors.CursorExpired: the cursor's ranking no longer exists.
         """
         tag = super().look(age)
         if self.asked.cursor is not None and self._found is not None:
             self._ranked(view_of(self._found))
-            # The page expires with its ranking, even if the thread does not change.
+            # Do not reuse the page while the tag is the same: it also expires with its ranking.
             self.lasts = ""
         return tag
 
@@ -108,7 +108,7 @@ class BestDiscussions(ListingPage):
 
 
 def _whole_view(name: records.ThreadName) -> merged_view.View:
-    """Make a view of all rows, which the ordered query reads."""
+    """Read all rows with the ordered query and make a view of them."""
     return transactions.at_one_moment(
         lambda: thread_view.from_rows(
             ordered_query.thread(name), changed=ordered_query.changed(name)

@@ -1,23 +1,23 @@
 """Make feeds of the newest comments of a thread or of a whole site.
 
-A feed holds the newest `LIMIT` comments except retracted ones, newest first. Its costs do not
+A feed contains the newest `LIMIT` comments, newest first, without retracted ones. Its cost does not
 depend on the size of the thread or site:
 
-- A thread's feed is made from the materialized thread if that has one bucket (two reads, or none if
-  this process has both entities cached), otherwise by one query for the newest rows. Its tag is the
-  thread's tag, so an unchanged feed costs one probe, which bills one read or nothing if no row has
-  changed (docs/costs.md).
-- A site's feed is identified by a projection query for (key, revision) of its newest comments, one
-  read, and by the titles of their threads, which the process caches for a minute. The comments are
-  read, by key, only if the tag differs from the client's. A process that sees these comments for
-  the first time reads them to learn their threads.
+- If a materialized thread has at most one bucket, its feed is made from the view. This takes two
+  reads, or none if the process has cached both entities. For other threads, one query reads the
+  newest rows. The tag is the thread's tag, so an unchanged feed costs one probe. A probe bills one
+  read, or nothing if no row has changed (docs/costs.md).
+- A site's tag covers the keys and revisions of the site's newest comments, which a projection query
+  returns for one read, and the titles of their threads, which the process caches for a minute. The
+  comments are read, by key, only if the client's tag differs. If these comments are new to the
+  process, it also reads them to find their threads.
 
 This module writes nothing.
 
 Invariants:
 
-1. Feeds with the same tag are identical. If rows change after the tag was computed and before they
-   are read, the tag is computed again or the feed is identified by its bytes.
+1. Feeds with the same tag are identical. If rows change after the tag is computed and before the
+   rows are read, the tag is computed again, or the feed gets no tag and its bytes identify it.
 """
 
 import contextlib
@@ -59,8 +59,8 @@ class FeedEntry(msgspec.Struct, frozen=True):
 class Feed(msgspec.Struct, frozen=True):
     """Comments, newest first.
 
-    `changed` is the time of the thread's newest change or, for a site, of its entries' newest
-    change; None without any. `title` and `url` are the thread's, and empty for a site.
+    `changed` is the time of the newest change in the thread or, for a site, among the entries; None
+    if there is no change. `title` and `url` describe the thread and are empty for a site.
     """
 
     entries: tuple[FeedEntry, ...]
@@ -70,7 +70,7 @@ class Feed(msgspec.Struct, frozen=True):
 
 
 class _Changed(errors.FlatthreadError):
-    """Comments changed after the feed's tag was computed."""
+    """Raised if comments changed after the feed's tag was computed."""
 
 
 class ThreadFeed(PageSource[Feed]):
@@ -102,7 +102,7 @@ class ThreadFeed(PageSource[Feed]):
 
 
 class SiteFeed:
-    """The feed of a site. Has the methods of a page source, but belongs to no thread."""
+    """The feed of a site. It has the methods of a page source, but belongs to no thread."""
 
     def __init__(self, site: records.Site) -> None:
         self.key = cursors.label("feed of a site", site.id)
@@ -113,7 +113,7 @@ class SiteFeed:
         self._feed: Feed | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Return a tag made of the comments and their threads' titles; "" while they change."""
+        """Return a tag that covers the comments and their threads' titles; "" while they change."""
         del age
         self.tag, self._feed = "", None
         for _ in range(_TRIES):
@@ -130,7 +130,7 @@ class SiteFeed:
         return ""
 
     def make(self) -> Feed:
-        """Make the feed. If comments change meanwhile, look again, which changes `tag`."""
+        """Make the feed. If the comments have changed since `look`, look again; `tag` changes."""
         for _ in range(_TRIES):
             if self._feed is not None or not self.tag:
                 break
@@ -175,7 +175,7 @@ def _feed(
 def _about(
     name: records.ThreadName, view: merged_view.View
 ) -> records.ThreadHeading | records.Thread | None:
-    """Return the thread's title and address, reading the thread if the directory lacks them."""
+    """Return the thread's title and address. Read the thread if the directory lacks them."""
     return first_page.about(view) or (thread_info.fresh(name) if view.changed else None)
 
 
@@ -194,7 +194,7 @@ def _probed(site: records.Site) -> dict[str, int]:
     }
 
 
-# For each site: the comment ids of its last feed, and the threads these comments are in.
+# For each site: the comment ids of its last feed and the threads of these comments.
 _PLACES = per_process.PerProcess(
     lambda: caches.Cache[str, tuple[tuple[str, ...], tuple[records.ThreadName, ...]]](_MOST_SITES)
 )
@@ -203,10 +203,10 @@ _PLACES = per_process.PerProcess(
 def _rows(
     site: records.Site, probed: Mapping[str, int], *, is_exact: bool = True
 ) -> list[records.Comment]:
-    """Read these comments, leaving out those that are no longer approved.
+    """Read these comments. Omit comments that are no longer approved.
 
     Raises:
-        _Changed: `is_exact`, and a comment is no longer at its revision in `probed`.
+        _Changed: a comment is no longer at its revision in `probed`; only with `is_exact`.
     """
     found = map(conversion.comment_from_message, reads.lookup("Comment", list(probed)))
     rows = {row.id: row for row in found if row.status is records.Status.APPROVED}

@@ -1,4 +1,4 @@
-"""Page through rows that only the ordered query can list: flat by time, or one level at a time."""
+"""Page through a thread flat by time, or one level at a time, with the ordered query."""
 
 from comments.domain import presentation, records
 from comments.reading.materialized import merged_view, thread_view
@@ -12,11 +12,12 @@ _TRIES = 3
 
 
 class Flat(ListingPage):
-    """A page of rows that only the ordered query can list: flat by time, or one level at a time.
+    """A page that is flat by time, or shows one level. Only the ordered query can list its rows.
 
-    If the thread is materialized, the numbers of replies come from a view, which saves a query for
-    each row. The rows are read between two probes. If both probes find the same, nothing changed in
-    between, so rows and numbers are of one moment. The page is identified by its bytes.
+    If the thread is materialized, a view supplies the reply counts, which saves a query for each
+    row. The rows are read between two probes. If both probes give the same result, nothing has
+    changed between them, so rows and counts show the same moment. The page has no tag; its bytes
+    identify it.
     """
 
     def __init__(
@@ -26,7 +27,7 @@ class Flat(ListingPage):
         self._order, self._parent = order, parent
 
     def look(self, age: float = 0.0) -> str:
-        """Return no tag: the page's rows are not known before it is made."""
+        """Return no tag, because the rows are unknown until the page is made."""
         del age
         self._page = None
         return ""
@@ -59,7 +60,7 @@ class Flat(ListingPage):
 
 
 def _counted(view: merged_view.View, run: ordered_query.UncountedPage) -> presentation.ThreadPage:
-    """Make a page of the ordered query's rows with the view's numbers of replies."""
+    """Make a page from the ordered query's rows and the view's reply counts."""
     view.read(row.sort_hash for row in run.rows if row.child_count and row.level)
     comments = presentation.Rows(
         tuple(map(presentation.fragment, run.rows)), tuple(_below(view, row) for row in run.rows)
@@ -72,6 +73,6 @@ def _below(view: merged_view.View, row: records.Comment) -> int:
         return 0
     if row.level:
         return view.below(row.sort_hash)
-    # The directory knows the sizes of discussions, so no bucket is loaded. The size is 0 if the
-    # discussion has disappeared meanwhile.
+    # The directory contains the sizes of discussions, so no bucket is loaded. The size is 0 if the
+    # discussion is no longer listed.
     return max(0, view.size_of_root(row.sort_hash) - 1)

@@ -1,8 +1,8 @@
 """List a whole thread or subtree in one response, in reading order.
 
-Owns the maximum size of such a response. A whole thread costs its directory, all of its buckets and
-one probe. It is made in pieces (`chunks`), so unchanged pieces are not made again. This module
-writes nothing.
+Owns the maximum size of such a response. A whole thread costs the reads of its directory and all of
+its buckets, and one probe. The response is made in pieces (`chunks`), and unchanged pieces are
+reused. This module writes nothing.
 """
 
 from collections.abc import Container
@@ -25,7 +25,8 @@ MOST = 20_000  # comments in one response, about 10 MB; App Engine's limit is 32
 class WholeThread(PageSource[chunks.Whole]):
     """All comments of a thread, or all comments below one comment.
 
-    `known` holds the marks of pieces that need not be made; their buckets are not loaded.
+    `known` contains the marks of the pieces that the caller already has; their buckets are not
+    loaded.
 
     `make` raises:
         errors.BadInput: there are more than `MOST` comments.
@@ -48,7 +49,7 @@ class WholeThread(PageSource[chunks.Whole]):
         if (view.total if self._is_whole else view.count(self._low, self._high)) > MOST:
             raise _too_many()
         whole = chunks.cut(view, self._low, self._high)
-        # Load the buckets here: if one is gone, the caller retries with another view.
+        # Load the buckets here: if one no longer exists, the caller retries with a new view.
         whole.read([piece for piece in whole.pieces if piece.mark not in self.known])
         return whole
 
@@ -64,7 +65,7 @@ class WholeThread(PageSource[chunks.Whole]):
         found = chunks.cut(view, self._low, self._high)
         if self._is_whole:
             return found
-        # The view has only the subtree's rows, but `total` counts the whole thread.
+        # The view contains only the rows of the subtree, but `total` counts the whole thread.
         (total,) = ordered_query.totals(name.site, [name.id])
         about = msgspec.structs.replace(found.about, total=total)
         return msgspec.structs.replace(found, about=about)

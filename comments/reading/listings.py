@@ -1,20 +1,20 @@
 """Choose the page source for a request: a thread, its replies, or the page around a comment.
 
-Threaded pages are cut from the materialized thread (`thread_view`): a page costs its directory, the
-buckets it shows and one probe, at any thread size. If too many rows are not compacted yet, or for
-pages flat by time or of one level, the rows come from `ordered_query`. Both ways give the same
-pages. This module writes nothing.
+Threaded pages are cut from the materialized thread (`thread_view`). Regardless of the thread's
+size, a page costs the reads of the directory and of the buckets that it shows, and one probe. The
+rows come from `ordered_query` if too many rows are not compacted yet, and for pages that are flat
+by time or show one level. Both ways give the same pages. This module writes nothing.
 
     thread   discussions, oldest first
     recent   discussions, newest first
-    best     discussions, those with the best votes first (`ranking`), the rest oldest first
+    best     discussions with upvotes, best first (`ranking`), then the others, oldest first
     oldest, newest   flat by time
 
-In every order except the flat ones, the replies to a comment are oldest first. Cursors are
-positions: a page starts right after the last comment of the page before, so no comment is skipped
-or repeated when others are added, removed or changed meanwhile. A cursor of `best` also names its
-ranking and expires with it. A thread that is not materialized has no ranking; `best` then equals
-`thread`.
+In every order except the flat ones, replies to a comment are listed oldest first. Cursors are
+positions: a page starts right after the last comment of the previous page. No comment is therefore
+skipped or repeated when other comments are added, removed or changed between two pages. A cursor of
+`best` also names its ranking and expires with it. A thread that is not materialized has no ranking,
+so `best` equals `thread`.
 """
 
 from comments import errors
@@ -71,9 +71,10 @@ def source(
     comment.
 
     Raises (here, or in `look` or `make` of the source):
-        errors.BadInput: `parent` is combined with another order or belongs to another thread.
-        errors.BadCursor: the cursor belongs to another listing or is not valid.
-        errors.CursorExpired: the cursor's ranking is gone.
+        errors.BadInput: `parent` is combined with an order other than `thread`, or belongs to a
+            different thread.
+        errors.BadCursor: the cursor belongs to a different listing or is not valid.
+        errors.CursorExpired: the cursor's ranking no longer exists.
         errors.NotFound: the parent is not a listed comment.
     """
     name = records.ThreadName(site.id, thread)

@@ -1,15 +1,16 @@
 """Define the page source: a requested page with its tag and the method that makes it.
 
-Each kind of page is a subclass of `PageSource`. It defines how the page is cut from the
-materialized thread and how the ordered query makes it otherwise. `look` finds what the page is made
-of and returns its tag; a caller that already has a page with that tag need not make it again.
+Each kind of page is a subclass of `PageSource`. The subclass defines how to cut the page from the
+materialized thread, and how to make it with the ordered query if the thread is not materialized.
+`look` finds the data for the page and returns the page's tag. A caller that already has a page with
+this tag need not make it again.
 
 Invariants:
 
-1. A tag covers the request and everything that the page is made of. Pages with the same tag are
-   identical in every process.
-2. `make` makes the page from what `look` found. If the thread's buckets were replaced meanwhile, it
-   looks again, which changes `tag`.
+1. A tag covers the request and all data of the page. Pages with the same tag are identical in every
+   process.
+2. `make` makes the page from the data that `look` found. If the thread's buckets have been replaced
+   since, `make` looks again, which changes `tag`.
 3. While `lasts` is the thread's tag (`thread_view.tag`), the same request gives the same page.
 """
 
@@ -27,22 +28,22 @@ from comments.sites import thread_info
 Made = TypeVar("Made")
 Found = first_page.FirstPage | merged_view.View
 
-# Part of every tag. Increase it with every change of the JSON that surrounds stored fragments.
+# Part of every tag. Increase it with every change to the JSON that surrounds stored fragments.
 _FORM = "3"
 _TRIES = 3
 
 
 class PageSource(abc.ABC, Generic[Made]):
-    """A page requested by one caller.
+    """A page that one caller requests.
 
-    The constructor of a subclass sets the first three:
+    The constructor of a subclass sets the first three fields, and can set `first`:
 
         name    the thread
         key     the request's parameters, without anything about the caller
         secret  signs cursors and tags
         first   the page's length, if the thread's head may serve it; 0 for other pages
         tag     identifies the page; "" if it is not known before the page is made
-        lasts   the tag of the thread that the page is made from; "" if it is not known
+        lasts   the tag of the view or head that the page is made from; "" if it is not known
     """
 
     name: records.ThreadName
@@ -58,7 +59,7 @@ class PageSource(abc.ABC, Generic[Made]):
     _page: Made | None = None
 
     def look(self, age: float = 0.0) -> str:
-        """Find what the page is made of, as of at most `age` seconds ago; return its tag."""
+        """Find the data for the page, at most `age` seconds old. Return the page's tag."""
         self._age = 0.0 if self.is_exact else age
         self._found = self._shown = self._page = None
         self.tag = self.lasts = ""
@@ -72,14 +73,14 @@ class PageSource(abc.ABC, Generic[Made]):
             return ""
         self._found = self._shown = found
         named = cursors.label(_FORM, self.key, found.tag).encode()
-        # Key the digest with a hash of the secret: the tag must not disclose the secret.
+        # Use a hash of the secret as the key: the tag must not disclose the secret.
         key = hashlib.sha256(self.secret.encode()).digest()
         self.tag = hashlib.blake2b(named, key=key, digest_size=16).hexdigest()
         self.lasts = found.tag
         return self.tag
 
     def make(self) -> Made:
-        """Make the page from what `look` found. Further calls return the same page.
+        """Make the page from the data that `look` found. Further calls return the same page.
 
         Raises:
             errors.Overloaded: the thread was compacted during each of several attempts.
@@ -101,7 +102,7 @@ class PageSource(abc.ABC, Generic[Made]):
         return self._page
 
     def page(self) -> Made:
-        """Make the page as of now."""
+        """Look and make the current page."""
         self.look()
         return self.make()
 
@@ -109,7 +110,8 @@ class PageSource(abc.ABC, Generic[Made]):
         """Return the thread's title and address; None if the thread has no comments yet."""
         shown = self._shown
         if isinstance(shown, merged_view.View):
-            # If the view does not know them, they have changed, so a cached copy may be outdated.
+            # If the view lacks the title and address, they have changed, so do not use a cached
+            # copy.
             return first_page.about(shown) or thread_info.fresh(self.name)
         return (shown.about if shown else None) or thread_info.get(self.name)
 
@@ -118,7 +120,7 @@ class PageSource(abc.ABC, Generic[Made]):
         """Cut the page from the materialized thread.
 
         Raises:
-            directories.DirectoryOutdated: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket has been replaced.
             NotMaterialized: use the ordered query instead.
         """
 

@@ -1,7 +1,8 @@
-"""Page through a thread in reading order; base class of all listing pages.
+"""Page through a thread in reading order, and define the base class of all listing pages.
 
-Owns the names of the orders, the request's parameters, and how rows become a page. A cursor is a
-signed position in one listing. It contains the listing's label and is not valid in other listings.
+Owns the names of the orders, the parameters of a request, and the conversion of rows to a page. A
+cursor is a signed position in one listing. It contains the listing's label and is not valid in
+other listings.
 """
 
 import enum
@@ -31,7 +32,7 @@ class ListingOrder(enum.StrEnum):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """A request's page length and start. `secret` signs cursors."""
+    """The length and start of a requested page. `secret` signs cursors."""
 
     limit: int
     cursor: str | None
@@ -39,11 +40,11 @@ class PageRequest(msgspec.Struct, frozen=True):
 
 
 class ListingPage(PageSource[presentation.ThreadPage]):
-    """A page of a listing that is continued by cursors.
+    """A page of a listing that cursors continue.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `ordered_query.MAX_LIMIT`.
-        errors.BadCursor: the cursor belongs to another listing or is not valid.
+        errors.BadCursor: the cursor belongs to a different listing or is not valid.
     """
 
     def __init__(
@@ -62,13 +63,13 @@ class ListingPage(PageSource[presentation.ThreadPage]):
         )
 
     def _range(self, view: merged_view.View, low: str, high: str) -> presentation.ThreadPage:
-        """Make a page of the rows with low <= hash < high."""
+        """Make a page from the rows with low <= hash < high."""
         return self._of(view, view.rows(low, high, limit=self.asked.limit + 1))
 
     def _of(
         self, view: merged_view.View, rows: Iterable[buckets.ListedEntry]
     ) -> presentation.ThreadPage:
-        """Make a page of the first rows, with a cursor if there are more."""
+        """Make a page from the first rows, with a cursor if more rows follow."""
         asked, total = self.asked, view.total
         found = list(itertools.islice(rows, asked.limit + 1))
         shown = found[: asked.limit]
@@ -81,7 +82,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
 
 
 def view_of(found: Found) -> merged_view.View:
-    """Return what was found as a view. Only pages with `first` set may find a head instead."""
+    """Check that `found` is a view and return it. Only pages with `first` can be heads instead."""
     if not isinstance(found, merged_view.View):
         raise TypeError("heads are for pages in reading order")
     return found
@@ -118,7 +119,7 @@ class InOrder(ListingPage):
                 secret=asked.secret,
             ).counted()
 
-        # Read rows and numbers at one moment.
+        # Read the rows and the reply counts at the same moment.
         return presentation.page(transactions.at_one_moment(counted))
 
 
@@ -145,14 +146,14 @@ class Below(ListingPage):
 
 
 class Around(ListingPage):
-    """A page of the thread that contains a comment, starting at the comment's root if it is near.
+    """The page around a comment. It starts at the comment's root if both fit on the page.
 
-    The page loads one bucket and never extends beyond it. It may therefore start later, or hold
-    fewer comments than the limit although its cursor continues.
+    The page loads one bucket and shows only rows in the range of this bucket. It may therefore
+    start after the root, or contain fewer comments than the limit although a cursor continues it.
 
     Raises:
         errors.NotFound: there is no such listed comment.
-        errors.BadInput: the comment belongs to another thread.
+        errors.BadInput: the comment belongs to a different thread.
     """
 
     is_exact = True
@@ -171,7 +172,7 @@ class Around(ListingPage):
         rows = list(view.rows(max(low, self._root), high))
         place = next((n for n, each in enumerate(rows) if each.id == self._row.id), None)
         if place is None:
-            raise errors.NotFound("comment", self._row.id)  # it was retracted meanwhile
+            raise errors.NotFound("comment", self._row.id)  # it is no longer listed
         start = 0 if place < limit else min(place, len(rows) - limit)
         page = self._of(view, rows[start : start + limit + 1])
         if page.cursor is None and following:

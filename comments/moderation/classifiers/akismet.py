@@ -1,15 +1,15 @@
-"""Ask Akismet whether a comment is spam, and tell it when a moderator decides otherwise.
+"""Ask Akismet whether a comment is spam, and report when a moderator disagrees with its verdict.
 
-Implements version 1.1 of its protocol (akismet.com/developers): forms posted to `comment-check`,
-`submit-ham` and `submit-spam`, and responses of one word.
+Implements version 1.1 of the Akismet protocol (akismet.com/developers): forms posted to
+`comment-check`, `submit-ham` and `submit-spam`, with responses of one word.
 
 Invariants:
 
-1. Akismet gets only the sender's data that it needs for a verdict: the IP address (for IPv6 the
-   first address of the network, because only the network is known), the browser, and the name, mail
-   address and website that the author entered. If the IP address is no longer known, as in
-   corrections, it gets `NOBODY`.
-2. The API key appears only in the body of requests.
+1. Akismet gets only the data about the sender that it needs for a verdict: the IP address, the
+   browser, and the name, mail address and website that the author entered. For IPv6, only the
+   network is known, so Akismet gets its first address. If the network is unknown, as in
+   corrections, Akismet gets `NOBODY`.
+2. The API key appears only in request bodies.
 3. Akismet's advice to discard a comment is treated as an ordinary spam verdict.
 """
 
@@ -34,7 +34,7 @@ _HEADERS = {
 
 
 class AkismetAccount(NamedTuple):
-    """Akismet's address, the API key, and the address of the website's front page."""
+    """The service's address, the API key, and the address of the website's front page."""
 
     url: str
     key: str
@@ -42,7 +42,7 @@ class AkismetAccount(NamedTuple):
 
 
 class AkismetComment(NamedTuple):
-    """A comment, the address of its page, and its sender as far as known."""
+    """A comment, the address of its page, and the known data about its sender."""
 
     comment: records.Comment
     page: str
@@ -52,13 +52,13 @@ class AkismetComment(NamedTuple):
 def check(
     client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment
 ) -> classifier_verdicts.Heard:
-    """Ask whether a comment is spam, with one request."""
+    """Ask in one request whether a comment is spam."""
     outcome, answer = _send(client, account, text, "comment-check")
     if answer is None or outcome.end is not outcomes.End.DELIVERED:
         return classifier_verdicts.Heard(outcome)
     verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
     if verdict is None:
-        # Akismet also answers like this if the key is not valid. Retry, as the owner may fix it.
+        # Akismet also answers like this if the key is not valid. Retry: the owner may correct it.
         reason = catalogue.ENGLISH.text("reasons.akismet-unclear")
         return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
     is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"
@@ -70,7 +70,7 @@ def check(
 def correct(
     client: safe_http.HttpClient, account: AkismetAccount, text: AkismetComment, correction: str
 ) -> outcomes.Outcome:
-    """Report that a moderator considers a comment "ham" or "spam", with one request."""
+    """Report in one request that a moderator considers a comment "ham" or "spam"."""
     return _send(client, account, text, f"submit-{correction}")[0]
 
 
@@ -103,6 +103,6 @@ def _fields(account: AkismetAccount, text: AkismetComment) -> dict[str, str]:
 
 
 def _address(network: str) -> str:
-    """Return the first address of a network, or `NOBODY` if it is not known."""
+    """Return the first address of a network, or `NOBODY` if the network is unknown."""
     address = network.partition("/")[0]
     return address if "." in address or ":" in address else NOBODY

@@ -1,20 +1,20 @@
-"""Store what classifiers answered about a comment, and queue questions and corrections for them.
+"""Store classifiers' answers about comments, and queue questions and corrections for classifiers.
 
-Owns the kind Advice, one row for each comment that a classifier has answered about:
+Owns the kind Advice. A comment has a row after a classifier has answered a question about it:
 
     Advice    key: comment id; `said` is JSON: {asked, stands, of: {classifier's name: Entry}}
 
-Entries are about the text of revision `asked`. `stands` is the comment's revision after the last
-change made by a classifier. If the comment has a later change, by an edit or a moderator, answers
-no longer apply (`applies`).
+All entries are about the text of revision `asked`. `stands` is the comment's revision after the
+last change by a classifier. Answers no longer apply after a later change by an edit or a moderator
+(`applies`).
 
-Questions are messages (`message_queue`). They are made from the events of new texts, in the commit
-that completes these events, and sent by `classifier_requests`. If a moderator's decision
-contradicts Akismet, the commit of the decision makes a message that corrects Akismet.
+Questions are messages (`message_queue`). The commit that completes the event of a new text queues
+them, and `classifier_requests` sends them. If a moderator's decision contradicts Akismet's verdict,
+the commit of the decision queues a message that corrects Akismet.
 
 Invariants:
 
-1. A row holds verdicts and reasons, and no data about the sender.
+1. A row contains verdicts and reasons, but no data about the sender.
 2. The row is deleted when the comment is erased.
 """
 
@@ -34,7 +34,7 @@ _OWNER = "classifier_answers"
 CHANNEL = "opinion"
 ASKED_OF = frozenset({outbox.EventKind.POSTED, outbox.EventKind.EDITED})
 ASKED_ABOUT = frozenset({Status.APPROVED, Status.PENDING})
-# Akismet's names for a moderator's decisions, and below for its own verdicts.
+# Akismet's names for a moderator's decisions and, in `_KNOWN`, for its own verdicts.
 _CORRECTIONS = {Status.APPROVED: "ham", Status.SPAM: "spam"}
 _KNOWN = {classifier_verdicts.Verdict.APPROVE: "ham", classifier_verdicts.Verdict.SPAM: "spam"}
 
@@ -43,14 +43,14 @@ class AnswerState(enum.StrEnum):
     """The state of a classifier's answer about a text. Stored as text."""
 
     SAID = "said"
-    LATER = "later"  # the classifier was asked and will answer later
-    FAILED = "failed"  # the classifier could not be asked
+    LATER = "later"  # the classifier has the question and will answer later
+    FAILED = "failed"  # the last attempt to ask the classifier failed
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A classifier's verdict about a text with time and reason, or why it could not be asked.
+    """A classifier's verdict about a text with its time and reason, or the reason of a failure.
 
-    `told` is the last correction that was sent to it.
+    `told` is the last correction that was queued for the classifier.
     """
 
     state: AnswerState
@@ -61,7 +61,7 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredAnswers(msgspec.Struct, frozen=True):
-    """The answers about a comment's text, by classifier."""
+    """All answers about a comment's text, by the classifier's name."""
 
     asked: int = 0
     current: int = msgspec.field(default=0, name="stands")  # as stored
@@ -69,12 +69,12 @@ class StoredAnswers(msgspec.Struct, frozen=True):
 
 
 def queue(site: str, name: str) -> str:
-    """Return the name of the queue of questions to a site's classifier."""
+    """Return the name of the question queue for a site's classifier."""
     return message_queue.queue(CHANNEL, f"{site}/{name}")
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Make the questions about new texts, in the transaction that completes their events."""
+    """Queue the questions about new texts, in the transaction that completes their events."""
     rows: list[event_rows.MessageRow] = []
     for event in events:
         new = event.changes[0].new if event.changes else None
@@ -98,12 +98,12 @@ def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
-    """Decode a row; without a row, return no answers."""
+    """Decode a row. Without a row, return an empty set of answers."""
     return StoredAnswers() if row is None else msgspec.json.decode(row.said, type=StoredAnswers)
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:
-    """Return the answers about comments by id. Comments without a row are left out."""
+    """Return the answers about comments, by comment id. Omit comments without a row."""
     rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
     return {row.key.id(): read(row) for row in rows if row is not None}
 
@@ -115,9 +115,9 @@ def waits(comment_id: str) -> bool:
 
 
 def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> bool:
-    """Return whether answers about a revision's text still apply.
+    """Return whether answers about the text of a revision still apply.
 
-    They do if nobody but classifiers has changed the comment since.
+    They apply as long as only classifiers have changed the comment since that revision.
     """
     return comment.has_text_of(revision) or (
         said.asked == revision and comment.has_text_of(said.current)
@@ -125,7 +125,7 @@ def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> boo
 
 
 def with_entry(said: StoredAnswers, name: str, entry: StoredAnswer, revision: int) -> StoredAnswers:
-    """Add an answer about a revision's text, dropping answers about other revisions."""
+    """Add an answer about the text of a revision. Drop answers about other revisions."""
     if said.asked != revision:
         return StoredAnswers(revision, revision, {name: entry})
     return StoredAnswers(revision, said.current, {**said.of, name: entry})
@@ -143,8 +143,8 @@ def corrections(
 ) -> tuple[ownership.Writes, ...]:
     """Queue a correction if a moderator's decision contradicts Akismet's verdict.
 
-    Call this in the transaction of the decision. A correction is queued only for a text that
-    Akismet has judged, and not if Akismet has already been told the same.
+    Call this in the transaction of the decision. A correction is queued only if Akismet has judged
+    the current text, and only if it differs from Akismet's verdict or from the last correction.
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None

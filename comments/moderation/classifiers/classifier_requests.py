@@ -1,18 +1,20 @@
-"""Ask classifiers about texts, and apply their verdicts to the comments.
+"""Ask classifiers about texts, and apply their verdicts to comments.
 
-Verdicts of all classifiers are applied in one way: as a moderator's decision with the classifier as
-the actor, an entry in the audit log, and the classifier's reason.
+The verdicts of all classifiers are applied in the same way as a moderator's decision. The
+classifier is the actor, and the audit log gets an entry with the classifier's reason.
 
 Invariants:
 
-1. People have the last word: a verdict about a comment that has been edited or moderated since is
-   ignored. Duplicate, late and unsolicited verdicts are ignored too.
-2. A verdict never releases a comment that is held for another reason than to wait for classifiers.
-3. No classifier is asked inside a transaction, and no request waits for the answer. Questions are
-   sent like messages, each with its own attempts (`message_sender`). If the last attempt fails, the
-   comment keeps its status, or is shown if the site's settings say so; moderators see the reason.
-4. Data about the sender is stored only in the question, encrypted, and deleted when the question is
-   answered or given up.
+1. A verdict never overrides people: it is ignored if the comment has been edited or moderated since
+   the question. Duplicate, late and unsolicited verdicts are ignored too.
+2. A verdict never releases a comment that is held for any reason other than to wait for
+   classifiers.
+3. Questions are sent outside transactions, and no reader's request waits for an answer. Questions
+   are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
+   fails, the site's settings decide whether the comment keeps its status or is shown. Moderators
+   see the reason of the failure.
+4. Data about the sender is stored only in the question. It is encrypted, and it is deleted after
+   the answer or the last attempt.
 """
 
 import enum
@@ -50,7 +52,7 @@ from comments.tree.threads import naming
 
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
-TERM = timedelta(days=7)  # after a text was written; later answers are ignored
+TERM = timedelta(days=7)  # answers later than this after a text was written are ignored
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
     Status.PENDING: Verb.HOLD,
@@ -65,13 +67,13 @@ class Taken(enum.Enum):
     """The result of taking a classifier's answer."""
 
     DONE = enum.auto()  # the answer was stored and applied
-    KNOWN = enum.auto()  # the same verdict came before
-    OTHER = enum.auto()  # a different verdict came before
+    KNOWN = enum.auto()  # the same verdict was already stored
+    OTHER = enum.auto()  # a different verdict was already stored
     OVERTAKEN = enum.auto()  # the comment was edited or moderated since, or the answer is too late
 
 
 class RequestSubject(NamedTuple):
-    """The subject of a question: the text of a revision of a comment on a site."""
+    """The subject of a question: a comment's text at one revision, on a site."""
 
     site: str
     comment: str
@@ -81,7 +83,7 @@ class RequestSubject(NamedTuple):
 def channel(
     settings: config.Settings, client: safe_http.HttpClient, recipient: str, now: datetime
 ) -> message_sender.Recipient:
-    """Return the recipient for a queue: the classifier and the function that asks it."""
+    """Return the recipient of a question queue: the function that asks the classifier."""
     site, _, name = recipient.rpartition("/")
     adviser = rulebook.get(site).adviser(name) if site else None
     if adviser is None:
@@ -108,7 +110,7 @@ class _Consultant:
         self._now = now
 
     def tell(self, message: message_queue.Message) -> outcomes.Outcome:
-        """Send a question once and take the answer. Return how the attempt ended."""
+        """Send a question once and store the answer. Return the outcome of the attempt."""
         question = classifier_verdicts.decode_question(message.content)
         comment_id = message.event.partition(".")[0]
         about = RequestSubject(self._site, comment_id, question.revision)
@@ -121,7 +123,7 @@ class _Consultant:
         try:
             heard = self._ask(message, question, comment)
         except errors.BadLink:
-            reason = "its secret cannot be read: SECRET is not the one it was stored under"
+            reason = "its secret cannot be decrypted: SECRET has changed since it was stored"
             heard = classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.GIVE_UP, reason))
         outcome = self._ended(message, heard.outcome)
         if question.correction:
@@ -171,7 +173,7 @@ class _Consultant:
         return akismet.check(self._client, account, text)
 
     def _ended(self, message: message_queue.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
-        """Return an attempt's outcome, turning a retry after the last attempt into giving up."""
+        """Return the outcome of an attempt. After the last attempt, RETRY becomes GIVE_UP."""
         is_last = message.attempts >= outbox.MOST_ATTEMPTS
         if outcome.end is outcomes.End.RETRY and is_last:
             return outcomes.Outcome(outcomes.End.GIVE_UP, outcome.reason)
@@ -180,7 +182,7 @@ class _Consultant:
     def _entry(
         self, opinion: classifier_verdicts.ClassifierAnswer | None, outcome: outcomes.Outcome
     ) -> StoredAnswer | None:
-        """Make the entry to store after an attempt; None if another attempt follows."""
+        """Return the entry to store after an attempt, or None if the question is sent again."""
         if opinion is not None:
             return StoredAnswer(AnswerState.SAID, self._now, opinion.verdict, opinion.reason)
         if outcome.end is outcomes.End.DELIVERED:
@@ -197,7 +199,7 @@ class _Consultant:
 def is_from_site(
     site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
 ) -> bool:
-    """Return whether an incoming message is signed by the site's own service."""
+    """Return whether the site's own service has signed an incoming message."""
     adviser = rulebook.get(site).adviser(classifier_verdicts.WEBHOOK)
     if adviser is None:
         return False
@@ -216,10 +218,10 @@ def hear(
     settings: config.Settings,
     now: datetime,
 ) -> Taken:
-    """Take an answer that a site's service sends later, in a request of its own.
+    """Store an answer that a site's service sends later, in a separate request.
 
     Raises:
-        errors.NotFound: this question was never sent to it.
+        errors.NotFound: this question was never sent to the service.
     """
     about = RequestSubject(site, *site_service.named(question, site, settings.secret))
     entry = StoredAnswer(AnswerState.SAID, now, opinion.verdict, opinion.reason)
@@ -234,9 +236,9 @@ def take(
     settings: config.Settings,
     now: datetime,
 ) -> Taken:
-    """Store a classifier's answer, or that it could not be asked, and apply it to the comment.
+    """Store a classifier's answer or failure, and apply it to the comment.
 
-    This is one transaction and safe to repeat: an earlier answer is recognized.
+    This is one transaction. Repeating it is safe, because it recognizes an earlier answer.
     """
     book = rulebook.get(about.site)
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
@@ -274,7 +276,7 @@ def take(
 
 
 class _Applied(NamedTuple):
-    """The result of a transaction: the comment's change and the id of the mail event, if any."""
+    """The result of a transaction: the comment's change and the mail event's id, if any."""
 
     taken: Taken
     change: values.ChangeResult | None = None
@@ -293,11 +295,11 @@ def _announce(applied: _Applied) -> None:
 
 
 def _unchecked(_case: records.Case) -> None:
-    """Check nothing: the transaction has checked everything already."""
+    """Check nothing, because the transaction has already checked the comment."""
 
 
 def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
-    """Return the comment that a question is about; None if it need not be asked any more."""
+    """Return the comment that a question is about, or None if the question is no longer needed."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -312,7 +314,7 @@ def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment
 
 
 def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
-    """Return the comment that a correction is about; None if its text was edited or erased."""
+    """Return the comment that a correction is about, or None if its text was edited or erased."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -339,7 +341,7 @@ def _is_open(
 def _ruling(
     case: records.Case, after: classifier_answers.StoredAnswers, name: str, book: rulebook.Rulebook
 ) -> Ruling | None:
-    """Decide about a comment by the answers about it; None if it keeps its status."""
+    """Return the ruling that follows from all answers, or None if the comment keeps its status."""
     status, entry = case.comment.status, after.of[name]
     if status not in classifier_answers.ASKED_ABOUT:
         return None
@@ -354,7 +356,7 @@ def _ruling(
 
 
 def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook) -> bool:
-    """Return whether a classifier approved a comment, or failed and is not required to answer."""
+    """Return whether a classifier lets a comment be shown: it approved it or may fail."""
     entry, adviser = after.of.get(name), book.adviser(name)
     if entry is None:
         return False
@@ -364,7 +366,7 @@ def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rul
 
 
 def _is_left_to_moderators(case: records.Case, after: classifier_answers.StoredAnswers) -> bool:
-    """Return whether a comment that waited for classifiers now waits for a moderator."""
+    """Return whether a comment that was held for classifiers now needs a moderator's decision."""
     names = classifier_verdicts.awaited(case.rule)
     entries = [after.of.get(each) for each in names]
     all_spoke = all(each is not None and each.state is not AnswerState.LATER for each in entries)
@@ -373,7 +375,7 @@ def _is_left_to_moderators(case: records.Case, after: classifier_answers.StoredA
 
 
 def _mail(about: RequestSubject, now: datetime) -> event_rows.EventRow:
-    """Make the event that notifies moderators. All answers about a text share one event."""
+    """Make the mail event that notifies moderators. All answers about a text share one event."""
     event = outbox.event_id(about.comment, about.revision)
     detail = mail_jobs.encode(mail_jobs.HeldCommentMail(event))
     return outbox.follow(outbox.EventKind.MAIL, outbox.mail_id(event, "held"), detail, due=now)
@@ -384,10 +386,10 @@ def _actor(name: str) -> records.Actor:
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:
-    """Return the thread of a comment for a question.
+    """Return a comment's thread, to include in a question.
 
-    If no published comment has given the thread its title and address, take them from this comment:
-    a classifier needs all of the comment's data, as a moderator does.
+    If no published comment has set the thread's title and address, use the ones sent with this
+    comment: like a moderator, a classifier needs all data about the comment.
     """
     row = reads.get(comment_rows.thread_key(records.ThreadName(comment.site, comment.thread)))
     if row is None:

@@ -1,6 +1,6 @@
 """Register the classifiers that a site uses.
 
-Each change is written to the audit log (`policy_changes`) and takes effect everywhere within a
+Each change adds an entry to the audit log (`policy_changes`) and takes effect everywhere within a
 minute.
 
 Invariants:
@@ -30,7 +30,7 @@ _LONGEST_KEY = 100
 
 
 class Terms(NamedTuple):
-    """The terms on which a classifier is asked, see `classifier_verdicts.Classifier`."""
+    """The conditions for asking a classifier; see `classifier_verdicts.Classifier`."""
 
     holds: bool = True
     shows: bool = False
@@ -38,7 +38,7 @@ class Terms(NamedTuple):
 
 
 class By(NamedTuple):
-    """The actor and time of a change, and the settings with the secret for encryption."""
+    """The actor, time and reason of a change, and the settings with the encryption secret."""
 
     actor: records.Actor
     now: datetime
@@ -47,7 +47,7 @@ class By(NamedTuple):
 
 
 def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
-    """Return the classifiers that a site uses now.
+    """Return the classifiers that a site currently uses.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -63,7 +63,7 @@ def secrets_of(
     """Decrypt the secrets of a classifier.
 
     Raises:
-        errors.BadLink: they were encrypted under another `SECRET`.
+        errors.BadLink: they were encrypted with a `SECRET` that is no longer accepted.
     """
     return tuple(
         encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)
@@ -75,7 +75,7 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Htt
     """Register a site's own service, or change its address and terms.
 
     Returns:
-        The signing secret of a new registration; "" if the service was registered already.
+        The signing secret of a new registration; "" if the service was already registered.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -100,11 +100,12 @@ def set_akismet(
 ) -> None:
     """Register Akismet, or change its key and terms. An empty key keeps the stored one.
 
-    `url` is the address of another service with the same protocol.
+    `url` is the address of a different service with the same protocol.
 
     Raises:
         errors.NotFound: there is no such site.
-        errors.BadInput: the key is missing or malformed, or the address cannot be used.
+        errors.BadInput: the key is missing or malformed, or the address is not allowed or cannot be
+            reached.
     """
     every(site)
     if not ((key.isascii() and key.isalnum()) or not key) or len(key) > _LONGEST_KEY:
@@ -124,9 +125,9 @@ def set_akismet(
 
 
 def rotate(site: str, by: By, *, keeps_old: bool) -> str:
-    """Give a site's own service a new signing secret, and return it.
+    """Create a new signing secret for a site's own service, and return it.
 
-    `keeps_old`: the old secret stays valid too. Do not set it if the old secret has leaked.
+    With `keeps_old`, the old secret also stays valid. Do not use this if the old secret has leaked.
 
     Raises:
         errors.NotFound: there is no such site, or it has not registered a service.
@@ -146,10 +147,10 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
 
 
 def renew(site: str, by: By) -> int:
-    """Encrypt the secrets of a site's classifiers under the current `SECRET`.
+    """Encrypt the secrets of a site's classifiers with the current `SECRET`.
 
     Returns:
-        The number of classifiers that were changed.
+        The number of classifiers whose secrets changed.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -175,10 +176,10 @@ def renew(site: str, by: By) -> int:
 
 
 def remove(site: str, name: str, by: By) -> None:
-    """Remove a classifier. Comments that wait for its answer are left to moderators.
+    """Remove a classifier. Moderators must then decide about comments that wait for its answer.
 
     Raises:
-        errors.NotFound: there is no such site, or it has no classifier with this name.
+        errors.NotFound: there is no such site, or the site has no classifier with this name.
     """
     every(site)
 

@@ -1,14 +1,14 @@
 """Ask a site's own service for a verdict about a comment.
 
-Owns the form of the question and of its answers. The question is sent like a webhook (`webhooks`),
-with an id and signatures of the same form. The service answers at once, in the body of its
-response, or later, by a request that it signs in the same way with the same secret.
+Owns the format of questions and answers. A question is sent like a webhook (`webhooks`), with the
+same form of id and signatures. The service can answer immediately, in the body of its response, or
+later, in a request that it signs in the same way with the same secret.
 
 Invariants:
 
 1. A question contains no mail address, network or author id.
-2. The name of a question (`name`) is made with a secret key. An answer with that name is therefore
-   about this text of this comment, and only a service that was asked can know the name.
+2. The name of a question (`name`) includes a digest made with a secret key. It identifies one text
+   of one comment, and only a service that got the question can know it.
 """
 
 import hmac
@@ -59,13 +59,13 @@ class _Message(msgspec.Struct, frozen=True):
 
 
 def name(site: str, comment_id: str, revision: int, secret: str) -> str:
-    """Make the name of a question about the text of a revision."""
+    """Return the name of the question about a comment's text at one revision."""
     digest = keyed_hashes.keyed(secret, _PURPOSE, site, comment_id, f"{revision}")
     return f"{comment_id}.{revision}.{keyed_hashes.text(digest)}"
 
 
 def named(text: str, site: str, secret: str) -> tuple[str, int]:
-    """Return the comment id and revision in the name of a question.
+    """Return the comment id and the revision in the name of a question.
 
     Raises:
         errors.NotFound: no such question was sent to this site's service.
@@ -110,7 +110,7 @@ def ask(
 ) -> classifier_verdicts.Heard:
     """Send a question once.
 
-    The response status 202 means that the answer comes later; any other 2xx response contains it.
+    Status 202 means that the service will answer later; any other 2xx response contains the answer.
     """
     outcome, answer = webhooks.ask(client, hook, f"{event}.review", payload, now=now)
     if outcome.end is not outcomes.End.DELIVERED or answer is None or answer.status == _LATER:

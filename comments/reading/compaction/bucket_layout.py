@@ -1,8 +1,8 @@
-"""Choose which buckets to rewrite and cut rows into buckets (pure).
+"""Choose which buckets to rewrite, and divide rows into buckets (pure).
 
-Owns the size limits. Changed rows stay in the directory's tail until the tail is full; then the
-buckets with the most changed rows are rewritten. A bucket is rewritten at once if it holds text
-that must be removed.
+Applies the size limits (`Sizes`). Changed rows stay in the directory's tail until the tail is full;
+then the buckets with the most changed rows are rewritten. A bucket is rewritten at once if it
+contains text that must be removed.
 """
 
 import itertools
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from comments.reading.materialized import buckets
 
-PART_BYTES = 900 * 1024  # of a directory in one entity; Datastore takes 1 MiB
+PART_BYTES = 900 * 1024  # bytes of a directory in one entity; Datastore's limit is 1 MiB
 
 
 class Sizes(NamedTuple):
     """Upper limits for buckets and for the directory's tail."""
 
     bucket_rows: int
-    bucket_bytes: int  # of a bucket's JSON before compression
+    bucket_bytes: int  # bytes of a bucket's JSON before compression
     tail_rows: int
     tail_bytes: int
 
@@ -28,8 +28,8 @@ def worth_a_write(
 ) -> Iterator[int]:
     """Yield the places of the buckets to rewrite.
 
-    These are the buckets with urgent rows and then, until the tail is short enough, the buckets
-    with the most changed rows.
+    First come the buckets with urgent rows, then the buckets with the most changed rows until the
+    remaining rows fit in the tail.
     """
     left = dict(by_line)
     for place, marks in by_line.items():
@@ -52,7 +52,7 @@ def _is_too_long(sizes: Sizes, groups: Iterable[Sequence[buckets.ChangedEntry]])
 def runs(
     sizes: Sizes, entries: Sequence[buckets.ListedEntry]
 ) -> Iterator[list[buckets.ListedEntry]]:
-    """Cut rows into runs of about equal length, one for each new bucket."""
+    """Divide rows into runs of about equal length, one for each new bucket."""
     if not entries:
         return
     most = max(1, -(-len(entries) // max(1, round(len(entries) / sizes.bucket_rows))))
@@ -68,7 +68,7 @@ def runs(
 
 
 def parts(content: bytes) -> list[bytes]:
-    """Cut an encoded directory into parts that each fit in one entity."""
+    """Split an encoded directory into parts that each fit in one entity."""
     return [
         content[first : first + PART_BYTES] for first in range(0, len(content) or 1, PART_BYTES)
     ]

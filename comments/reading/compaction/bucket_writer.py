@@ -1,10 +1,9 @@
-"""Write the buckets and the ranking of one attempt to compact a thread.
+"""Write the buckets and the ranking for one attempt to compact a thread.
 
 Invariants:
 
-1. Each entity is written under a key that contains the attempt's token, so no directory names it
-   yet.
-2. Each entity is written only while the directory that the attempt started from is current.
+1. Each entity's key contains the token of the attempt, so no directory names the entity yet.
+2. Each entity is written only while the directory from which the attempt started is current.
 """
 
 import functools
@@ -30,7 +29,7 @@ _OWNER = "compactor"
 class BucketWriter:
     """Writes entities for one attempt, based on one directory version.
 
-    Every key contains the attempt's token.
+    The key of each entity contains the token of the attempt.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class BucketWriter:
         """Write a bucket and return its key.
 
         Raises:
-            directories.DirectoryOutdated: another process switched the directory meanwhile.
+            directories.DirectoryOutdated: another process has switched the directory.
         """
         key = f"{self.token}-{len(self.written)}"
         self.store(
@@ -55,15 +54,15 @@ class BucketWriter:
         return key
 
     def store(self, row: bucket_rows.BucketRow | bucket_rows.RankingRow) -> None:
-        """Write an entity of the attempt, provided that its base directory is still current.
+        """Write an entity for the attempt if the base directory is still current.
 
         Raises:
-            directories.DirectoryOutdated: another process switched the directory meanwhile.
+            directories.DirectoryOutdated: another process has switched the directory.
         """
 
         def body() -> None:
-            # Without this check, a process that was paused could write text that has been erased
-            # meanwhile, after the last search for unreferenced buckets.
+            # Without this check, a process that was paused could write text that has since been
+            # erased, after the last search for unreferenced buckets.
             stored = reads.get(bucket_rows.directory_key(self._name))
             if self._version != ("" if stored is None else stored.version):
                 raise directories.DirectoryOutdated
@@ -89,10 +88,10 @@ class CompactionAttempt(BucketWriter):
     def shelve(
         self, sizes: bucket_layout.Sizes, marks: Sequence[buckets.ChangedEntry], urgent: set[str]
     ) -> tuple[tuple[buckets.BucketSummary, ...], tuple[buckets.ChangedEntry, ...]]:
-        """Write the buckets worth rewriting; return the new directory's lines and tail.
+        """Write the buckets worth rewriting. Return the new directory's lines and tail.
 
         Raises:
-            directories.DirectoryOutdated: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket has been replaced.
         """
         by_line: dict[int, list[buckets.ChangedEntry]] = {}
         for mark in marks:
@@ -122,10 +121,10 @@ class CompactionAttempt(BucketWriter):
         """Write the ranking and its first rows if the changes affect them.
 
         Returns:
-            The keys of both, or None if no discussion is ranked.
+            The keys of the ranking and of its first rows, or None if no discussion is ranked.
 
         Raises:
-            directories.DirectoryOutdated: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket has been replaced.
         """
         scheme, best = self._scheme, self._base.content.best
         known = (
@@ -181,10 +180,10 @@ class CompactionAttempt(BucketWriter):
 
 
 def every(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-    """Read buckets, all of which must exist.
+    """Read all of these buckets.
 
     Raises:
-        directories.DirectoryOutdated: a bucket was replaced meanwhile.
+        directories.DirectoryOutdated: a bucket has been replaced.
     """
     found = [bucket for bucket in directories.load_buckets(name, keys) if bucket is not None]
     if len(found) < len(keys):

@@ -1,40 +1,41 @@
 """Compact a thread: move its changed rows into buckets, in steps that each leave it readable.
 
 Owns Bucket, BucketDirectory and Ranking. A changed row is *flagged*: its property `unfolded` is
-set. Only this module decides when a flag is cleared; `tree` writes the row. The steps of a
-compaction:
+set. This module alone decides when to clear a flag, but `tree` writes the row. A compaction has
+five steps:
 
-1. **Read** the directory and, by one query, the flagged rows.
-2. **Write** new buckets under keys of this attempt, which no directory names yet. Each write is a
-   transaction that fails if another process has switched the directory (`bucket_writer`).
-3. **Switch** the directory to them, in a transaction that fails if another process has switched it
-   or if a bucket that the new directory names is gone.
+1. **Read** the directory and, with one query, the flagged rows.
+2. **Write** new buckets under keys that no directory names yet. Each write is a transaction that
+   fails if another process has switched the directory (`bucket_writer`).
+3. **Switch** to a directory that names the new buckets. The transaction fails if another process
+   has switched the directory, or if a bucket that the new directory names no longer exists.
 4. **Wait** until no process can still use an older directory: `GRACE` seconds by this process's own
-   clock, counted from the answer to the switch.
-5. **Clear**: delete the buckets that only older directories named and those that interrupted
-   compactions left (`leftovers`). Then clear the flag of each row that is still at the revision
-   that was compacted.
+   clock, counted from the response to the switch.
+5. **Clear**: delete the buckets that only older directories name, and the buckets that interrupted
+   compactions left (`leftovers`). Then clear the flag of each row that is still at its compacted
+   revision.
 
 Invariants:
 
-1. No step trusts another machine's clock.
+1. No step trusts the clock of another machine.
 2. A bucket's key is never reused.
 3. Until step 5, every compacted row is also in the delta, so readers with an old directory still
    see all changes.
-4. A crash in any step leaves rows flagged, and the next compaction finishes the work.
+4. After a crash in any step, some rows are still flagged, and the next compaction finishes the
+   work.
 5. **While a thread has an unreferenced bucket, at least one of its rows is flagged**, which
-   guarantees a later compaction. An unreferenced bucket was written before the next compaction's
-   switch, and that compaction deletes it before it clears any flag.
+   guarantees a later compaction. Every unreferenced bucket is written before the switch of the next
+   compaction, which deletes the bucket before it clears any flag.
 6. The transaction that deletes a bucket first reads which buckets the directory names or lists for
-   deletion. A bucket that a concurrent switch starts to use is therefore never deleted.
+   deletion. It therefore never deletes a bucket that a concurrent switch starts to use.
 
-A thread's first compaction takes all listed rows. Rows written by a release without the flag are
-flagged first and then treated like the others. The compaction after `repair` has given a row a new
-hash also takes all listed rows, because it is unknown which bucket holds that row. Until then,
-readers use the ordered query (`deltas.DeltaRow.moved`).
+The first compaction of a thread includes all listed rows. Rows that a release without the flag
+wrote are flagged first and then treated like the others. When `repair` has given a row a new hash,
+the next compaction also includes all listed rows, because it is unknown which bucket contains the
+row. Until then, readers use the ordered query (`deltas.DeltaRow.moved`).
 
-A changed row goes to the directory's tail and, when the tail is full, to new buckets
-(`bucket_layout`). A retracted or edited row leaves its bucket at once.
+A changed row is stored in the directory's tail or, when the tail is full, in a new bucket
+(`bucket_layout`). The old text of a retracted or edited row is removed from its bucket at once.
 """
 
 import functools
@@ -61,19 +62,19 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import bucket_rows, comment_rows
 from comments.tree import job_writes, ordered_query
 
-BUCKET_ROWS = 128  # of a new bucket
-BUCKET_BYTES = 256 * 1024  # of a bucket's JSON before compression; Datastore takes 1 MiB
+BUCKET_ROWS = 128  # rows of a new bucket
+BUCKET_BYTES = 256 * 1024  # a bucket's JSON before compression; Datastore's limit is 1 MiB
 TAIL_ROWS = 256
 TAIL_BYTES = 128 * 1024
 GRACE = view_cache.CACHE_MAX_AGE + 5.0  # seconds between a switch and the clearing of its flags
-MOST_CLEARING = 256  # rows that a directory may still list after their flags are cleared
+MOST_CLEARING = 256  # rows that a directory may keep listing after their flags are cleared
 _OWNER = "compactor"
 
 
 class CompactionResult(msgspec.Struct, frozen=True):
     """The current directory after a compaction. Pass it to `clear` after `GRACE` seconds.
 
-    `left`: seconds until the rows that it left out are due; 0 if it left out none.
+    `left`: seconds until the omitted rows are due; 0 if the compaction omitted no rows.
     """
 
     name: records.ThreadName
@@ -82,7 +83,7 @@ class CompactionResult(msgspec.Struct, frozen=True):
 
 
 class PreparedBuckets(msgspec.Struct, frozen=True):
-    """New buckets that have been written, and the content of the directory that will name them."""
+    """The new buckets, already written, and the content of the directory that will name them."""
 
     name: records.ThreadName
     base: buckets.Directory
@@ -119,10 +120,10 @@ def prepare(
     now: datetime | None = None,
     only_due: bool = False,
 ) -> PreparedBuckets | None:
-    """Write the new buckets. Return None if another process switched the directory meanwhile.
+    """Write the new buckets. Return None if another process has switched the directory.
 
-    `now` (default: this machine's clock) decides when cursors of replaced rankings expire and, with
-    `only_due`, which rows are due.
+    `now` (default: this machine's time) decides when cursors of replaced rankings expire and, with
+    `only_due`, whether the rows are due.
     """
     now = now or datetime.now(UTC)
     stored = directories.load_directory(name)
@@ -177,7 +178,7 @@ def prepare(
 def _replaced(
     content: buckets.DirectoryContent, best: buckets.RankingKeys | None, now: datetime
 ) -> tuple[buckets.Replaced, ...]:
-    """List the replaced rankings that are kept because cursors may name them."""
+    """List the replaced rankings to keep, because cursors may still name them."""
     kept = [each for each in content.replaced if each.until > now]
     if content.best is not None and (best is None or best.ranking != content.best.ranking):
         until = now + timedelta(seconds=ranking.KEPT + ranking.SKEW)
@@ -220,10 +221,10 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         stored, *written = reads.get_multi([key, *needed])
         found = "" if stored is None else stored.version
         if found == prepared.token:
-            return True  # an earlier run of this body committed, and its answer was lost
+            return True  # an earlier run of this body committed, but its response was lost
         if found != prepared.base.version or None in written:
             return False
-        # A process that is reading the old parts notices and reads the directory again.
+        # A process that is just reading the old parts detects this and reads the directory again.
         old = () if stored is None else stored.parts
         gone = [bucket_rows.bucket_key(name, each) for each in old]
         gone += [bucket_rows.ranking_key(name, each) for each in expired]
@@ -231,18 +232,18 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
         return True
 
     if not transactions.transaction(body):
-        # Delete only unreferenced ones: this switch may have succeeded and been followed by
-        # another, in which case some of the buckets are in use.
+        # Delete only unreferenced buckets: this switch may have succeeded before another process
+        # switched again. Some of the buckets are then in use.
         delete_orphans(name, writer.written)
         return None
     return CompactionResult(name, directory)
 
 
 def _head(name: records.ThreadName, directory: buckets.Directory) -> first_page.FirstPage | None:
-    """Make the thread's first page from the directory, reading the buckets it needs.
+    """Make the thread's first page from the directory and the buckets that it needs.
 
     Raises:
-        directories.DirectoryOutdated: a bucket was replaced meanwhile.
+        directories.DirectoryOutdated: a bucket has been replaced.
     """
     content, load = directory.content, functools.partial(bucket_writer.every, name)
     return first_page.of(merged_view.View(directory, content.tail, load, changed=content.changed))
@@ -253,8 +254,8 @@ def clear(folded: CompactionResult, orphans: Sequence[str] = ()) -> None:
 
     `orphans` are the unreferenced buckets that `leftovers.sweep` found after the switch.
     """
-    # Flags are cleared last: as long as one is set, a later compaction finds the thread after a
-    # crash, and with it everything that is still to be deleted.
+    # Clear the flags last: after a crash, a later compaction finds the thread by a remaining flag,
+    # and deletes the remaining buckets.
     content = folded.directory.content
     for keys in leftovers.in_parts(content.dead):
         transactions.transaction(functools.partial(leftovers.delete, folded.name, keys))
@@ -272,11 +273,11 @@ def clear(folded: CompactionResult, orphans: Sequence[str] = ()) -> None:
 def _forget_cleared(folded: CompactionResult) -> None:
     """Switch to a directory without the list of cleared rows.
 
-    The next compaction drops a short list. After a whole import, the list is so long that reading
+    A short list remains until the next compaction. After a large import, the list is so long that
     it would slow down every reader until then.
 
     Some rows must still be flagged when this is called (`clear` ensures that), because this switch
-    may write buckets too.
+    may also write buckets.
     """
     content = folded.directory.content
     flagged = {row.entry.id for row in deltas.flagged(folded.name)}
@@ -292,7 +293,7 @@ def _clear(part: Sequence[buckets.Clearing]) -> None:
 
 
 def _whole(name: records.ThreadName) -> list[deltas.DeltaRow]:
-    """Read all listed or flagged rows, after flagging the ones no compaction would find."""
+    """Read all listed or flagged rows. First flag the rows that no compaction would find."""
     while True:
         rows = deltas.listed_or_flagged(name)
         strangers = [row.entry.id for row in rows if not (row.flagged or row.shelved)]

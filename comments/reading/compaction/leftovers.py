@@ -2,8 +2,8 @@
 
 Invariants:
 
-1. The transaction that deletes a bucket or ranking first reads which ones the directory names or
-   lists for deletion. One that a concurrent switch starts to use is therefore never deleted.
+1. The transaction that deletes a bucket or ranking first reads which of them the directory names or
+   lists for deletion. It therefore never deletes an entity that a concurrent switch starts to use.
 """
 
 import functools
@@ -24,9 +24,9 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def sweep(name: records.ThreadName) -> list[str]:
-    """Return the keys of unreferenced buckets and rankings. Ranking keys contain no "-".
+    """Return the keys of unreferenced buckets and rankings. Only the keys of buckets contain a "-".
 
-    Pass them to `delete_orphans` after `GRACE`.
+    Pass the keys to `delete_orphans` after `GRACE` seconds.
     """
     ancestor = comment_rows.thread_key(name)
     stored = [
@@ -59,12 +59,12 @@ def _named(name: records.ThreadName) -> set[str]:
 
 
 def expire(now: datetime) -> int:
-    """Delete the rankings whose cursors have expired by `now`, and return their number.
+    """Delete the replaced rankings that have expired by `now`. Return how many were deleted.
 
-    This matters for threads that no longer change; in other threads, the next compaction deletes
-    them.
+    This is needed for threads that no longer change. In other threads, the next compaction deletes
+    expired rankings.
     """
-    # The lower bound excludes null, which sorts below all times and means that nothing expires.
+    # The lower bound excludes null, which sorts below all times and means that no ranking expires.
     query = reads.Query(
         "BucketDirectory", where=(("due", ">", _NEVER), ("due", "<=", now)), keys_only=True
     )
@@ -93,7 +93,7 @@ def _expire(thread: str, now: datetime) -> int:
 
 
 def due(replaced: Iterable[buckets.Replaced]) -> datetime | None:
-    """Return the time at which the first of these rankings expires; None if there are none."""
+    """Return the time at which the first of these rankings expires; None without rankings."""
     return min((each.until for each in replaced), default=None)
 
 

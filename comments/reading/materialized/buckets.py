@@ -1,28 +1,28 @@
-"""Define the stored forms of buckets and directories, and the arithmetic over them (pure).
+"""Define the stored forms of buckets and directories, and compute positions and sizes (pure).
 
-A *bucket* is a run of the listed thread in reading order, each row as the JSON that readers get. It
-is written once and never changed. The *directory* has a line for each bucket and a *tail*: changed
-rows that are kept beside the buckets until rewriting a bucket is worth it. Tail rows override
-bucket rows.
+A *bucket* is a run of listed rows in reading order; each row is the JSON that readers get. A bucket
+is written once and never changed. The *directory* has a line for each bucket and a *tail*, which
+keeps changed rows until rewriting a bucket is worth the cost. Tail rows override bucket rows.
 
     bucket     zlib(msgpack [entry...])        entry [hash, id, revision, json]
     directory  zlib(msgpack [lines, tail, clearing, dead, changed, best, about, replaced])
     line       [key, first, last, count, heads, roots]
     mark       [hash, id, revision, json, held]        json "" for a row that is no longer listed
     best       [ranking, top]        see `ranking`; nil while no discussion has an upvote
-    about      [title, url, by]      the thread's heading, and the comment that it came with
+    about      [title, url, by]      the thread's heading, and the comment that set it
 
-- `heads` make subtree sizes exact without reading buckets. For each ancestor of the bucket's first
-  row they give the number of its descendants in the bucket: [length of the ancestor's hash, rows].
+- `heads` make subtree sizes exact without reading buckets. They have a pair for each ancestor of
+  the bucket's first row: [length of the ancestor's hash, number of its descendants in the bucket].
   They depend only on the bucket, so a line changes only with its bucket.
 - `roots` are the discussions that begin in the bucket: [hash, place].
-- `held` says whether a bucket holds the row too, so sizes are known without reading the bucket.
-- `clearing` are the compacted rows whose `unfolded` flag is still set: [id, revision, listed].
-- `dead` are buckets of earlier directories that are to be deleted.
-- `replaced` are rankings of earlier directories, with the time until which cursors may name them:
+- `held` says whether a bucket also contains the row, so sizes are known without reading the bucket.
+- `clearing` lists the compacted rows with `unfolded` flags that are still set: [id, revision,
+  listed].
+- `dead` lists the buckets of earlier directories that must be deleted.
+- `replaced` lists rankings of earlier directories, and when cursors that name them expire:
   [ranking, until].
 
-Stored data outlives releases, so these forms must not change; golden tests check them.
+Stored data outlives releases, so these forms must not change; golden tests check this.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ import msgspec
 from comments.domain import records, sorthash
 
 _OVERHEAD = 200  # approximate bytes of Python objects for a line or a row
-_ROOT = 100  # and for a discussion
+_ROOT = 100  # approximate bytes of Python objects for a discussion
 
 
 class ListedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -52,7 +52,7 @@ class ListedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ChangedEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One row that differs from the buckets. An empty `json` means that it is no longer listed."""
+    """One row that differs from the buckets. If `json` is empty, the row is no longer listed."""
 
     sort_hash: str
     id: str
@@ -78,21 +78,21 @@ class BucketSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def roots(self) -> tuple[tuple[str, int], ...]:
-        """The discussions that begin in the bucket, with the place of each.
+        """The discussions that begin in the bucket, with their places.
 
-        They stay packed until they are needed: they are most of a large directory, and pages in
-        reading order never need them.
+        They stay packed until they are needed, because they make up most of a large directory and
+        pages in reading order never use them.
         """
         return _ROOTS.decode(self.packed_roots)
 
     @property
     def begins(self) -> int:
-        """An upper bound for the number of discussions in the bucket. Unpacks nothing."""
+        """An upper bound for the number of discussions in the bucket, without unpacking them."""
         return min(self.count, len(memoryview(self.packed_roots)))
 
 
 class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A row that the directory holds at this revision and whose flag is still set."""
+    """A row that the directory contains at this revision, and that is still flagged."""
 
     id: str
     revision: int
@@ -100,14 +100,14 @@ class Clearing(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RankingKeys(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The keys of the directory's ranking, and of the bucket that holds its first rows."""
+    """The keys of the directory's ranking and of the bucket with its first rows."""
 
     ranking: str
     top: str
 
 
 class Replaced(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A ranking that the directory no longer uses, and the time until which it is kept."""
+    """A ranking that the directory no longer uses, and when it expires."""
 
     ranking: str
     until: datetime
@@ -142,9 +142,9 @@ class Bucket(msgspec.Struct, frozen=True, dict=True):
 
 
 class Directory(msgspec.Struct, frozen=True, dict=True):
-    """A directory, with sums derived from it. `version` is the token of the attempt that wrote it.
+    """A directory and values derived from it. `version` is the token of the attempt that wrote it.
 
-    `said` is the content or its stored form, which is decoded on first use.
+    `said` is the content, or its stored form, which is decoded on first use.
     """
 
     version: str
@@ -169,7 +169,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def clearing(self) -> dict[str, Clearing]:
-        """The compacted rows whose flags were set when the directory was written, by id."""
+        """The compacted rows that were flagged when the directory was written, by id."""
         return {each.id: each for each in self.content.clearing}
 
     @functools.cached_property
@@ -188,12 +188,12 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 
     @functools.cached_property
     def before(self) -> list[int]:
-        """The number of bucket rows before each line, and at the end the number of all of them."""
+        """The number of bucket rows before each line, followed by the total number."""
         return [0, *itertools.accumulate(line.count for line in self.lines)]
 
     @functools.cached_property
     def roots(self) -> dict[str, int]:
-        """The position of each discussion's first row among all bucket rows, in order."""
+        """The position of each discussion's first row among all bucket rows, in reading order."""
         return {
             root: before + place
             for line, before in zip(self.lines, self.before, strict=False)
@@ -215,13 +215,13 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
             following = self.lines[place + 1]
             for length, count in following.heads:
                 above = following.first[:length]
-                # Add the rows beyond the next bucket if that bucket ends below the same comment.
+                # If the next bucket ends below the same comment, add the rows after that bucket.
                 more = beyond[place + 1].get(above, 0) if following.last.startswith(above) else 0
                 beyond[place][above] = count + more
         return beyond
 
     def line_of(self, sort_hash: str) -> int:
-        """Return the place of the line whose range contains a hash; -1 if there are no buckets."""
+        """Return the place of the line for a hash; -1 if there are no buckets."""
         if not self.lines:
             return -1
         return max(0, bisect.bisect_right(self.firsts, sort_hash) - 1)
@@ -229,7 +229,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
     def below(self, sort_hash: str, bucket: Bucket | None) -> int:
         """Count the bucket rows below a hash, without the row at the hash itself.
 
-        `bucket` is the one at `line_of`, or None if there are no buckets.
+        `bucket` is the bucket at `line_of(sort_hash)`, or None if there are no buckets.
         """
         if bucket is None:
             return 0
@@ -238,7 +238,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
         return within + self._beyond[self.line_of(sort_hash)].get(sort_hash, 0)
 
     def position(self, sort_hash: str, bucket: Bucket | None) -> int:
-        """Count the bucket rows before a hash. `bucket` is the one at `line_of`."""
+        """Count the bucket rows before a hash. `bucket` is the bucket at `line_of(sort_hash)`."""
         if bucket is None:
             return 0
         place = bisect.bisect_left(bucket.hashes, sort_hash)
@@ -248,7 +248,7 @@ class Directory(msgspec.Struct, frozen=True, dict=True):
 def line(
     scheme: sorthash.Scheme, key: str, entries: Sequence[ListedEntry], previous: str
 ) -> BucketSummary:
-    """Make a bucket's line. `previous` is the hash of the row before the bucket, "" for none."""
+    """Make a bucket's line. `previous` is the hash of the row before it, or "" for none."""
     first = entries[0].sort_hash
     bucket = Bucket(tuple(entries))
     heads = tuple(
@@ -275,7 +275,7 @@ def _roots(
 ) -> Iterator[tuple[str, int]]:
     open_root = root_of(scheme, previous)
     for place, entry in enumerate(entries):
-        # Most rows are replies to the open root, so their hash needs no parsing.
+        # Most rows are below the open root, so their hashes need no parsing.
         if open_root and entry.sort_hash.startswith(open_root):
             continue
         open_root = root_of(scheme, entry.sort_hash)
@@ -283,7 +283,7 @@ def _roots(
 
 
 def root_of(scheme: sorthash.Scheme, sort_hash: str) -> str:
-    """Return the hash of the root above a hash, or the hash itself for a root."""
+    """Return the hash of the root above a hash. For a root, return the hash itself."""
     return next(sorthash.segments(scheme, sort_hash), "")
 
 

@@ -1,13 +1,13 @@
-"""Cut a whole thread or subtree into pieces of JSON, one for each bucket (pure).
+"""Divide a whole thread or subtree into pieces of JSON, one for each bucket (pure).
 
-A piece lists the rows of one bucket, merged with the changed rows in its range, with the number of
-replies to each. Its *mark* is a digest of everything that the piece depends on: the bucket, the
-changed rows in its range, and the number of rows after the piece that are below a comment in it.
-The mark is known without reading the bucket. Pieces with the same mark are the same bytes, so after
-a change only the pieces that show the change are made again.
+A piece contains the rows of one bucket, merged with the changed rows in the bucket's range, and the
+number of replies to each row. Its *mark* is a digest of all inputs of the piece: the bucket, the
+changed rows in its range, and the number of later rows below each comment in the piece. The mark is
+known without reading the bucket. Pieces with the same mark have the same bytes, so after a change
+only the pieces that show the change are made again.
 
-In reading order, replies follow their comment. One pass over the piece therefore counts all
-replies; the rows after the piece's end are then added to their ancestors' counts.
+In reading order, replies follow their comment. One pass over a piece therefore counts the replies
+in the piece. Replies after the end of the piece are added to these counts.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from comments.reading.materialized import buckets, merged_view
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of the list, starting with a comma unless it is the first part that has rows.
+    """A part of the list. It starts with a comma unless it is the first piece that has rows.
 
     `start` is a hash in the range of the piece's bucket. `make` returns the JSON.
     """
@@ -57,7 +57,7 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Whole:
-    """Cut all rows with low <= hash < high into pieces."""
+    """Divide all rows with low <= hash < high into pieces."""
     about = presentation.ThreadPage(presentation.Rows((), ()), None, view.total, view.changed)
     return Whole(
         about,
@@ -69,7 +69,7 @@ def cut(view: merged_view.View, low: str = "", high: str = sorthash.ABOVE) -> Wh
 def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
     is_first = True
     for start, end, key, beyond in _runs(view.directory, low, high):
-        # Subtrees that `high` cuts have no rows after it: the list ends there.
+        # Rows at or after `high` are not in the list and do not count.
         behind = {
             above: count + view.weight(end, sorthash.subtree_range(above)[1])
             for above, count in beyond.items()
@@ -84,7 +84,7 @@ def _pieces(view: merged_view.View, low: str, high: str) -> Iterator[Piece]:
 def _runs(
     directory: buckets.Directory, low: str, high: str
 ) -> Iterator[tuple[str, str, str, Mapping[str, int]]]:
-    """Yield each piece's range, its bucket's key and the counts of descendants after its end."""
+    """Yield the range of each piece, its bucket's key and the descendant counts after its end."""
     lines = directory.lines
     if not lines:
         yield low, high, "", {}
@@ -114,7 +114,7 @@ def _maker(
 
 
 def _sizes(hashes: Sequence[str], behind: Mapping[str, int]) -> list[int]:
-    """Count the rows below each row of a run, in one pass with a stack of open ancestors."""
+    """Count the rows below each row, in one pass with a stack of open ancestors."""
     sizes = [0] * len(hashes)
     open_: list[int] = []
     for place, sort_hash in enumerate(hashes):

@@ -1,11 +1,11 @@
-"""Read the delta of a thread: its rows that changed since they were compacted.
+"""Read the delta of a thread: its rows that have changed since they were compacted.
 
-Owns the queries for these rows and the form in which they are read.
+Owns the queries for these rows, and the form in which they are read.
 
 Invariants:
 
-1. Each row records what a directory may hold of it, in the properties `shelved`, `rewrites` and
-   `moved`, which `tree` writes together with the row.
+1. The properties `shelved`, `rewrites` and `moved` of each row record how a directory may contain
+   the row. `tree` writes them together with the row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ from comments.store.models import comment_rows, conversion
 class DeltaRow(msgspec.Struct, frozen=True):
     """One row of the delta, as read from the store.
 
-    - `shelved`: a directory has held it as a listed row.
-    - `rewrites`: the text that the buckets hold must be removed at once.
-    - `moved`: the buckets hold it at another hash, or may do so.
-    - `flagged`: its `unfolded` flag is set.
-    - `fold_by`: the deadline for compacting it; None means at once.
+    - `shelved`: a directory has contained the row as a listed row.
+    - `rewrites`: the text in the buckets must be removed at once.
+    - `moved`: the buckets contain the row at a different hash, or may contain it there.
+    - `flagged`: the row's `unfolded` flag is set.
+    - `fold_by`: the deadline for compacting the row; None means at once.
     """
 
     entry: buckets.ListedEntry
@@ -42,18 +42,18 @@ class DeltaRow(msgspec.Struct, frozen=True):
 
 
 def changed(content: buckets.DirectoryContent, rows: Iterable[DeltaRow]) -> datetime | None:
-    """Return the time of the newest change in a directory or among these rows."""
+    """Return the time of the newest change in a directory and these rows."""
     return records.newest([content.changed, *(row.changed for row in rows)])
 
 
 def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[buckets.ChangedEntry]:
-    """List the rows that differ from the buckets: the tail's, replaced by newer delta rows."""
+    """List the rows that differ from the buckets: tail rows, replaced by newer delta rows."""
     marks = {mark.id: mark for mark in directory.content.tail}
     for row in rows:
         entry, known = row.entry, marks.get(row.entry.id)
         if known is not None and known.revision > entry.revision:
             continue
-        # `shelved` refers to the last directory; without a directory no bucket holds the row.
+        # `shelved` refers to the last directory. Without a directory, no bucket holds the row.
         held = row.shelved and bool(directory.version)
         if known is not None:
             held = known.held
@@ -89,7 +89,7 @@ def flagged(name: records.ThreadName) -> Iterator[DeltaRow]:
 
 
 def listed_or_flagged(name: records.ThreadName) -> list[DeltaRow]:
-    """Read all rows that are listed or flagged, as of one moment."""
+    """Read all rows that are listed or flagged, as of the same moment."""
     listed = reads.Query(
         "Comment",
         where=(("thread", "=", comment_rows.thread_key_name(name)), ("listed", "=", True)),

@@ -1,12 +1,12 @@
 """Load directories and buckets from the store.
 
-Caches nothing and writes nothing (`compactor` writes).
+This module has no cache and does not write; `compactor` writes.
 
 Invariants:
 
-1. A directory that spans several entities is returned only if all of its parts were found;
-   otherwise it is read again.
-2. A missing bucket is reported to the caller, never skipped.
+1. If a directory spans several entities, it is returned only if all of its parts were found.
+   Otherwise, it is read again.
+2. Missing buckets are reported to the caller, never skipped.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ _TRIES = 3
 
 
 class DirectoryOutdated(Exception):
-    """A bucket or ranking of the directory no longer exists: the directory is outdated."""
+    """A bucket or ranking of the directory no longer exists, so the directory is outdated."""
 
 
 def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket | None]:
-    """Read buckets by key. The result has None for each one that is gone."""
+    """Read buckets by key. The result has None for each missing bucket."""
     found = reads.read([bucket_rows.bucket_path(name, key) for key in keys])
     return [
         None if row is None else buckets.decode_bucket(bucket_rows.content(row)) for row in found
@@ -33,7 +33,7 @@ def load_buckets(name: records.ThreadName, keys: Sequence[str]) -> list[buckets.
 
 
 def load_directory(name: records.ThreadName) -> buckets.Directory:
-    """Read a thread's directory; return an empty one with version "" if it has none."""
+    """Read a thread's directory. Without one, return an empty directory with version ""."""
     return load(name)[0]
 
 
@@ -58,7 +58,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstP
 
 
 def some(most: int) -> list[records.ThreadName]:
-    """List up to `most` threads that have a directory: one query and one read for each thread."""
+    """List up to `most` threads with a directory. Takes one query, and one read per thread."""
     query = reads.Query("BucketDirectory", keys_only=True, limit=most)
     names = [message.key.path[0].name for message in reads.fetch(query)]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])
@@ -66,6 +66,6 @@ def some(most: int) -> list[records.ThreadName]:
 
 
 def parts_of(name: records.ThreadName) -> tuple[str, ...]:
-    """Return the keys of a directory's further parts, for one too large for a single entity."""
+    """Return the keys of a directory's other parts, if it is too large for a single entity."""
     stored = reads.get(bucket_rows.directory_key(name))
     return () if stored is None else tuple(stored.parts)

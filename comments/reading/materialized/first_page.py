@@ -1,23 +1,23 @@
 """Make a thread's first page when the thread is compacted, and define its stored form (pure).
 
-The stored form is called *head*: the first rows in reading order with their numbers of replies, and
-the other values of the first page. It is part of the directory's entity and is written with it. If
-a thread has not changed since its compaction, its first page costs one look-up at any thread size,
-and neither the directory nor a bucket is decoded.
+The stored form is called *head*. It contains the first rows in reading order with their reply
+counts, and the other values of the first page. The head is part of the directory's entity. If a
+thread has not changed since its compaction, its first page costs one look-up, regardless of the
+thread's size. Neither the directory nor a bucket is then decoded.
 
-    head      the form's number, one byte
+    head      the number of the stored form, one byte
               msgpack [tag, total, changed, about, weight, hashes, sent]
 
-`sent` is the JSON of the rows with their numbers of replies, as a response contains it. Nothing is
-compressed: reading a few more pages of data takes less time than decompressing them.
+`sent` is the JSON of the rows with their reply counts, as a response contains it. Nothing is
+compressed, because reading a few more pages of data is faster than decompressing them.
 
-A thread has no head if its first rows are too long or if an older release compacted it. A head of a
-form unknown to this release counts as missing. All these threads are read without one.
+A thread has no head if its first rows are too long, or if an older release compacted the thread. If
+this release does not know the stored form, the head counts as missing. Threads without a head are
+read from a view.
 
 Invariants:
 
-1. A head shows the same page as the view of its directory without a delta, and carries that view's
-   tag.
+1. A head shows the same page as the view of its directory without a delta, and has the same tag.
 2. Readers use a head only while nothing has changed since the directory was written.
 """
 
@@ -31,12 +31,12 @@ from comments.domain.crypto import cursors
 from comments.reading.materialized import merged_view
 
 ROWS = 50  # the default length of a page
-BYTES = 96 * 1024  # of the rows' JSON; the directory in the same entity leaves that much room
+BYTES = 96 * 1024  # the rows' JSON; the directory leaves this much room in the entity
 _FORM = b"\x02"
 
 
 class FirstPage(msgspec.Struct, frozen=True, array_like=True):
-    """The first rows of a thread. `weight` is the directory's."""
+    """The first rows of a thread. `weight` is the weight of the directory."""
 
     tag: str
     total: int
@@ -51,7 +51,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
         return len(self.hashes) >= min(limit, self.total)
 
     def page(self, limit: int, *, label: str, secret: str) -> presentation.ThreadPage:
-        """Make the first page of a length that the head `holds`; `label` is the listing's."""
+        """Make the first page. The head must have enough rows; `label` identifies the listing."""
         run = presentation.JoinedRows(self.sent)
         hashes = self.hashes[:limit]
         has_more = self.total > len(hashes)
@@ -64,7 +64,7 @@ class FirstPage(msgspec.Struct, frozen=True, array_like=True):
 
 
 def of(view: merged_view.View) -> FirstPage | None:
-    """Make a directory's head from its view without a delta. None if the rows are too long."""
+    """Make a directory's head from its view without a delta; None if the rows are too long."""
     rows = list(itertools.islice(view.rows(limit=ROWS), ROWS))
     if sum(len(row.json) for row in rows) > BYTES:
         return None
@@ -82,8 +82,8 @@ def of(view: merged_view.View) -> FirstPage | None:
 
 def about(view: merged_view.View) -> records.ThreadHeading | None:
     """Return the thread's heading from a view's directory; None if the thread must be read."""
-    # The thread must be read while the comment that brought the title is hidden and no compaction
-    # has followed yet: the title must disappear together with the comment.
+    # If the comment that brought the title has been hidden since the last compaction, the thread
+    # must be read: the title must disappear together with the comment.
     found = view.directory.content.about
     if found is None or not view.total:
         return None
@@ -94,12 +94,12 @@ def about(view: merged_view.View) -> records.ThreadHeading | None:
 
 
 def encode(head: FirstPage | None) -> bytes:
-    """Encode a head in the stored form; None gives no bytes."""
+    """Encode a head in the stored form. For None, return empty bytes."""
     return b"" if head is None else _FORM + msgspec.msgpack.encode(head)
 
 
 def decode(stored: bytes) -> FirstPage | None:
-    """Decode a stored head; None if there is none in the current form."""
+    """Decode a stored head. Return None if it is missing or not in the current form."""
     if not stored.startswith(_FORM):
         return None
     return _HEAD.decode(memoryview(stored)[1:])

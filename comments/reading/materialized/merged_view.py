@@ -1,13 +1,13 @@
-"""Present buckets, tail and delta as one list: the thread as readers see it (pure).
+"""Merge buckets, tail and delta into one list: the thread as readers see it (pure).
 
-A view is a directory plus the rows that differ from its buckets. It gives exactly the results that
-the ordered query over the listed rows would give (rows of a range, subtree sizes, positions,
-discussions) and loads only the buckets it needs.
+A view is a directory plus *marks*, the rows that differ from its buckets. Its results (rows of a
+range, subtree sizes, positions, discussions) are the same as those of the ordered query over the
+listed rows. A view loads only the buckets that it needs.
 
 Invariants:
 
-1. Each mark records whether the buckets hold its row (`ChangedEntry.held`). Sizes are computed from
-   that, never by loading a bucket to find out.
+1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`). Sizes are
+   computed from this record, so no bucket is loaded for them.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _hash_of = operator.attrgetter("sort_hash")
 
 
 def weight_of(mark: buckets.ChangedEntry) -> int:
-    """Return what a mark adds to the number of bucket rows: -1, 0 or 1."""
+    """Return the change that a mark makes to the number of bucket rows: -1, 0 or 1."""
     return bool(mark.json) - mark.held
 
 
 class View:
-    """One thread at one moment. Not thread-safe. `changed`: the time of its newest change."""
+    """One thread at one moment. Not thread-safe. `changed` is the time of its newest change."""
 
     def __init__(
         self,
@@ -52,16 +52,16 @@ class View:
         self._lines = directory.content.lines
         self._marks = sorted(marks, key=_hash_of)
         self._hashes = [mark.sort_hash for mark in self._marks]
-        # What the marks before each mark add to the bucket rows, and at the end all marks.
+        # Prefix sums: the change that all marks before each mark make to the number of rows.
         self._weights = [0, *itertools.accumulate(map(weight_of, self._marks))]
         self._load = load
         self._read: dict[int, buckets.Bucket] = {}
 
     @functools.cached_property
     def tag(self) -> str:
-        """A digest of the view's content: the directory's version and the rows that differ.
+        """A digest of the directory's version and the marks. Computing it loads no bucket.
 
-        Views with the same tag give the same results in every process. Loads no bucket.
+        Views with the same tag give the same results in every process.
         """
         made_of = msgspec.msgpack.encode((self.directory.version, self.changed, self._states))
         return hashlib.sha256(made_of).hexdigest()[:32]
@@ -77,12 +77,12 @@ class View:
 
     @property
     def is_patched(self) -> bool:
-        """Whether a row differs from the directory, including its tail."""
+        """Whether any row differs from the directory with its tail."""
         tail = {mark.id: mark.revision for mark in self.directory.content.tail}
         return any(tail.get(mark.id) != mark.revision for mark in self._marks)
 
     def mark_of(self, comment_id: str) -> buckets.ChangedEntry | None:
-        """Return a row's mark; None if the row does not differ from the buckets."""
+        """Return the mark of a row, or None if the row does not differ from the buckets."""
         return next((mark for mark in self._marks if mark.id == comment_id), None)
 
     @functools.cached_property
@@ -94,7 +94,7 @@ class View:
     ) -> Iterator[buckets.ListedEntry]:
         """Yield the rows with low <= hash < high in reading order.
 
-        `limit` is the number of rows the caller will take; their buckets are loaded in one call.
+        `limit` is the number of rows that the caller will use; only their buckets are loaded.
         """
         if self._lines and limit is not None:
             self._expect(low, high, limit)
@@ -105,7 +105,7 @@ class View:
     def patched(
         self, entries: Iterable[buckets.ListedEntry], low: str, high: str
     ) -> Iterator[buckets.ListedEntry]:
-        """Apply the marks to the stored rows of a range, and yield the result in order."""
+        """Apply the marks to the bucket rows of a range. Yield the result in reading order."""
         stored = (entry for entry in entries if entry.id not in self._replaced)
         first, last = self._between(low, high)
         changed = (
@@ -125,17 +125,17 @@ class View:
         return self.directory.below(sort_hash, self._bucket_of(sort_hash)) + weight
 
     def weight(self, low: str, high: str) -> int:
-        """Return what the marks add to the number of bucket rows with low <= hash < high."""
+        """Return the change that the marks make to the number of rows with low <= hash < high."""
         first, last = self._between(low, high)
         return self._weights[last] - self._weights[first]
 
     def changes(self, low: str, high: str) -> list[tuple[str, int, bool, bool]]:
-        """Return the marks of a range in the form that the tag is made of."""
+        """Return the marks of a range in the form that the tag uses."""
         first, last = self._between(low, high)
         return self._states[first:last]
 
     def count(self, low: str, high: str) -> int:
-        """Count the rows with low <= hash < high. Loads the buckets that the range cuts."""
+        """Count the rows with low <= hash < high. Load only the buckets at the two ends."""
         return self._before(high) - self._before(low) + self.weight(low, high)
 
     def _before(self, sort_hash: str) -> int:
@@ -149,7 +149,7 @@ class View:
         return self.directory.before[place + (sort_hash > line.last)]
 
     def grown_below(self, sort_hash: str) -> int:
-        """Count the rows added below a comment since the directory (with its tail) was written."""
+        """Return by how many rows a comment's subtree has grown since its directory was written."""
         low, high = sorthash.subtree_range(sort_hash)
         first, last = self._between(low + "\0", high)
         return self._growth[last] - self._growth[first]
@@ -161,7 +161,7 @@ class View:
         return [0, *itertools.accumulate(grown)]
 
     def read_discussions(self, roots: Iterable[str], limit: int) -> None:
-        """Load the buckets that may hold the first `limit` rows of discussions, in one call."""
+        """Load in one call the buckets that may contain the first `limit` rows of discussions."""
         lines, before = self.directory.lines, self.directory.before
         places: set[int] = set()
         for root in roots:
@@ -178,10 +178,7 @@ class View:
         self._need(sorted(places), sorthash.ABOVE)
 
     def stretch(self, sort_hash: str) -> tuple[str, str, int]:
-        """Return the range of hashes that one bucket covers, and the number of rows after it.
-
-        The bucket is the one whose range contains `sort_hash`.
-        """
+        """Return the range of the bucket for a hash, and the number of rows after this range."""
         lines = self.directory.lines
         place = self.directory.line_of(sort_hash)
         low = lines[place].first if place > 0 else ""
@@ -190,7 +187,7 @@ class View:
         return low, high, self.total - until
 
     def read(self, hashes: Iterable[str]) -> None:
-        """Load the buckets whose ranges contain these hashes, in one call."""
+        """Load the buckets for these hashes in one call."""
         self._need(sorted({self.directory.line_of(each) for each in hashes}), sorthash.ABOVE)
 
     def position(self, sort_hash: str) -> int:
@@ -199,15 +196,15 @@ class View:
         return before + self._weights[bisect.bisect_left(self._hashes, sort_hash)]
 
     def roots(self, scheme: sorthash.Scheme) -> list[str]:
-        """List the discussions' hashes in reading order. Some may have no rows any more."""
+        """List the hashes of discussions in reading order. Some may no longer have rows."""
         return sorted(self.changed_roots(scheme).union(self.directory.roots))
 
     def changed_roots(self, scheme: sorthash.Scheme) -> set[str]:
-        """Return the hashes of the discussions that have a listed row among the marks."""
+        """Return the hashes of the discussions with a listed row among the marks."""
         return {buckets.root_of(scheme, mark.sort_hash) for mark in self._marks if mark.json}
 
     def size_of_root(self, root: str) -> int:
-        """Count the rows of a discussion, including its root. Loads no bucket."""
+        """Count the rows of a discussion, including its root, without loading a bucket."""
         known = self._root_order
         place = bisect.bisect_left(known, root)
         stored = 0
@@ -238,7 +235,7 @@ class View:
         return self._read[place]
 
     def _stored(self, low: str, high: str) -> Iterator[buckets.ListedEntry]:
-        """Yield the bucket rows of a range, loading each bucket when it is reached."""
+        """Yield the bucket rows of a range. Load each bucket when the iteration reaches it."""
         if not self._lines:
             return
         for place in range(max(0, self.directory.line_of(low)), len(self.directory.lines)):
@@ -250,9 +247,9 @@ class View:
             yield from bucket.entries[first:last]
 
     def _expect(self, low: str, high: str, limit: int) -> None:
-        """Load the buckets that may hold the first `limit` rows of a range."""
+        """Load the buckets that may contain the first `limit` rows of a range."""
         first = self.directory.line_of(low)
-        # The range's start inside its first bucket is known only once that bucket is loaded, so
+        # The number of rows before the range is known only after its first bucket is loaded, so
         # this takes up to two calls.
         wanted = limit + self.directory.position(low, self._bucket(first))
         wanted += sum(weight_of(mark) < 0 for mark in self._marks)

@@ -1,25 +1,25 @@
 """Rank discussions for the order `best`, by the votes on their first comment (pure).
 
 Owns the formula, the stored forms of a ranking and of its first rows, and the iteration in that
-order. A *ranking* lists the discussions that have an upvote, best first. All others follow in
-thread order: a discussion newer than the ranking comes last, and a retracted one simply has no
-rows. A ranking is written once, under a key of its attempt, and never changed. A cursor names its
-ranking, so pages of one ranking neither skip nor repeat comments.
+order. A *ranking* lists the discussions that have an upvote, best first. All other discussions
+follow in thread order, so those newer than the ranking come last; retracted discussions have no
+rows. A ranking is written once, under a key that contains its attempt's token, and never changed. A
+cursor names its ranking, so pages of the same ranking neither skip nor repeat comments.
 
     ranking   zlib(msgpack [[hash, up, down]...])
     top       zlib(msgpack [[entry, below]...])        entry as in `buckets`
 
-The *top* holds the first rows in that order, as of one directory, with the number of rows below
-each, so the first page needs no bucket. `compactor` rewrites it when it compacts a change to a
-discussion that the top shows.
+The *top* contains the first rows in that order, as of one directory, with the number of rows below
+each row, so the first page needs no bucket. `compactor` rewrites the top when it compacts a change
+to a discussion that the top shows.
 
-The formula is the lower bound of Wilson's score interval for a share of up/(up+down) at 95 %
-(E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To Sort By
-Average Rating", 2009): 1 of 1 is less certain than 90 of 100. The older discussion wins a tie.
-Without an upvote the score is 0, no matter how many downvotes there are, so such a discussion ranks
-like one without votes.
+The formula is the lower bound of Wilson's score interval for the share up/(up+down) at 95 %
+confidence (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To
+Sort By Average Rating", 2009). 90 upvotes of 100 votes thus rank above 1 of 1. In a tie, the older
+discussion comes first. Without an upvote the score is 0, regardless of the downvotes, so such a
+discussion is treated like one without votes.
 
-Stored data outlives releases, so these forms must not change; golden tests check them.
+Stored data outlives releases, so these forms must not change; golden tests check this.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from comments.domain import sorthash
 from comments.reading.materialized import buckets, merged_view
 
 KEPT = 3600.0  # seconds that a ranking outlives its directory, for cursors that name it
-# Additional seconds, because the clocks of the process that replaces a ranking and of the process
-# that deletes it may differ by this much.
+# Additional seconds: the process that replaces a ranking and the process that deletes it may run on
+# machines with clocks that differ by this much.
 SKEW = 600.0
-TOP_ROWS = 101  # a first page of 100 rows, and one more to see whether others follow
-TOP_BYTES = 256 * 1024  # of their JSON before compression
-MOST = 50_000  # discussions in a ranking: a Datastore entity takes 1 MiB
+TOP_ROWS = 101  # a first page of 100 rows, and one more row to detect a next page
+TOP_BYTES = 256 * 1024  # the JSON of these rows before compression
+MOST = 50_000  # discussions in a ranking; Datastore's limit for an entity is 1 MiB
 _Z = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
@@ -82,7 +82,7 @@ def score(up: int, down: int) -> float:
 
 
 def updated(base: Ranking, votes: Mapping[str, tuple[int, int]]) -> Ranking:
-    """Return a ranking with new votes. `votes` are those of the changed discussions, by hash."""
+    """Update a ranking with new votes. `votes` has the votes of changed discussions, by hash."""
     known = {each.sort_hash: each for each in base.ranked}
     for sort_hash, (up, down) in votes.items():
         known.pop(sort_hash, None)
@@ -102,7 +102,7 @@ def rows(
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
     """Yield the rows after a hash ("" for the start), each with the number of rows below it.
 
-    `limit` is the number of rows the caller will take; their buckets are loaded together.
+    `limit` is the number of rows that the caller will use; their buckets are loaded together.
     """
     if after:
         high = sorthash.subtree_range(buckets.root_of(scheme, after))[1]
@@ -121,9 +121,9 @@ def top_rows(
     *,
     limit: int,
 ) -> Iterator[tuple[buckets.ListedEntry, int]]:
-    """Yield the first rows like `rows`, taking them from `top` as far as it goes.
+    """Yield the same rows as `rows` from the start, using the rows in `top` first.
 
-    `top` and `ranking` must be those of the view's directory.
+    `top` and `ranking` must belong to the view's directory.
     """
     below = {each.entry.sort_hash: each.below for each in top}
     groups = {
@@ -137,7 +137,7 @@ def top_rows(
             continue
         entries = groups[root]
         last = entries[-1].sort_hash
-        # Changes after the top's last row are yielded with the rest of its discussion.
+        # Changed rows after the last row of the top are yielded with the rest of its discussion.
         high = last + "\0" if entries[-1] is top[-1].entry else sorthash.subtree_range(root)[1]
         for entry in view.patched(entries, root, high):
             known = below.get(entry.sort_hash, 0)
@@ -146,7 +146,7 @@ def top_rows(
 
 
 def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> list[TopRow]:
-    """Make the top from a view of the directory without a delta."""
+    """Make the top of a ranking from a view of the directory without a delta."""
     found: list[TopRow] = []
     size = 0
     for entry, below in itertools.islice(
@@ -162,7 +162,7 @@ def top(view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking) -> li
 def is_shown(
     scheme: sorthash.Scheme, ranking: Ranking, top: Sequence[TopRow], hashes: Iterable[str]
 ) -> bool:
-    """Return whether changes at these hashes may change the top of this ranking."""
+    """Return whether changes to the rows at these hashes may affect the top of this ranking."""
     if len(top) < TOP_ROWS:
         return True
     shown = {buckets.root_of(scheme, _hash(row)) for row in top}
@@ -174,8 +174,9 @@ def is_shown(
 def _with_returned(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, shown: Sequence[str]
 ) -> Iterator[str]:
-    """Yield the discussions of a top, merged with those that have become listed again since."""
-    # A discussion that was held or hidden keeps its hash, which may sort before those in the top.
+    """Yield the discussions of a top, merged with discussions that are now listed again."""
+    # A discussion that was held or hidden keeps its hash, which may sort before the hashes in the
+    # top.
     last = shown[-1] if shown else ""
     returned = set(_stand_before(ranking, view.changed_roots(scheme), last)).difference(shown)
     ranked = [root for root in shown if root in ranking.places]
@@ -213,7 +214,7 @@ def decode_top(stored: bytes) -> tuple[TopRow, ...]:
 def _following(
     view: merged_view.View, scheme: sorthash.Scheme, ranking: Ranking, after: str
 ) -> Iterator[str]:
-    """Yield the discussions after the one that contains a hash: ranked ones, then the others."""
+    """Yield the discussions that follow a hash: first the ranked ones, then the others."""
     root = buckets.root_of(scheme, after)
     place = ranking.places.get(root)
     if not after or place is not None:

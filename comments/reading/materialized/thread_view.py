@@ -1,17 +1,17 @@
-"""Make views of materialized threads, from the directory, the buckets and the changed rows.
+"""Make views of materialized threads from the directory, the buckets and the changed rows.
 
-A view costs one read for the directory and one for each bucket it needs, both kept in a bounded
-cache (`view_cache`), and a *probe*: a projection query for (key, revision) of the flagged rows. A
-probe bills one read; if it finds nothing it is free by one interpretation of the service's prices
-(see the emulator's cost meter). Of the rows found, only those are read that neither the directory
-nor this process holds at that revision. Callers may accept a probe of some `age` in seconds; 0
-always probes.
+A view costs one read for the directory and one for each bucket that it needs. A bounded cache keeps
+both (`view_cache`). A view also needs a *probe*: a projection query for the keys and revisions of
+the flagged rows. A probe bills one read. By one interpretation of the service's prices, a probe
+without results is free (see the emulator's cost meter). Rows that the probe finds are read only if
+neither the directory nor this process has them at that revision. Callers may accept a probe that is
+at most `age` seconds old; 0 always sends a new one.
 
-Invariants, in addition to those of `view_cache` (without them a reader could see an outdated row):
+Invariants, in addition to those of `view_cache`, which keep readers from seeing outdated rows:
 
-1. A view contains only rows that have the same hash as in the directory, if the directory holds
-   them. The commit in `tree` that gives a row another hash also sets the row's `moved` flag.
-2. This module writes nothing and keeps no private data: entries hold only what all readers get.
+1. If the directory contains a row of a view, the row has the same hash in both. The commit in
+   `tree` that gives a row a new hash also sets the row's `moved` flag.
+2. This module writes nothing. Its caches contain no private data, only what all readers get.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ _TRIES = 3
 
 
 def tag(name: records.ThreadName) -> str | None:
-    """Return the tag of the thread's current view, or None if a probe is not enough to know it."""
+    """Return the tag of the thread's current view, or None if a probe alone cannot determine it."""
     try:
         return tag_before_view(name)
     finally:
@@ -44,12 +44,12 @@ def tag(name: records.ThreadName) -> str | None:
 
 
 def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
-    """Return the thread's tag, or None and keep the probe's result for the next view.
+    """Return the thread's tag. If it is unknown, return None and keep the probe for the next view.
 
-    The tag is known if the directory is the one of this process's last view and the probe finds
-    the same rows as then. If a row has changed or the directory is too old, a view is needed. The
-    caller must call `forget_probe` at the end of the request, because the probe's result is not
-    valid for the next one.
+    The tag is known if this process's last view used the same directory and its probe found the
+    same rows. If a row has changed or the directory is too old, a new view is needed. The caller
+    must call `forget_probe` at the end of the request, because the next request must not use this
+    probe.
     """
     held = HOLDINGS.get()
     kept: Kept | None = held.cache.get(("directory", name))
@@ -67,7 +67,7 @@ def tag_before_view(name: records.ThreadName, age: float = 0.0) -> str | None:
 
 
 def forget_probe() -> None:
-    """Drop the probe's result that `tag_before_view` or `head` kept, if no view has used it."""
+    """Drop the probe that `tag_before_view` or `head` kept, if no view has used it."""
     HOLDINGS.get().forget_probe()
 
 
@@ -86,10 +86,10 @@ def head_or_view(
 
 
 def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.FirstPage | None:
-    """Return the directory's head if it is current and has `limit` rows, otherwise None.
+    """Return the directory's head if it is current and has enough rows for `limit`, or else None.
 
-    It is current while no row has changed since the directory was written. If it is not, the
-    probe's result is kept for the `view` that the caller makes next: see `tag_before_view`.
+    The head is current while no row has changed since the directory was written. If the head is
+    outdated, the probe is kept for the `view` that the caller makes next (see `tag_before_view`).
 
     Raises:
         NotMaterialized: use the ordered query instead.
@@ -109,7 +109,7 @@ def head(name: records.ThreadName, limit: int, age: float = 0.0) -> first_page.F
 
 
 def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
-    """Make a view of the thread as it is now or was at most `age` seconds ago.
+    """Make a view of the thread that is at most `age` seconds old.
 
     Raises:
         NotMaterialized: use the ordered query instead.
@@ -123,7 +123,8 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
             raise NotMaterialized("the thread was never compacted")
         rows = held.unfolded(name, kept, age)
         if any(row.moved for row in rows.values()):
-            # It is unknown which bucket holds such a row. The next compaction rebuilds them all.
+            # It is unknown which bucket contains a moved row. The next compaction rebuilds all
+            # buckets.
             raise NotMaterialized("buckets are stale: some comments have moved")
         if held.clock() - kept.since < view_cache.CACHE_MAX_AGE:
             content = kept.directory.content
@@ -145,7 +146,7 @@ def view(name: records.ThreadName, age: float = 0.0) -> merged_view.View:
 def using(
     name: records.ThreadName, answer: Callable[[merged_view.View], T], *, age: float = 0.0
 ) -> T:
-    """Compute an answer from a view; retry with a new view if its buckets were replaced meanwhile.
+    """Compute an answer from a view. If the view's buckets have been replaced, use a new view.
 
     Raises:
         NotMaterialized: use the ordered query instead.
@@ -160,7 +161,7 @@ def using(
 
 
 def from_rows(rows: Iterable[records.Comment], *, changed: datetime | None) -> merged_view.View:
-    """Make a view of the given listed rows. `changed`: the time of the thread's newest change."""
+    """Make a view of the given listed rows. `changed` is the time of the thread's newest change."""
     marks = [
         buckets.ChangedEntry(
             row.sort_hash, row.id, row.revision, presentation.fragment(row), held=False

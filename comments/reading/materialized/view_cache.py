@@ -1,22 +1,22 @@
 """Cache directories, buckets, rankings, rows and probes in the process, and load missing ones.
 
-Each process has one bounded cache. The first part of a key names what it holds:
+Each process has one bounded cache. The first part of a key names the cached data:
 
-    directory  a thread's directory with its first page, and when its reading started
+    directory  a thread's directory with its first page, and the time before it was read
     bucket, top, ranking  entities that a directory names: they never change under their key
     rows       the rows of the thread's delta, as last read
-    moment     what the last view was made of, and its tag
+    moment     the directory version and the probed rows of the last view, and its tag
     recent     the last probe, for sites with a `freshness`
 
 Invariants:
 
-1. A process uses a directory for at most `CACHE_MAX_AGE` seconds, counted from before it was read,
-   by a clock that also runs while the machine sleeps. The compactor clears a row's flag only after
+1. A process uses a directory for at most `CACHE_MAX_AGE` seconds. The age starts before the read,
+   and the clock also runs while the machine sleeps. The compactor clears a row's flag only after
    every directory without that row has exceeded this age.
 2. The directory is read before the probe, so the probe is never older. A probe is valid only
-   together with the directory it was made for: both are the thread as of the probe's moment.
-3. A probe is reused only if this process has committed nothing to the thread since before the
-   probe, and only within the age that the caller accepts, counted from before the probe.
+   together with its directory: both together are the thread as of the probe's moment.
+3. A probe is reused only if this process has committed nothing to the thread since the probe
+   started, and only while its age, counted from its start, is acceptable to the caller.
 4. Rows are used at the revision that the probe found, or at a later one.
 """
 
@@ -37,7 +37,7 @@ CACHE_MAX_AGE = 60.0  # seconds that a directory may be used
 CACHE_BYTES = 64 * 1024 * 1024  # per process
 OVERHEAD = 200  # approximate bytes of Python objects for an entry
 MOST_UNFOLDED = 500  # flagged rows in a view; with more, the ordered query is cheaper
-_PROBES = 10  # attempts to read rows that do not change meanwhile
+_PROBES = 10  # attempts to read all rows before one of them changes
 
 # CLOCK_BOOTTIME also counts while the machine sleeps. macOS lacks it, but its CLOCK_MONOTONIC does
 # the same.
@@ -45,16 +45,16 @@ _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class NotMaterialized(errors.FlatthreadError):
-    """No view can be made: no directory yet, too many changed rows, or rows with a new hash."""
+    """The thread has no directory yet, too many changed rows, or rows with a new hash."""
 
 
 def seconds() -> float:
-    """Return the seconds of the clock that measures ages."""
+    """Return the time in seconds by the clock that measures ages."""
     return time.clock_gettime(_CLOCK)
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A directory with its head, and when its reading started."""
+    """A directory with its head, and the time before it was read."""
 
     directory: buckets.Directory
     head: first_page.FirstPage | None
@@ -64,7 +64,7 @@ class Kept(msgspec.Struct, frozen=True):
     def weight(self) -> int:
         """Approximate memory use in bytes.
 
-        A head stores its directory's weight, so the directory need not be decoded for this.
+        A head stores the weight of its directory, so the directory need not be decoded.
         """
         if self.head is None:
             return self.directory.weight
@@ -72,7 +72,10 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What a view was made of, and its tag. The tag is current while a probe finds the same."""
+    """The directory version, probed rows and tag of a view.
+
+    The tag is current while a probe finds the same rows.
+    """
 
     version: str
     probed: Mapping[str, int]
@@ -80,7 +83,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class RecentProbe(msgspec.Struct, frozen=True):
-    """A probe for later requests: when it started, and `commit_counts.of_thread` at that time."""
+    """A probe with its start time, and `commit_counts.of_thread` at that time."""
 
     kept: Kept
     probed: Mapping[str, int]
@@ -100,7 +103,7 @@ class Holdings:
     """A process's cache for the threads of one store.
 
     Args:
-        clock: returns monotonic seconds, including the time the machine sleeps.
+        clock: returns monotonic seconds, including the time while the machine sleeps.
         most: the cache's limit in bytes.
     """
 
@@ -118,28 +121,28 @@ class Holdings:
             return kept
         directory, head = directories.load(name)
         if kept is not None and kept.directory.version == directory.version:
-            directory = kept.directory  # keeps its decoded content and derived values
+            directory = kept.directory  # its content is already decoded
         kept = Kept(directory, head, since)
         self.cache.keep(("directory", name), kept, kept.weight)
         return kept
 
     def forget(self, name: records.ThreadName) -> None:
-        """Drop the thread's directory because its buckets were replaced or it is too old."""
+        """Drop the thread's directory if its buckets have been replaced or it is too old."""
         self.cache.drop(("directory", name))
 
     def hand_on(self, name: records.ThreadName, kept: Kept, probed: Mapping[str, int]) -> None:
-        """Keep a probe's result for the next `probe` in this OS thread, until `forget_probe`."""
+        """Keep a result for the next call of `probe` in this OS thread, until `forget_probe`."""
         hand = self._at_hand
         hand.name, hand.kept, hand.probed = name, kept, probed
 
     def forget_probe(self) -> None:
-        """Drop the kept probe at the end of a request; it is not valid for the next one."""
+        """Drop the kept probe at the end of a request. The next request must not use it."""
         self._at_hand.probed = None
 
     def probe(self, name: records.ThreadName, kept: Kept, age: float) -> Mapping[str, int]:
         """Return the revisions of the rows that differ from the directory, by comment id.
 
-        They are as of now, or as of at most `age` seconds ago.
+        The result is at most `age` seconds old.
 
         Raises:
             NotMaterialized: more than `MOST_UNFOLDED` rows are flagged.
@@ -159,7 +162,7 @@ class Holdings:
             where=(("thread", "=", thread), ("unfolded", "=", True)),
             order=("revision",),
             projection=("revision",),
-            limit=MOST_UNFOLDED + 1,  # one row more than a view takes, to notice too many
+            limit=MOST_UNFOLDED + 1,  # one row above the limit of a view, to detect too many
         )
         results = list(reads.fetch(query))
         # The query's limit applies to results, so count results and not distinct rows.
@@ -176,9 +179,9 @@ class Holdings:
         return probed
 
     def _keep_recent(self, name: records.ThreadName, recent: RecentProbe) -> None:
-        """Keep a probe for later requests, unless a newer one is kept already."""
-        # Requests that probe anew also replace a kept probe; otherwise the next reader would see
-        # an older thread than an earlier reader did.
+        """Keep a probe for later requests, unless a newer one is already kept."""
+        # A request that sends a new probe also replaces the kept probe. Otherwise, a later reader
+        # could see an older state than an earlier reader.
         with self._lock:
             known: RecentProbe | None = self.cache.get(("recent", name))
             if known is None or known.since <= recent.since:
@@ -190,10 +193,11 @@ class Holdings:
         """Return the rows that differ from the directory, all as of one moment.
 
         Raises:
-            NotMaterialized: the rows are too many, or change faster than they are read.
+            NotMaterialized: there are too many rows, or they change faster than they are read.
         """
-        # A row may change between the probe and its reading, after changes to other rows. The new
-        # row without those other changes would be a state that never existed, so probe again.
+        # A row may change after the probe and before it is read, and other rows may have changed
+        # before it. The new row without these other changes would show a state that never existed,
+        # so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
@@ -205,7 +209,7 @@ class Holdings:
     def _rows(
         self, name: records.ThreadName, probed: Mapping[str, int]
     ) -> dict[str, deltas.DeltaRow]:
-        """Return rows at these or later revisions, reading those that are not in the cache."""
+        """Return rows at these or later revisions. Read the rows that are not in the cache."""
         held: Mapping[str, deltas.DeltaRow] = self.cache.get(("rows", name)) or {}
         missing = [
             comment_id
@@ -221,10 +225,10 @@ class Holdings:
         return rows
 
     def load_buckets(self, name: records.ThreadName, keys: Sequence[str]) -> list[buckets.Bucket]:
-        """Return buckets by key, loading the missing ones in one call.
+        """Return buckets by key. Load missing ones in one call.
 
         Raises:
-            directories.DirectoryOutdated: a bucket was replaced meanwhile.
+            directories.DirectoryOutdated: a bucket has been replaced.
         """
         found: dict[str, buckets.Bucket | None] = {
             key: self.cache.get(("bucket", name, key)) for key in keys
@@ -242,10 +246,10 @@ class Holdings:
     def load_ranking(
         self, name: records.ThreadName, key: str, *, is_newest: bool
     ) -> ranking.Ranking | None:
-        """Return a ranking, or None if it is gone. The key "" means an empty ranking.
+        """Return a ranking, or None if it no longer exists. The key "" returns an empty ranking.
 
-        The newest ranking always exists, because a directory in use names it. An older one is
-        checked again after `CACHE_MAX_AGE` in the cache, so its cursors expire in every process.
+        The newest ranking always exists, because the current directory names it. An older ranking
+        is read again after `CACHE_MAX_AGE` in the cache, so its cursors expire in every process.
         """
         if not key:
             return ranking.Ranking()
@@ -265,7 +269,7 @@ class Holdings:
         """Return the first rows of a ranking.
 
         Raises:
-            directories.DirectoryOutdated: they were replaced meanwhile.
+            directories.DirectoryOutdated: these rows have been replaced.
         """
         found: tuple[ranking.TopRow, ...] | None = self.cache.get(("top", name, key))
         if found is None:
