@@ -157,7 +157,7 @@ def test_a_site_with_a_spent_budget_reports_it_and_stays_readable(
     form.get_by_role("textbox", name="Comment").fill("too late")
     form.get_by_role("textbox", name="Name").fill("Ada")
     form.get_by_role("button", name="Post comment").click()
-    expect(form.get_by_role("alert").last).to_contain_text("takes no more comments today")
+    expect(form.get_by_role("alert").last).to_contain_text("accepts no more comments today")
 
 
 def test_a_first_vote_has_a_light_proof_and_later_votes_none(

@@ -1,4 +1,4 @@
-"""The pages of a site for its owners and moderators, under `/admin/sites/{site}`.
+"""The admin pages of a site, for owners and moderators, under `/admin/sites/{site}`.
 
 Each module in `pages` contains one page or a group of related pages. The server renders the pages.
 `static/admin/desk.js` adds keyboard shortcuts and shows outcomes in place; everything that it does

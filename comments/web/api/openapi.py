@@ -1,7 +1,7 @@
-"""The OpenAPI document, made from the types that decode requests and encode answers.
+"""The OpenAPI document, generated from the types that decode requests and encode answers.
 
-`OPERATIONS` lists the calls; a test compares it with the routes. Shapes name what a call takes and
-returns, and msgspec makes their JSON Schema.
+`OPERATIONS` lists all calls with the types of their requests and answers. A test compares it with
+the routes. msgspec generates the JSON Schema of each type.
 """
 
 import functools

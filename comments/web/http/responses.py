@@ -235,7 +235,7 @@ def of_comment(value: msgspec.Struct, revision: int, status: int = 200) -> flask
 
 
 def private(response: flask.Response) -> flask.Response:
-    """Forbid all caches between the service and the caller to store an answer."""
+    """Prevent all caches between the service and the caller from storing an answer."""
     response.headers["Cache-Control"] = "private, no-store"
     response.vary.add("Authorization")
     return response

@@ -100,7 +100,7 @@ def refused(settings: config.Settings) -> dict[str, str]:
 
 
 def _is_reached_by_https(settings: config.Settings) -> bool:
-    """Tell from the settings whether readers use HTTPS.
+    """Tell whether readers use HTTPS, according to the settings.
 
     The request's scheme is not used: a proxy may terminate TLS, and a cached answer must not depend
     on a value that is not part of its cache key.

@@ -287,7 +287,7 @@ def test_a_spent_budget_makes_a_site_read_only(
     refused = post(client)
     assert api_requests.refused(refused, 429) == "budget-spent"
     assert 0 < int(refused.headers["Retry-After"]) <= 86_400
-    assert "takes no more comments today" in refused.get_json()["detail"]
+    assert "accepts no more comments today" in refused.get_json()["detail"]
     one, mine = api_requests.ONE + posted["comment"]["id"], api_requests.bearer(posted)
     assert (
         api_requests.refused(client.patch(one, json={"body": "x"}, headers=mine), 429)

@@ -1,4 +1,4 @@
-"""The threads of a site, and the page of one thread with all comments, whatever their status."""
+"""The threads of a site, and the page of one thread with comments of any status."""
 
 from datetime import UTC, datetime
 
@@ -36,7 +36,7 @@ def index(site_id: str) -> flask.Response:
 
 @blueprint.route("/thread", methods=["GET", "POST"])
 def show(site_id: str) -> flask.Response:
-    """Show all comments in a thread in reading order, whatever their status."""
+    """Show all comments in a thread, with any status, in reading order."""
     visit = site_visit.enter(site_id)
     thread, query = query_strings.read_thread(admin_queries.ListingQuery, visit.site)
     report = decision_forms.taken(visit)

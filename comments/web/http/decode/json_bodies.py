@@ -40,7 +40,7 @@ def read(shape: type[T]) -> T:
             names the field.
         problems.UnsupportedMedia: the body is not plain `application/json`.
         errors.TooLarge, werkzeug's RequestEntityTooLarge: the body is longer than `max_body` bytes,
-            whatever its Content-Length says.
+            regardless of its Content-Length.
     """
     return decode(raw(), shape)
 

@@ -1,5 +1,5 @@
 /**
- * Editing and deleting of the reader's own comments. Loads on first use.
+ * The edit form and the delete question for the reader's own comments. Loads on first use.
  *
  * The form or question opens below its comment and closes when the server has answered.
  */

@@ -148,7 +148,7 @@ export class Comment {
     );
   }
 
-  /** Name the answered author at the deepest level, where the nesting does not show it. */
+  /** Name the author being replied to at the deepest level, where the nesting does not show it. */
   #answered(toName) {
     const { parent, reply_to: to } = this.data;
     if (!to || to === parent) return null;
