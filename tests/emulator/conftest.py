@@ -1,4 +1,4 @@
-"""Fixtures of the engine's tests: an engine, a channel over either transport, and clients."""
+"""Fixtures for the engine's tests: an engine, a channel over either transport, and clients."""
 
 import contextlib
 import sys

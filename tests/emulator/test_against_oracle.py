@@ -1,6 +1,6 @@
-"""The engine against the oracle, in process and over gRPC, with any history.
+"""The engine compared with the oracle, in process and over gRPC, for any history of calls.
 
-`python -m tests.oracle.deep --minutes 30` runs the same for longer.
+`python -m tests.oracle.deep --minutes 30` runs the same comparison for longer.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""The in-process channel, under the client libraries that use it."""
+"""The in-process channel, used by the client libraries."""
 
 # ruff: noqa: DTZ001 - protobuf and NDB take naive UTC
 

@@ -1,6 +1,6 @@
 """The guide: its table of RPCs matches the engine, item by item, and its commands work.
 
-An item without a probe here fails: write one, so that the table stays true.
+An item without a probe here fails: write a probe, so the table stays correct.
 """
 
 import io
@@ -87,7 +87,7 @@ def deferred(s: Any) -> Any:
 
 
 def at(s: service_calls.Service) -> dict[str, timestamp_pb2.Timestamp]:
-    """Return read options for this moment."""
+    """Return read options for the current moment."""
     return {"read_time": s.lookup(s.key("T", 1)).read_time}
 
 

@@ -1,8 +1,8 @@
 """COUNT, SUM and AVG by brute force.
 
-All aggregations of a request use one index that holds their properties. So entities that lack one
-of them are left out of all, a limit without an order takes the smallest values, and an array counts
-once for each of its values that meets the query.
+All aggregations of a request use one index that holds their properties. So an entity that lacks one
+of these properties is left out of all aggregations, a limit without an order selects the smallest
+values, and an array counts once for each of its values that matches the query.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Aggregation:
 def answers(
     query: Query, asked: Sequence[Aggregation], state: State, paging: Paging
 ) -> list[float | None]:
-    """Return the numbers; None is null, the average of no numbers."""
+    """Return the numbers; None stands for null, which is the average of no numbers."""
     wide = widened(query, tuple(dict.fromkeys(each.name for each in asked if each.name)))
     found = sorted(
         position for stored in state.values() for position in query_results.positions(wide, stored)
@@ -50,7 +50,7 @@ def widened(query: Query, names: tuple[str, ...]) -> Query:
 
 
 def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
-    """Tell whether an aggregation is valid but UNIMPLEMENTED."""
+    """Return whether an aggregation is valid but UNIMPLEMENTED."""
     names = tuple(each.name for each in asked if each.name)
     return queries.is_unserved(widened(query, names)) or any(
         len(branch.settled.get(name, ())) > 1 for branch in query.branches for name in names
@@ -58,7 +58,7 @@ def is_unserved(query: Query, asked: Sequence[Aggregation]) -> bool:
 
 
 def complaints(query: Query, asked: Sequence[Aggregation]) -> list[str]:
-    """Yield why an aggregation is INVALID_ARGUMENT, besides the complaints about its query."""
+    """Yield the reasons why an aggregation is INVALID_ARGUMENT, except those of its query."""
     names = {each.name for each in asked if each.name}
     if names and (query.kind is None or query.kind in metadata.KINDS):
         return ["a sum over a kind without properties"]

@@ -1,8 +1,8 @@
-"""The engine and the oracle side by side: calls to both, and the definition of indexes.
+"""Side-by-side comparison of the engine and the oracle: calls to both, and index definitions.
 
-Owns the open objects of one history: the engine's transport and clock, the oracle, transactions by
-slot. A query that no index serves gets the index that the refusal recommends, and must then be
-served.
+Owns the open objects of one history: the engine's transport and clock, the oracle, and the
+transactions by slot. A query that no index serves gets the index that the refusal recommends, and
+must then be served.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SLOTS = (0, 1, 2)
 
 
 class Clock:
-    """A clock that only the machine moves."""
+    """A clock that only the state machine moves."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
@@ -50,7 +50,8 @@ class Sides(RuleBasedStateMachine):
             inprocess.open_engine(None, indexes=self.index_yaml, clock=self.clock)
         )
         with self.engine._storage.write() as writer:
-            # The same ids in every replay, because Hypothesis draws the next steps by their order.
+            # Use the same ids in every replay, because their order affects the next steps that
+            # Hypothesis draws.
             writer._connection.execute("UPDATE store SET seed = 1")
         self.client = messages.Client(self.stack.enter_context(self.open_door(self.engine)))
         self.indexes: list[str] = []
@@ -60,7 +61,7 @@ class Sides(RuleBasedStateMachine):
 
     @staticmethod
     def open_door(engine: inprocess.Engine) -> contextlib.AbstractContextManager[grpc.Channel]:
-        """Return the transport to the engine; the machine for sockets overrides this."""
+        """Return the transport to the engine; the state machine for sockets overrides this."""
         return contextlib.nullcontext(inprocess.Channel(engine))
 
     @invariant()

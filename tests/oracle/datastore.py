@@ -1,7 +1,7 @@
-"""A Datastore in a dict: entities, the effect of a commit, and the ids handed out.
+"""A Datastore in a dict: entities, the effect of commits, and the assigned ids.
 
-Owns the state and the expected status of every write. The outcome of a commit is predicted from the
-state alone; versions and new ids are chosen by the service, and checked when it returns them.
+Owns the state and the expected status of every write. It predicts the outcome of a commit from the
+state alone. The service chooses versions and new ids, which are checked when it returns them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NOTHING = Properties(())
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One mutation. `must_hold`: a version other than `base_version` fails the commit."""
+    """One mutation. `must_hold`: a version different from `base_version` fails the commit."""
 
     operation: str
     key: Key
@@ -34,7 +34,7 @@ class Mutation:
     must_hold: bool = False
 
     def is_expected(self, version: int) -> bool:
-        """Tell whether the stored version (0 for a missing entity) is the expected one."""
+        """Return whether the stored version (0 for a missing entity) is the expected one."""
         return self.base_version is None or self.base_version == version
 
 
@@ -66,7 +66,7 @@ class Datastore:
     def status_of(
         self, database: str, mutations: Sequence[Mutation], *, is_transactional: bool
     ) -> str:
-        """Predict the status of a commit to a database."""
+        """Predict the status of a commit in a database."""
         if not _are_legal(database, mutations, is_transactional=is_transactional):
             return "INVALID_ARGUMENT"
         there = set(self.state)
@@ -161,7 +161,7 @@ class Datastore:
 
 
 def _are_legal(database: str, mutations: Sequence[Mutation], *, is_transactional: bool) -> bool:
-    """Tell whether mutations are valid, whatever is stored."""
+    """Return whether mutations are valid, regardless of the stored data."""
     complete = [each.key for each in mutations if each.key.is_complete]
     incomplete = [each for each in mutations if not each.key.is_complete]
     inserted = [each for each in mutations if each.operation == INSERT] + incomplete

@@ -1,4 +1,4 @@
-"""The deep run: the state machine for as long as you like, with a new seed each round.
+"""The deep run: the state machine for a chosen time, with a new seed each round.
 
     python -m tests.oracle.deep --minutes 30 --seed 1
 

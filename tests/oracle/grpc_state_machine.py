@@ -12,7 +12,7 @@ from tests.oracle import state_machine
 
 
 class Remote(state_machine.Machine):
-    """The same machine behind its own gRPC server."""
+    """The same state machine with its own gRPC server."""
 
     @staticmethod
     @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Conversion between the oracle's objects (values, keys, mutations, queries) and messages.
 
-This is the one place where the oracle's classes meet protobuf. A returned entity is compared as
-bytes: compared as messages, NaN differs from itself, and -0.0 equals 0.0.
+Only this module converts the oracle's classes to protobuf and back. A returned entity is compared
+as bytes: in a comparison of messages, NaN would differ from itself, and -0.0 would equal 0.0.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def entity(of: Key, properties: Properties) -> Any:
 
 
 def raw(message: Any) -> Any:
-    """Return the bytes of a message, by which it is compared."""
+    """Return the bytes that represent a message in comparisons."""
     return message.SerializeToString(deterministic=True)
 
 
@@ -208,7 +208,7 @@ def result_from(given: Query, message: Any) -> tuple[bytes, int, int | None, int
 
 
 def shown(message: Any) -> str:
-    """Format an EntityResult for people."""
+    """Format an EntityResult in a readable form."""
     properties = {name: str(each).strip() for name, each in message.entity.properties.items()}
     return f"{key_from(message.entity.key).path} {properties}"
 
@@ -234,7 +234,7 @@ def commit(given: Sequence[Mutation], transaction: bytes | None = None) -> dict[
 
 
 def same_number(found: Any, expected: float | None) -> bool:
-    """Tell whether an aggregation's result is the expected number, of the same type."""
+    """Return whether an aggregation's result is the expected number, of the same type."""
     match expected:
         case None:
             return found.WhichOneof("value_type") == "null_value"

@@ -9,12 +9,12 @@ from tests.oracle.values import KEY, Key
 
 NAMESPACE, KIND, PROPERTY = "__namespace__", "__kind__", "__property__"
 KINDS = (NAMESPACE, KIND, PROPERTY)
-# By the first number of a rank.
+# Names of types, by the first number of a rank.
 TYPES = ("NULL", "INT64", "BOOLEAN", "STRING", "STRING", "DOUBLE", "POINT", "REFERENCE")
 
 
 def entities(query: Query, state: State) -> State:
-    """Return the entities that a query of a metadata kind finds, else the state itself."""
+    """Return the entities that a query for a metadata kind finds, else the state itself."""
     if query.kind not in KINDS:
         return state
     found = {NAMESPACE: _namespaces, KIND: _kinds, PROPERTY: _properties}[query.kind](query, state)

@@ -1,4 +1,4 @@
-"""The result of a mutation: masks and transforms of whole properties.
+"""The results of mutations: masks and transforms of whole properties.
 
 Owns the arithmetic of transforms. Paths into embedded entities are not drawn; other tests cover
 them.
@@ -29,7 +29,7 @@ class Transform:
 
 
 def merged(old: Properties | None, given: Properties, mask: tuple[str, ...]) -> Properties:
-    """Return the stored properties, with the masked ones as given."""
+    """Return the stored properties, with the masked ones replaced by the given ones."""
     found = {} if old is None else dict(old.items)
     new = dict(given.items)
     for name in mask:
@@ -98,7 +98,7 @@ def is_number(content: Any) -> bool:
 
 
 def identity(content: Any) -> Any:
-    """Return a key that equal values share: 3 equals 3.0, and no value of another type."""
+    """Return a key that equal values share: 3 equals 3.0, but no value of a different type."""
     if is_number(content):
         return "NaN" if math.isnan(content) else content
     return type(content).__name__, values.rank(content)

@@ -1,7 +1,7 @@
-"""Queries as the oracle sees them: a tree of filters, and which queries are valid.
+"""The oracle's queries: a tree of filters, and the rules for valid queries.
 
-Owns the disjunctive normal form, the actual orders of a query, and which queries are refused or
-need a composite index. Uses no data.
+Owns the disjunctive normal form, the actual orders of a query, and the decision which queries are
+refused or need a composite index. Uses no data.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Query:
 
     @functools.cached_property
     def branches(self) -> tuple[Branch, ...]:
-        """The disjunctive normal form; IN is an OR of equalities."""
+        """The disjunctive normal form, in which IN is an OR of equalities."""
         return tuple(map(Branch, _conjunctions(self.filter)))
 
     @functools.cached_property
     def orders_in_full(self) -> tuple[Order, ...]:
-        """The given orders that have an effect, then those that inequalities and distinct imply."""
+        """The given orders that have an effect, then those of inequalities and distinct."""
         given = given_orders(self)
         named = {each.name for each in given}
         implied = [*sorted(inequality_names(self) - {KEY}), *grouped_names(self)]
@@ -108,7 +108,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Branch:
-    """One conjunction of the normal form: leaves that must all be met."""
+    """One conjunction of the normal form: leaves that must all match."""
 
     leaves: tuple[Compare, ...]
 
@@ -123,7 +123,7 @@ class Branch:
 
     @functools.cached_property
     def settled(self) -> dict[str, frozenset[Rank]]:
-        """The equalities, and inequalities that amount to one: >= x with <= x."""
+        """The equalities, and pairs of inequalities that amount to an equality: >= x with <= x."""
         found = dict(self.equalities)
         for name in self.ranged:
             mine = [leaf for leaf in self.leaves if leaf.name == name]
@@ -142,7 +142,7 @@ class Branch:
 
     @functools.cached_property
     def inequalities(self) -> frozenset[str]:
-        """The properties with inequalities that no equal value already meets."""
+        """The properties with inequalities that no equal value already satisfies."""
         return frozenset(
             name
             for name in self.ranged
@@ -155,7 +155,7 @@ class Branch:
         return tuple(leaf.operand for leaf in self.leaves if leaf.operator == "under")
 
     def admits(self, name: str, found: Rank) -> bool:
-        """Tell whether one value meets all inequalities on a property."""
+        """Return whether one value satisfies all inequalities on a property."""
         return all(
             meets(leaf, found)
             for leaf in self.leaves
@@ -168,7 +168,7 @@ def operand_rank(name: str, operand: Any) -> Rank:
 
 
 def meets(leaf: Compare, found: Rank) -> bool:  # noqa: PLR0911 - one line for each operator
-    """Tell whether one value meets one filter."""
+    """Return whether one value matches one filter."""
     if leaf.operator in ("in", "not in"):
         is_in = found in {operand_rank(leaf.name, each) for each in leaf.operand}
         return is_in == (leaf.operator == "in")
@@ -245,18 +245,18 @@ def given_orders(query: Query) -> tuple[Order, ...]:
 
 
 def has_open_order(query: Query) -> bool:
-    """Tell whether the index decides the order of some projected columns."""
+    """Return whether the index decides the order of some projected columns."""
     return len(set(query.projected) - {each.name for each in query.orders_in_full}) > 1
 
 
 def is_unserved(query: Query) -> bool:
-    """Tell whether a query is valid but UNIMPLEMENTED: no index has a value after the key."""
+    """Return whether a query is valid but UNIMPLEMENTED: no index has a value after the key."""
     named = {each.name for each in query.orders_in_full}
     return KEY in named and not set(query.projected) <= named
 
 
 def complaints(query: Query) -> list[str]:
-    """Yield why a query is INVALID_ARGUMENT, whatever the data."""
+    """Yield the reasons why a query is INVALID_ARGUMENT, regardless of the data."""
     return [*_filter_complaints(query), *_order_complaints(query), *_shape_complaints(query)]
 
 
@@ -290,7 +290,7 @@ def _exclusion_complaints(query: Query, every: list[Compare]) -> Iterator[str]:
 
 
 def _conditions(branch: Branch) -> frozenset[tuple[str, str, Rank]]:
-    """Return a conjunction as a set, which contains a condition once."""
+    """Return a conjunction as a set, which contains each condition once."""
     return frozenset(
         (leaf.name, leaf.operator, operand_rank(leaf.name, leaf.operand))
         for leaf in branch.leaves
@@ -340,7 +340,7 @@ def _shape_complaints(query: Query) -> Iterator[str]:
 
 
 def needs_index(query: Query) -> bool | None:
-    """Tell whether only an index of index.yaml serves a query; None: the engine decides."""
+    """Return whether only an index from index.yaml serves a query; None lets the engine decide."""
     if query.kind is None:
         return False
     verdicts = {_branch_needs_index(query, branch) for branch in query.branches}

@@ -1,7 +1,7 @@
 """Query results by brute force: every entity is read, everything is sorted.
 
-Owns which results a query has, in which order, and what paging selects. A result's position is the
-tuple of its sort values, the key last; a cursor is such a position.
+Owns the results of a query, their order, and the part that paging selects. A result's position is
+the tuple of its sort values, the key last; a cursor is such a position.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Stored:
 
     @functools.cached_property
     def ranks(self) -> values.Indexed:
-        """The ranks under which the entity is found."""
+        """The ranks that filters find the entity by."""
         own = frozenset({values.path_rank(self.key)})
         return {**values.indexed(self.properties), KEY: own}
 
@@ -55,7 +55,7 @@ class Gap:
     is_before: bool = False
 
     def is_behind(self, position: Position) -> bool:
-        """Tell whether a result at `position` comes before the gap."""
+        """Return whether a result at `position` comes before the gap."""
         return position < self.position or (position == self.position and not self.is_before)
 
 
@@ -80,7 +80,7 @@ def run(query: Query, state: State) -> list[Result]:
 
 
 def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list[Result]]:
-    """Return what an offset skips and what remains within the limit."""
+    """Return the results that an offset skips, and the remaining results within the limit."""
     between = [
         result
         for result in run(query, state)
@@ -92,7 +92,7 @@ def page(query: Query, state: State, paging: Paging) -> tuple[list[Result], list
 
 
 def _is_passed(query: Query, start: Gap, position: Position) -> bool:
-    """Tell whether a start cursor is after a position, or in its group of distinct results."""
+    """Return whether a start cursor is after a position, or in its group of distinct results."""
     if start.is_behind(position) or not query.distinct:
         return start.is_behind(position)
     return group(query, position) == group(query, start.position)
@@ -104,7 +104,7 @@ def group(query: Query, position: Position) -> tuple[Rank, ...]:
 
 
 def matches(branch: Branch, stored: Stored) -> bool:
-    """Tell whether an entity meets one conjunction."""
+    """Return whether an entity matches one conjunction."""
     found = stored.ranks
     return (
         all(stored.key.is_under(ancestor) for ancestor in branch.ancestors)
@@ -116,7 +116,7 @@ def matches(branch: Branch, stored: Stored) -> bool:
 
 
 def is_candidate(query: Query, stored: Stored) -> bool:
-    """Tell whether an entity is in the query's place and kind and has the required properties."""
+    """Return whether an entity has the query's partition, kind and required properties."""
     return (
         stored.key.place == query.place
         and query.kind in (None, stored.key.kind)
@@ -157,7 +157,7 @@ def _choices(query: Query, branch: Branch, stored: Stored) -> Iterator[list[Any]
             each for each in ranks if branch.admits(name, each) or name not in branch.inequalities
         ]
         found = sorted(values.Down(each) if column.is_descending else each for each in met)
-        # An array that must hold two values sorts by the first; only a projection returns both.
+        # An array that must contain two values sorts by the first; only a projection returns both.
         is_fixed = name in branch.settled and name not in query.projected
         yield found[:1] if is_fixed else found
 

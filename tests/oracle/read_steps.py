@@ -1,4 +1,4 @@
-"""The steps that read: lookups, queries, pages and aggregations; now, in a snapshot, in the past.
+"""Reading steps: lookups, queries, pages and aggregations; now, in a snapshot, or in the past.
 
 Every response is compared completely, and later steps begin at the cursors of earlier ones.
 """
@@ -35,7 +35,7 @@ MAX_RETRIES = 8
 FULL, PROJECTION, KEY_ONLY = 1, 2, 3
 AFTER_LIMIT, NO_MORE, AFTER_CURSOR = 2, 3, 4
 
-PAST = 10  # views from this number on are so many commits ago
+PAST = 10  # a view number from here on counts commits back
 HISTORY = 3_600_000_000  # microseconds
 
 views = st.sampled_from((*10 * (None,), *3 * SLOTS, *range(PAST, PAST + 5)))
@@ -44,7 +44,7 @@ Cursor = tuple[Query, bytes, Gap]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a read sees the data: read options, the expected state, and its transaction."""
+    """A read's view of the data: its read options, the expected state, and its transaction."""
 
     options: dict[str, Any]
     state: query_results.State
@@ -59,7 +59,7 @@ class Readers(Writers):
 
     @contextlib.contextmanager
     def reading(self, view: int | None, database: str) -> Iterator[View]:
-        """Yield how a read sees the data: the latest state, in a transaction, or in the past."""
+        """Yield the view of a read: of the latest state, in a transaction, or of the past."""
         transaction = None if view is None else self.open.get(view)
         if view is not None and view >= PAST:
             yield self.past(view - PAST)
@@ -76,7 +76,7 @@ class Readers(Writers):
             yield View(options, transaction.snapshot, transaction)
 
     def past(self, steps: int) -> View:
-        """Return the view of some commits ago."""
+        """Return the view before the last few commits."""
         now = int(self.clock.now * 1_000_000)
         moments = [moment for moment, _ in self.oracle.past if moment <= now]
         moment = moments[-1 - steps] if steps < len(moments) else now
@@ -197,7 +197,7 @@ class Readers(Writers):
     def ask_as(
         self, query: Query, paging: Paging, seen: View, *, start: bytes = b"", end: bytes = b""
     ) -> Any:
-        """Return the response of a query, None if it is refused as expected."""
+        """Return the response to a query, or None if it is refused as expected."""
         fields = self.request(query, paging, start=start, end=end)
         complaints = [seen.foretold] if seen.foretold else queries.complaints(query)
         call = functools.partial(
@@ -220,7 +220,7 @@ class Readers(Writers):
         is_unserved: bool,
         may_retry: bool,
     ) -> Any:
-        """Return the response of a read, None if it is refused as expected."""
+        """Return the response to a read, or None if it is refused as expected."""
         needs_index = queries.needs_index(query)
         has_none = f"- kind: {query.kind}\n" not in "".join(self.indexes)
         for attempt in range(MAX_RETRIES):
@@ -280,7 +280,7 @@ class Readers(Writers):
 
     @staticmethod
     def note(transaction: Transaction, query: Query, read: transactions.Read) -> None:
-        """Record a read. Changes of metadata do not conflict with a read of it."""
+        """Record a read. Changes of metadata do not conflict with reads of metadata."""
         if query.kind not in metadata.KINDS:
             transaction.reads.append(read)
 

@@ -1,4 +1,4 @@
-"""Any history of calls, compared with the oracle: the same results and the same status codes.
+"""Random histories of calls: results and status codes must match the oracle's.
 
 Owns the steps that both read and write, and the final comparison. The other steps are in
 `read_steps` and `write_steps`.
@@ -68,7 +68,7 @@ class Machine(Readers):
         reads_number: bool,
         again: str,
     ) -> None:
-        """Read in a transaction, change something outside, often one of the results, and commit."""
+        """Read in a transaction, change an entity outside it (often a result), and commit."""
         self.begin(0, is_read_only=False, database="")
         if reads_number:
             self.aggregate(query, [aggregations.Aggregation("count")], 0, 0, limit)
@@ -86,7 +86,7 @@ class Machine(Readers):
     def aimed(
         changed: datastore.Mutation, result: query_results.Stored, turn: str
     ) -> datastore.Mutation:
-        """Make a mutation change a result of a query, or create another one like it."""
+        """Make a mutation change a result of a query, or create a similar entity."""
         if turn == "a result":
             operation = datastore.DELETE if changed.operation == datastore.DELETE else "upsert"
             return replace(changed, operation=operation, key=result.key)

@@ -1,7 +1,7 @@
-"""The Hypothesis strategies: keys, values, entities, queries, mutations from small alphabets.
+"""The Hypothesis strategies: keys, values, entities, queries and mutations from small alphabets.
 
-The alphabets are small so that histories collide: few keys, few values, and among the values those
-that are difficult to order.
+The alphabets are small so that histories collide: they have few keys and few values, including
+values that are difficult to order.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ properties = st.fixed_dictionaries(
 ).map(lambda found: Properties(tuple(sorted(found.items()))))
 
 
-# Placeholders for expected versions, which the machine replaces by real ones.
+# Placeholders for expected versions, which the state machine replaces with real versions.
 CURRENT, STALE, AHEAD = -1, -2, 2**62
 _numbers = st.sampled_from((1, 2, -3, 2**63 - 1, 1.0, 0.5, -0.0, math.nan, math.inf))
 _elements = st.lists(st.builds(Value, contents), max_size=3).map(tuple)
@@ -338,7 +338,7 @@ def all_queries(draw: Callable[..., Any]) -> queries.Query:
 
 @st.composite
 def wide_queries(draw: Callable[..., Any]) -> queries.Query:
-    """Queries of the default database that find many entities, so that transactions conflict."""
+    """Queries in the default database that find many entities, so transactions conflict."""
     return draw(plain_queries(draw(own_places), most=1))
 
 

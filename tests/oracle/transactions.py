@@ -1,10 +1,11 @@
-"""Transactions as the oracle sees them: snapshots, reads, and which may commit.
+"""The oracle's transactions: snapshots, reads, and the decision which may commit.
 
-Owns the two laws of an optimistic commit. It must be ABORTED if anything that the transaction read
-would now read differently. It must not be ABORTED if no entity that changed since is related to any
-read. Between the two, a service may be coarser than the law. An entity is related to a query if it
-meets one of its filters, in the query's kind, partition and ancestor, or if the query has no
-filter, or if a range of keys is the query's only condition on the values that it scans.
+Owns the two laws of an optimistic commit. The commit must be ABORTED if any of the transaction's
+reads would now have a different result. It must not be ABORTED if no entity that has changed since
+is related to any read. In all other cases a service may do either, because its checks may be
+coarser. An entity with the query's kind, partition and ancestor is related to the query in three
+cases: it matches one of the query's filters, the query has no filter, or a range of keys is the
+query's only condition on the values that it scans.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def read_of_number(query: Query, answer: Callable[[State], Any]) -> Read:
 
 
 def is_near(query: Query, stored: Stored) -> bool:
-    """Tell whether an entity meets the kind, place, ancestor and one filter of a query."""
+    """Return whether an entity matches the kind, partition, ancestor and one filter of a query."""
     if stored.key.place != query.place or query.kind not in (None, stored.key.kind):
         return False
     if not any(all(map(stored.key.is_under, branch.ancestors)) for branch in query.branches):
@@ -74,7 +75,7 @@ def is_near(query: Query, stored: Stored) -> bool:
 
 
 def _is_walked_over(query: Query, stored: Stored) -> bool:
-    """Tell whether an entity is in an index that a query scans from end to end.
+    """Return whether an entity is in an index that a query scans from end to end.
 
     The key comes last in an index, so a range of keys does not limit a scan of projected values.
     """
@@ -102,14 +103,14 @@ class Transaction:
         return now - self.began > MAX_AGE or now - self.used > MAX_IDLE
 
     def must_abort(self, now: State) -> bool:
-        """Tell whether a read would now have another result."""
+        """Return whether a read would now have a different result."""
         snapshot = self.snapshot
         return snapshot is not None and any(
             read.answer(snapshot) != read.answer(now) for read in self.reads
         )
 
     def may_abort(self, now: State) -> bool:
-        """Tell whether an entity related to a read has changed."""
+        """Return whether an entity related to a read has changed."""
         snapshot = self.snapshot
         if snapshot is None:
             return False

@@ -1,7 +1,7 @@
-"""Values as the oracle sees them: their order, and how entities are found by them.
+"""The oracle's values: their order, and the index membership of entities.
 
 Owns the order of values across types and index membership, both in a simple form: a value's rank is
-a tuple that Python compares. It uses nothing of the engine, of bytes or of indexes.
+a tuple that Python compares. It does not use the engine, its encodings or its indexes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Element = tuple[str, int | str | None]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key. The last element of an incomplete one has no id or name."""
+    """A key. The last element of an incomplete key has no id or name."""
 
     path: tuple[Element, ...]
     namespace: str = ""
@@ -39,7 +39,7 @@ class Key:
         return replace(self, path=(*self.path[:-1], (self.kind, number)))
 
     def is_under(self, ancestor: Key) -> bool:
-        """Tell whether the key is the ancestor or one of its descendants."""
+        """Return whether the key is the ancestor or one of its descendants."""
         length = len(ancestor.path)
         return self.place == ancestor.place and self.path[:length] == ancestor.path
 
@@ -61,10 +61,10 @@ class Geo:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value with its index flag. Compare ranks, not Values: to Python True is 1 and 1.0.
+    """One value with its index flag. Compare ranks, not Values: in Python, True equals 1 and 1.0.
 
-    Content is None, bool, int, float, str, bytes, Timestamp, Geo, Key, a tuple of Values (an
-    array), or a Properties (an embedded entity).
+    The content is None, a bool, int, float, str, bytes, Timestamp, Geo or Key, a tuple of Values
+    (an array), or a Properties (an embedded entity).
     """
 
     content: Any
@@ -164,7 +164,7 @@ Indexed = Mapping[str, frozenset[Rank]]
 
 
 def indexed(given: Properties) -> Indexed:
-    """Return the ranks under which an entity is found, by property, embedded ones dotted."""
+    """Return the ranks that filters find an entity by, by property; embedded ones are dotted."""
     found: dict[str, set[Rank]] = {}
     for name, value in given:
         _collect(name, value, found)

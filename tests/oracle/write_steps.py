@@ -1,4 +1,4 @@
-"""The steps that write: commits, ids, and transactions from begin to end."""
+"""Writing steps: commits, ids, and transactions from begin to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ slots = st.sampled_from(SLOTS)
 
 
 class Writers(Sides):
-    """Commits in and outside transactions, each with the status that the oracle predicts."""
+    """Commits inside and outside transactions, each with the status that the oracle predicts."""
 
     @initialize(entities=strategies.populations)
     def populate(self, entities: dict[Key, values.Properties]) -> None:
@@ -43,7 +43,7 @@ class Writers(Sides):
             self.apply(mutations, response)
 
     def resolved(self, mutations: Sequence[datastore.Mutation]) -> list[datastore.Mutation]:
-        """Replace drawn versions by real ones."""
+        """Replace drawn versions with real ones."""
         found = []
         keys = Counter(each.key for each in mutations)
         for each in mutations:
@@ -151,7 +151,7 @@ class Writers(Sides):
         if transaction.is_read_only:
             return {"INVALID_ARGUMENT"}
         if transaction.must_abort(self.oracle.state):
-            # Whether another refusal comes first is not specified.
+            # The order of refusals is not specified.
             return {"ABORTED"} if status == "OK" else {"ABORTED", status}
         return {status, "ABORTED"} if transaction.may_abort(self.oracle.state) else {status}
 

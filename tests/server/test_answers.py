@@ -1,4 +1,4 @@
-"""server.answers: what an application returns becomes one response, or none."""
+"""server.answers: an application's result becomes one response, or none."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from server import answers
 
 
 class Body(list):
-    """Chunks that must be closed."""
+    """Chunks with a `close` that must be called."""
 
     is_closed = False
 

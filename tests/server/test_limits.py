@@ -1,4 +1,4 @@
-"""server.limits and server.holding: how connections are counted, and the memory of responses."""
+"""server.limits and server.holding: the counts of connections, and the memory for responses."""
 
 from typing import Any
 

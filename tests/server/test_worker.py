@@ -1,4 +1,4 @@
-"""server.worker: the application is called once for each valid request, and waits for no client."""
+"""server.worker: one call of the application for each valid request, and no waiting for clients."""
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ THREADS = 2  # the default of `worker_process.serving`
 
 
 class Echo:
-    """Responds with the request, and remembers it."""
+    """Echoes the request in the response, and remembers it."""
 
     def __init__(self) -> None:
         self.asked = []
@@ -38,7 +38,7 @@ class Echo:
 
 
 class Gate:
-    """Does not respond before it is opened."""
+    """Does not respond before the test opens it."""
 
     def __init__(self) -> None:
         self.entered = threading.Semaphore(0)
@@ -57,7 +57,7 @@ def large(environ: Any, start_response: Any) -> list[bytes]:
 
 
 def quick(**others: Any) -> Any:
-    """Limits that end only slow clients, soon."""
+    """Limits that disconnect slow clients soon, and no others."""
     return limits.Limits(**{"head": 0.6, "body": 0.6, "answer": 0.6, "linger": 0.2} | others)
 
 
@@ -66,7 +66,7 @@ def is_reset(connection: Any) -> bool:
 
 
 def answered(slow: Any) -> Any:
-    """Return the body for a client that has read nothing so far and now reads."""
+    """Return the body that a client receives if it starts reading only now."""
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
     return worker_process.answer(slow)[1]
 
@@ -167,7 +167,7 @@ class TestRequests:
             found = served.ask(sent)
         assert b"Connection: close" in found
         ((_, _, body),) = echo.asked
-        # With an announced length it needs to see no byte, with chunks one byte more than allowed.
+        # It refuses an announced length without reading a byte, and chunks after one byte too many.
         assert body == (b"" if b"Content-Length" in sent else b"x" * 11)
 
     def test_an_application_gets_the_path_bytes_and_no_script_name(self) -> None:
@@ -334,7 +334,7 @@ class TestSlowClients:
             for _ in range(20):
                 assert served.ask(LAST).endswith(b"fast")
             if kind == "reader":
-                # Its end is a reset, which is noticed only by checking.
+                # The connection ends with a reset, which only a check detects.
                 for each in many:
                     worker_process.wait_until(lambda each=each: is_reset(each))  # type: ignore[misc]
                 return
@@ -403,7 +403,7 @@ class TestSlowClients:
                 return len(ended) == len(many) - 1
 
             worker_process.wait_until(all_but_one)
-            # There is room for one, and the last one that began to wait loses nothing.
+            # The limit has room for one response, so the last one that began to wait is complete.
             (left,) = set(many) - ended
             assert len(answered(left)) == 8_000_000
 

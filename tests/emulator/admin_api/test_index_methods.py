@@ -66,7 +66,7 @@ def test_every_composite_index_is_listed_ready_and_found_by_its_id(
 
 
 def test_ids_depend_only_on_the_definitions(admin: admin_calls.Admin) -> None:
-    """Clients store ids, so they are the same in every file and process."""
+    """Clients store index ids, so the ids are the same in every file and process."""
     ids = {each.index_id for each in listed(admin, filter="ancestor=ALL_ANCESTORS").indexes}
     assert ids == {"ME3ugZQXf6MptbVu"}
 

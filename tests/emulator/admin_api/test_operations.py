@@ -1,4 +1,4 @@
-"""Long-running operations: their states, their end, and their number."""
+"""Long-running operations: their states, how they end, and the limit on their number."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Exports and imports that are canceled, fail or are killed: nothing is left."""
+"""Exports and imports that are canceled, fail or are killed leave nothing behind."""
 
 import io
 import os

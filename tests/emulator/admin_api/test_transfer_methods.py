@@ -1,4 +1,4 @@
-"""Exports and imports by the admin API: one moment, one commit, all or nothing."""
+"""Exports and imports through the admin API: one moment, one commit, all or nothing."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Fixtures of one suite for every client library and both transports."""
+"""Fixtures that run one suite with every client library and both transports."""
 
 from __future__ import annotations
 
@@ -75,5 +75,5 @@ def make_driver(
 
 @pytest.fixture
 def client(make_driver: Make) -> driver.Driver:
-    """A client of the default namespace and database."""
+    """A client for the default namespace and database."""
     return make_driver()

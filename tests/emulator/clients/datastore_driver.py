@@ -18,7 +18,7 @@ from tests.emulator.clients import driver
 
 
 class _Work:
-    """Reads and writes of a client, in a transaction if there is one."""
+    """A client's reads and writes, in a transaction if one is open."""
 
     def __init__(self, client: Any, transaction: Any = None) -> None:
         self._client = client

@@ -1,6 +1,6 @@
 """The interface through which the suite uses a client library, with plain values.
 
-Owns the terms in which the suite is written. A path is a flat tuple of kinds and ids or names,
+Owns the types and operations that the suite uses. A path is a flat tuple of kinds and ids or names,
 without the last id if the service must assign one. Properties are dicts of plain values: None,
 bool, int, float, str, bytes, aware datetimes, `Point`, `Path`, lists and dicts.
 """
@@ -49,14 +49,14 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Filters that must all be met."""
+    """Filters that must all match."""
 
     filters: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Filters of which at least one must be met."""
+    """Filters; at least one must match."""
 
     filters: tuple[Any, ...]
 
@@ -78,7 +78,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Page:
-    """The results of one query, and where the next page begins."""
+    """The results of one query, and the cursor of the next page."""
 
     rows: list[Row]
     cursor: Any = None
@@ -90,7 +90,7 @@ class Page:
 
 
 class Work(Protocol):
-    """The operations that are possible in and outside a transaction."""
+    """The operations that are possible both inside and outside a transaction."""
 
     def get(self, *paths: tuple[Any, ...]) -> list[Row]: ...
     def put(self, path: tuple[Any, ...], /, **properties: Any) -> Any: ...

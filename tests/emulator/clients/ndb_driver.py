@@ -98,7 +98,7 @@ class Ndb:
 
 
 def _model(kind: str, *names: str) -> Any:
-    """Create a model of a kind, with which NDB reads it; queries can name only its properties."""
+    """Create a model, which NDB needs to read a kind; queries can name only its properties."""
     return type(kind, (ndb.Expando,), {name: ndb.GenericProperty() for name in names})
 
 

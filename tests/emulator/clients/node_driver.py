@@ -18,7 +18,7 @@ _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 
 
 def is_installed() -> bool:
-    """Tell whether Node and its client library are installed."""
+    """Return whether Node and its client library are installed."""
     return shutil.which("node") is not None and (FOLDER / "node_modules").is_dir()
 
 
@@ -49,7 +49,7 @@ class Process:
 
 
 class _Work:
-    """Reads and writes, in a transaction if there is one."""
+    """Reads and writes, in a transaction if one is open."""
 
     def __init__(self, process: Process, scope: dict[str, str], transaction: Any = None) -> None:
         self._process = process

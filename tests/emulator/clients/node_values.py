@@ -1,4 +1,4 @@
-"""The JSON form of values that are sent to Node and back.
+"""The JSON form of values sent to and from Node.
 
 A value is {"type": ..., "value": ...}. Integers and doubles are text, because JSON numbers cannot
 represent all integers or NaN.
@@ -33,7 +33,7 @@ def _object(value: dict[str, Any]) -> dict[str, Any]:
     return {name: encoded(each) for name, each in value.items()}
 
 
-# The first type that fits: a bool is an int too, a point is a tuple.
+# The first matching type: a bool is also an int, and a point is also a tuple.
 _ENCODERS: tuple[tuple[type, str, Any], ...] = (
     (bool, "bool", lambda value: value),
     (int, "int", str),

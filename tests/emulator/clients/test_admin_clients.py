@@ -1,6 +1,6 @@
 """The Datastore Admin API as Google's own clients use it, against the running program.
 
-The Python client over gRPC and over REST, and the two ways of the Node client.
+The tests use the Python client over gRPC and REST, and the Node client in both of its modes.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ PATIENCE = 60  # seconds
 
 
 class Started:
-    """A running emulator: its addresses, a client of its data, and its folder of exports."""
+    """A running emulator: its addresses, a client for its data, and its folder of exports."""
 
     def __init__(self, address: str, admin: str, channel: grpc.Channel, exports: Path) -> None:
         self.address = address

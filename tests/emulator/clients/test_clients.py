@@ -1,7 +1,7 @@
-"""The behavior that every client library must see, through both transports.
+"""The behavior that every client library must observe, through both transports.
 
 The libraries are used through `driver.Driver`, so each behavior is tested once. If a library merges
-or retries by itself, these tests check what its caller sees.
+or retries by itself, these tests check the result that its caller gets.
 """
 
 import datetime as dt
@@ -111,7 +111,7 @@ def test_a_deleted_entity_is_not_found_by_lookups_or_queries(
 
 
 def fill(client: datastore_driver.Datastore | ndb_driver.Ndb) -> None:
-    """Store a to e: a to d have v = 0..3, e has none; tags overlap."""
+    """Store the entities a to e: a to d have v = 0..3, e has no v; tags overlap."""
     for number, name in enumerate("abcd"):
         client.put(("T", name), v=number, even=number % 2 == 0, tag=[number, number + 1])
     client.put(("T", "e"), other=1)
@@ -207,7 +207,7 @@ def test_keys_only_results_have_no_properties(
     assert page.rows == [Row(("T", name), {}) for name in "abcde"]
 
 
-@only("google-cloud-datastore", "node")  # NDB does not accept such a projection, but sends one
+@only("google-cloud-datastore", "node")  # NDB refuses it, but sends one itself
 def test_the_key_may_be_projected_with_a_property(client: datastore_driver.Datastore) -> None:
     fill(client)
     asked = Asked("T", projection=("__key__", "tag"), order=("-tag",), limit=3)

@@ -1,4 +1,4 @@
-"""What NDB's models need from the service: meanings, dotted names, cursors, NDB's own merges."""
+"""The features that NDB's models require: meanings, dotted names, cursors, NDB's own merges."""
 
 # ruff: noqa: DTZ001 - NDB takes naive UTC
 
@@ -41,7 +41,7 @@ def context(engine: inprocess.Engine) -> Iterator[Any]:
 
 @pytest.fixture
 def raw(engine: inprocess.Engine) -> datastore.Client:
-    """A client that returns entities as they are stored."""
+    """A client that returns entities exactly as they are stored."""
     return testing.datastore_client(inprocess.Channel(engine))
 
 
@@ -135,7 +135,10 @@ def test_every_result_has_cursors_around_it() -> None:
 
 
 def test_results_that_ndb_merges_are_in_the_servers_order() -> None:
-    """NDB runs a query for each value and merges by order and key: both sides must sort alike."""
+    """NDB runs a query for each value and merges by order and key.
+
+    Both sides must sort in the same way.
+    """
     ndb.put_multi([
         Kind(id=name, n=n, word=["x", "y"][: n % 3])
         for n, name in enumerate([1, 10, 2, "10", "B", "a", "é"])

@@ -62,7 +62,7 @@ def index_yaml(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[("in process", None), ("gRPC", "system-tests-named-db")], ids=str)
 def client(engine: inprocess.Engine, request: pytest.FixtureRequest) -> Iterator[datastore.Client]:
-    """A client of the default database, and a remote one of a database that was not created."""
+    """A client for the default database, and a remote client for one that was not created."""
     transport, database = request.param
     with reached(engine, transport) as channel:
         yield testing.datastore_client(channel, database=database)
@@ -175,7 +175,7 @@ def test_an_alias_cannot_be_used_twice(characters: datastore.Client) -> None:
 
 
 def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
-    """By lookup, query and aggregation, and in a transaction at that moment."""
+    """Read by lookup, query and aggregation, and in a transaction at that moment."""
     key = characters.key(*RICKARD)
     rickard = characters.get(key)
     moment = now(characters, key)
@@ -191,7 +191,7 @@ def test_reads_of_an_earlier_moment(characters: datastore.Client) -> None:
 
 
 def now(client: datastore.Client, key: protobufs.Key) -> Any:
-    """Return the moment at which a lookup reads."""
+    """Return the moment of a lookup."""
     database = client.database or ""
     asked = {"project_id": "test", "database_id": database, "keys": [key.to_protobuf()]}
     return client._datastore_api.lookup(request=asked).read_time
@@ -319,7 +319,7 @@ def test_many_results_come_in_several_pages(engine: inprocess.Engine) -> None:
 
 
 def test_offsets_count_the_results_of_a_merge_join(engine: inprocess.Engine) -> None:
-    """4,014 entities, 14 of which, far apart, meet both filters."""
+    """4,014 entities, of which 14, far apart, match both filters."""
 
     def properties(number: int) -> dict[str, dict[str, int]]:
         own = number % 286 == 0 and number < 14 * 286

@@ -1,4 +1,4 @@
-"""Index rows: which entities have which, and the allowed content of index.yaml."""
+"""Index rows: the rows of an entity, and the allowed content of index.yaml."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -138,7 +138,7 @@ REFUSED = [
 
 @pytest.fixture
 def ask(near: service_calls.Service) -> Callable[..., Any]:
-    """Query entities U, one of which is below A:1 and one is a root."""
+    """Query the U entities: one is below A:1, and one is a root."""
     special = {
         "below": ("__key__", "under", near.key("A", 1)),
         "after": ("__key__", ">", near.key("A", 1)),

@@ -19,7 +19,7 @@ from tests.emulator.support.service_calls import assert_refused
 def spelling(
     service: service_calls.Service, request: pytest.FixtureRequest
 ) -> service_calls.Service:
-    """A service on one of two databases."""
+    """A service that uses one of two databases."""
     service.database = request.param
     return service
 
@@ -213,7 +213,7 @@ def test_reserved_and_used_ids_are_not_handed_out_after_a_restart(
 def test_allocated_ids_are_in_order_with_the_whole_partition(
     spelling: service_calls.Service,
 ) -> None:
-    """Also if the request leaves project and database out."""
+    """This applies even if the request leaves out project and database."""
     asked = [
         spelling.key("A"),
         spelling.key("P", "x", "B", namespace="n"),

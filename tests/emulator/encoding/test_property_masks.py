@@ -1,4 +1,4 @@
-"""Property masks: what is read, what is written, and which paths are invalid."""
+"""Property masks: their effect on reads and writes, and invalid paths."""
 
 from typing import Any
 
@@ -204,7 +204,7 @@ def test_any_text_is_a_valid_path_or_refused(text: str) -> None:
     assert property_masks.parse([text])
 
 
-# Laws, for entities as dicts of dicts, and the same mask for reads and writes.
+# The laws of masks, with entities as dicts of dicts and the same mask for reads and writes.
 trees = st.recursive(
     st.integers(0, 3),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),

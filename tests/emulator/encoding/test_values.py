@@ -45,7 +45,7 @@ def double_order(number: float) -> tuple[float, bool, float]:
     return math.inf if math.isnan(number) else number, math.isnan(number), math.copysign(1, number)
 
 
-# For each type: values, how to put them in a message, and their order in Python.
+# For each type: values, a function that puts them in a message, and their sort key in Python.
 TYPES = [
     (st.none(), lambda _: {"null_value": 0}, lambda _: 0),
     (int64s, lambda v: {"integer_value": v}, lambda v: v),

@@ -1,4 +1,4 @@
-"""Distinct results: the first of each group, paging, and what is refused."""
+"""Distinct results: the first of each group, paging, and refused queries."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Explain: plans, and the metrics of what ran, as clients of Google's service expect them."""
+"""Explain: plans, and the metrics of actual runs, as clients of Google's service expect them."""
 
 from pathlib import Path
 from typing import Any

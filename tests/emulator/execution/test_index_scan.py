@@ -1,4 +1,4 @@
-"""The cost of a query: rows and entities read, counted and not timed."""
+"""The cost of a query: the rows and entities it reads, counted rather than timed."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ GROUPS = 10
 
 @dataclasses.dataclass
 class Cost:
-    """What was read since the last `reset`."""
+    """The reads since the last `reset`."""
 
     rows: int = 0
     seeks: int = 0
@@ -26,7 +26,7 @@ class Cost:
 
 @pytest.fixture
 def cost(monkeypatch: pytest.MonkeyPatch) -> Cost:
-    """Count at the reader, below all scans."""
+    """Count in the reader, below all scans."""
     found = Cost()
     scan, entity_by_id = row_reader.RowReader.scan, row_reader.RowReader.entity_by_id
 

@@ -1,4 +1,4 @@
-"""Metadata kinds: they list what exists, in order, at a cost that does not depend on the data."""
+"""Metadata kinds list the existing names in order, at a cost independent of the amount of data."""
 
 import datetime as dt
 import sqlite3

@@ -95,7 +95,7 @@ def test_keys_only_is_a_projection_of_the_key_alone(service: service_calls.Servi
 def test_the_key_can_be_projected_with_properties(
     service: service_calls.Service, names: list[str], fields: dict[str, Any]
 ) -> None:
-    """Each result has its key anyway: naming it changes only the cursors."""
+    """Each result has its key anyway, so projecting the key changes only the cursors."""
     put_all(service, (1, {"a": [2, 3]}), (2, {"a": 2}), (3, {"b": 1}), ("x", {"a": 1}))
 
     def found(projection: list[str]) -> list[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""Batches: limits, offsets, sizes, and why each batch ended."""
+"""Batches: limits, offsets, sizes, and the reported reason for each batch's end."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Laws of queries: for any query, index scans find what a search of all entities finds.
+"""Laws of queries: for any query, index scans and a search of all entities find the same results.
 
-The oracle searches. A kind is used once and has only the indexes that the engine recommends for one
-query, so the recommendation is tested, and the order of a projection is known.
+The oracle searches. Each kind is used only once, with only the indexes that the engine recommends
+for one query. So the recommendation is tested, and the order of a projection is known.
 """
 
 import contextlib
@@ -75,7 +75,7 @@ ORDERS = st.one_of(
 
 
 class Asked(NamedTuple):
-    """A query of a kind without a name yet: its paths use the kind K."""
+    """A query for a kind that has no name yet: its paths use the kind K."""
 
     where: tuple[Any, ...] | None
     orders: tuple[Any, ...]
@@ -107,7 +107,7 @@ def make_world(
 
 
 def filter_of(tree: tuple[Any, ...] | None, key: Callable[..., Any]) -> Any:
-    """Make the oracle's filter; `key` makes a key of a path."""
+    """Make the oracle's filter; `key` converts a path to a key."""
     match tree:
         case None:
             return None
@@ -134,7 +134,7 @@ def store(
 
 
 class World:
-    """One kind with entities, and the queries on it."""
+    """One kind with entities, and its queries."""
 
     def __init__(
         self, engine: inprocess.Engine, service: service_calls.Service, entities: dict[Any, Any]

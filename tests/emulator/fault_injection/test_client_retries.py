@@ -1,4 +1,4 @@
-"""How client libraries react when a fault plan strikes their calls."""
+"""Client libraries' reactions to the faults that a plan injects into their calls."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fault plans: which calls are struck, what the client sees, and that a seed is repeatable."""
+"""Fault plans: the struck calls, the client's view of them, and the repeatability of a seed."""
 
 import contextlib
 import json
@@ -30,9 +30,9 @@ RANDOM = {
         {"rpc": "Lookup", "probability": 0.2, "times": 3, "status": "INTERNAL"},
     ],
 }
-# Which of 20 calls are struck with seed 7. If this list changes, no seed repeats its old results.
+# The struck calls among 20, with seed 7. If this list changes, no seed repeats its old results.
 STRUCK = [1, 5, 6, 10, 13, 15, 18, 19]
-# After how many results (at most nine) twelve batches are cut with this seed.
+# The number of results (at most nine) in each of twelve batches that this seed cuts.
 CUT = [7, 4, 3, 0, 4, 3, 0, 0, 3, 4, 8, 9]
 
 KILLED = """
@@ -63,7 +63,7 @@ print("hangs", flush=True)
 
 
 def outcome(call: Callable[..., Any]) -> str:
-    """Call and return the name of the status."""
+    """Make a call and return the name of its status."""
     try:
         call()
     except grpc.RpcError as error:

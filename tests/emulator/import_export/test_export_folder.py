@@ -1,4 +1,4 @@
-"""The folder of exports: the paths of URLs, and that no URL leads out of it."""
+"""The folder of exports: a URL maps to a path, and no URL leads out of the folder."""
 
 from pathlib import Path
 

@@ -99,7 +99,7 @@ def engines() -> Iterator[tuple[inprocess.Engine, inprocess.Engine]]:
 
 
 def stored(engine: inprocess.Engine) -> list[bytes | None]:
-    """Return all entities as the bytes in the file."""
+    """Return all entities as their stored bytes."""
     with engine.storage.read() as snapshot:
         return [row[3] for row in snapshot.scan((b"", None), b"", b"\xff", with_entities=True)]
 
@@ -327,7 +327,7 @@ def test_export_and_import_are_programs_whose_memory_stays_flat(
 
 
 def resource_floor() -> int:
-    """Return the memory that the imports alone need, in KiB."""
+    """Return the memory that the imports themselves need, in KiB."""
     program = "import resource\nfrom emulator.cli import command_line\n"
     program += "from emulator.import_export import json_lines\n"
     program += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"

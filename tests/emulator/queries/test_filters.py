@@ -1,4 +1,4 @@
-"""Filters: OR, !=, NOT_IN, several inequalities, keys with other properties."""
+"""Filters: OR, !=, NOT_IN, several inequalities, and keys combined with other properties."""
 
 import pytest
 

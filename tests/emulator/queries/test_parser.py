@@ -172,7 +172,7 @@ def test_an_ancestor_query_finds_the_entity_and_all_descendants(
     for path in (("A", 1), ("A", 1, "T", 1), ("A", 1, "B", 1, "T", 2), ("A", 2, "T", 3), ("T", 4)):
         service.put(service.key(*path), a=path[-1], x=1)
     under = ("__key__", "under", service.key("A", 1))
-    # A child of A:1/B comes before one of A:1/T.
+    # A child of A:1/B comes before a child of A:1/T.
     assert service.names("T", under) == [2, 1]
     assert service.names(None, under) == [1, 2, 1][: len(service.names(None, under))]
     assert len(service.names(None, under)) == 3

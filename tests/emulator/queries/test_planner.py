@@ -1,4 +1,4 @@
-"""Query plans: which index serves a query, and which one is recommended."""
+"""Query plans: the index that serves a query, and the recommended index if none does."""
 
 from typing import Any
 

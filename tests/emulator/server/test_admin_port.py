@@ -1,4 +1,4 @@
-"""The admin port: its commands, and that only programs on this machine can reach it."""
+"""The admin port: its commands, and the refusal of requests from outside this machine."""
 
 import http.client
 import io
@@ -240,7 +240,7 @@ def test_responses_have_the_headers_that_exclude_other_pages(
 
 
 def raw(running: http_server.HttpServer, content: bytes) -> bytes:
-    """Send bytes and return everything that is received until the connection closes."""
+    """Send bytes and return everything received until the connection closes."""
     with socket.create_connection(("127.0.0.1", running.port), timeout=20) as connection:
         connection.sendall(content)
         connection.shutdown(socket.SHUT_WR)

@@ -24,7 +24,7 @@ def test_only_the_connection_of_the_peer_is_cut() -> None:
 
 
 def test_no_descriptor_is_left_behind(tmp_path: Path) -> None:
-    """A copy of a pipe's end would keep its reader from ending."""
+    """A copy of the pipe's write end would prevent its reader from ending."""
     reader, writer = os.pipe()
     with (tmp_path / "file").open("w"):
         before = descriptors()

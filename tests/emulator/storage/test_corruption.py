@@ -1,6 +1,6 @@
-"""Files with flipped bytes or a missing end: refused, answered with an allowed status, or correct.
+"""Files with flipped bytes or a missing end: a correct answer, an allowed status or a refusal.
 
-SQLite has no checksums of its pages, so a flipped bit in a value is read as it is. If a response is
+SQLite has no page checksums, so it does not notice a flipped bit in a value. If a response is
 wrong, `inspection` must report the damage: it compares every entity with its checksum, and every
 index row with its entity.
 """
@@ -52,7 +52,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 
 def ask(path: Path) -> dict[str, Any]:
-    """Open a file and ask for all of it; return the responses, or the statuses in their place."""
+    """Open a file and request all its data; return the responses, or the statuses of refusals."""
     try:
         engine = ledger_writer.open_engine(path)
     except errors.DatastoreError as refusal:
@@ -148,7 +148,7 @@ def is_known(path: Path) -> bool:
 def test_a_truncated_file_is_refused_or_read_correctly(
     sound: Sound, tmp_path: Path, kept: float
 ) -> None:
-    # An empty file counts as a new one, and so does a single byte for SQLite.
+    # An empty file counts as new, and SQLite treats a single byte in the same way.
     path = place(tmp_path / "cut", sound.closed[: 2 + int(kept * (len(sound.closed) - 2))])
     found, right = ask(path), truth(COMMITS)
     assert all(value in (right.get(name), *CLEAR) for name, value in found.items()), found

@@ -42,7 +42,7 @@ schema.upgrade(connection, 1)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
-# Processes that repeatedly create one file at the same time; prints every error.
+# A program: many processes repeatedly create one file at the same time and print every error.
 MAKING = """
 import multiprocessing, sys, time
 from emulator.storage import data_file
@@ -179,7 +179,7 @@ def test_processes_that_open_an_old_file_at_once_upgrade_it_once(
 def before_a_statement(
     monkeypatch: pytest.MonkeyPatch, statement: str, number: int, act: Callable[..., Any]
 ) -> list[Any]:
-    """Call a function once, before the file's connections run a statement for the nth time."""
+    """Call a function once, before the nth run of a statement on the file's connections."""
     connect, seen = data_file.connect, []
 
     def run(text: str) -> None:

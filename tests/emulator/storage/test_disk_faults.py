@@ -1,4 +1,4 @@
-"""Faults of the machine: their statuses, and that the engine recovers when they are over."""
+"""Faults of the machine: their statuses, and the engine's recovery after them."""
 
 import contextlib
 import random
@@ -18,7 +18,8 @@ from emulator.storage import inspection
 from tests.emulator.support import service_calls
 from tests.emulator.support.service_calls import assert_refused
 
-# The allowed statuses for a damaged file. Clients retry INTERNAL and UNKNOWN, which would hide it.
+# The allowed statuses for a damaged file. Clients retry INTERNAL and UNKNOWN, which would hide the
+# damage.
 TYPES = {type(None): "null", int: "integer", float: "real", str: "text", bytes: "blob"}
 HONEST = {grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNAVAILABLE}
 
@@ -122,7 +123,7 @@ def test_faults_leak_no_snapshot(
 
 @pytest.fixture
 def filled(tmp_path: Path, make_service: type[service_calls.Service]) -> Path:
-    """Return a file of 300 entities, and those entities."""
+    """Return a file with 300 entities, and those entities."""
     path = tmp_path / "data"
     engine = inprocess.open_engine(path)
     with engine:
@@ -163,7 +164,7 @@ def test_an_index_entry_without_an_entity_is_damage(
 def answers(
     service: service_calls.Service, call: Callable[..., Any]
 ) -> grpc.StatusCode | str | None:
-    """Return the response of a call to a damaged file, or the status of its refusal."""
+    """Return the response to a call on a damaged file, or the status of its refusal."""
     try:
         call(service)
     except grpc.RpcError as refusal:
@@ -187,7 +188,7 @@ CALLS = [
 def found_by(
     path: Path, make_service: type[service_calls.Service], calls: list[Callable[..., Any]]
 ) -> set[Any]:
-    """Return the responses to calls of a damaged file; none if it cannot even be opened."""
+    """Return the responses to calls on a damaged file; none if it cannot even be opened."""
     with contextlib.ExitStack() as stack:
         try:
             engine = stack.enter_context(inprocess.open_engine(path))
@@ -225,7 +226,7 @@ def columns_of(path: Path) -> list[tuple[str, str, set[str]]]:
 
 @contextlib.contextmanager
 def null_is_allowed(path: Path) -> Iterator[None]:
-    """Remove the constraints from the file's schema for a moment: a flipped byte respects none."""
+    """Remove the constraints from the file's schema temporarily: a flipped byte ignores them."""
 
     with contextlib.closing(sqlite3.connect(path)) as connection:
         texts = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT NULL"))

@@ -1,7 +1,7 @@
 """Acknowledged commits survive kill -9, at any moment and at every named point.
 
 Each round kills a real process and opens its file again. EMULATOR_CRASH_ROUNDS sets the rounds of
-each test; by default they are few enough for every run.
+each test; the default is low enough for every test run.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ PATIENCE = programs.PATIENCE
 
 @contextlib.contextmanager
 def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
-    """Start a program of this project, and kill it when the block ends."""
+    """Start one of this project's programs, and kill it when the block ends."""
     with subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=programs.ROOT, stdout=subprocess.PIPE, text=True,
@@ -47,7 +47,7 @@ def process(*arguments: Any) -> Iterator[subprocess.Popen[str]]:
 def note(
     acknowledged: ledger_writer.Acknowledged, lines: Iterator[Any] | io.TextIOWrapper | list[str]
 ) -> None:
-    """Record what was acknowledged to a writer. A line cut in two by the kill is ignored."""
+    """Record the acknowledgements to a writer. A line cut in two by the kill is ignored."""
     for line in lines:
         if line.endswith("\n") and line != "opened\n":
             acknowledged.add(line)
@@ -61,12 +61,12 @@ def write_until_killed(
     pause: float = 0.0,
     plan: Any = None,
 ) -> int:
-    """Run a writer, read so many lines, kill it if it is alive; return how it ended."""
+    """Run a writer, read `lines` lines, kill it if it is alive; return its exit code."""
     plans = [] if plan is None else [json.dumps(plan)]
     with process("-m", "tests.emulator.support.ledger_writer", path, "w", *plans) as child:
         note(acknowledged, (child.stdout.readline() for _ in range(lines)))
         if plan is None:
-            threading.Event().wait(pause)  # the moment of the kill, which may be any
+            threading.Event().wait(pause)  # the moment of the kill, at random
             child.send_signal(signal.SIGKILL)
         note(acknowledged, child.stdout.readlines())
     return child.returncode
@@ -141,7 +141,7 @@ def test_a_writer_killed_between_operations_on_the_disk_loses_nothing(
 
 
 class Client(threading.Thread):
-    """Writes through a server until the server is gone."""
+    """Writes through a server until the server dies."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ def _holders(path: Path) -> list[str]:
 
 def _put(client: datastore.Client, name: str, text: bytes) -> None:
     entity = datastore.Entity(client.key("T", name), exclude_from_indexes=("long",))
-    # Indexed, and long enough to need its own pages.
+    # The text is indexed, and long enough to need its own pages.
     entity.update(short=text.decode(), long=text.decode() * 1000)
     client.put(entity)
 
@@ -103,7 +103,7 @@ def test_the_next_start_empties_the_log_of_a_killed_process(path: Path, clock: C
     with _opened(path, clock, history=0) as client:
         _put(client, "a", CANARY)
         client.delete(client.key("T", "a"))
-        # Leave the files as kill -9 does: nothing closes them.
+        # Leave the files as kill -9 does, without closing them.
         shutil.copytree(path.parent, copy)
     assert _holders(copy / path.name)
     with _opened(copy / path.name, clock, history=0) as client:

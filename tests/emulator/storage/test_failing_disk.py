@@ -1,4 +1,4 @@
-"""A full, read-only or failing disk: a clear status, nothing half stored, and full recovery."""
+"""A full, read-only or failing disk: a clear status, no partial commit, and full recovery."""
 
 import sqlite3
 import subprocess

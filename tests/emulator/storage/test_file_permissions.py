@@ -1,4 +1,4 @@
-"""Only their owner can read the engine's files."""
+"""Only the owner can read the engine's files."""
 
 import os
 import subprocess

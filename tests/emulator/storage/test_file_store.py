@@ -314,7 +314,10 @@ def test_a_forked_child_uses_its_own_connections(
 def test_data_stored_by_a_forked_child_survives_its_parent_and_later_processes(
     tmp_path: Path, make_service: type[service_calls.Service]
 ) -> None:
-    """The last process to close a file removes its log; a running child must count as one."""
+    """The last process to close a file removes its log.
+
+    So a running child must count as a process that has the file open.
+    """
     engine, service = opened(tmp_path / "data", make_service)
     service.put(service.key("T", "parent"), a=1)
     told, tells = os.pipe()

@@ -73,7 +73,7 @@ def test_before_the_commit_no_client_is_answered_and_nothing_is_visible(
     held.release(2)
     for each in (held.done, *puts):
         each.result(PATIENCE)
-    # No visible entity, the locks of both commits, nothing metered, no answer.
+    # No entity is visible, both commits still hold their locks, and nothing is metered or answered.
     assert seen == [[], *([2] if locks else []), writes, 0]
     assert engine.meter.total().writes == writes + 2
     if locks is not None:
@@ -104,7 +104,7 @@ def test_a_failed_commit_fails_every_part_and_leaves_nothing(
     watch.at_commit = fail
     held, puts = put_in_group(engine, service, threads, "a", "b", "c")
     assert {status(put) for put in puts} == {wanted}
-    with pytest.raises(Exception, match="as the test wants it"):
+    with pytest.raises(Exception, match="injected by the test"):
         held.done.result(PATIENCE)
     assert watch.commits == 1
     assert service.names("T") == service.names("T", order=["a"]) == []
@@ -112,7 +112,7 @@ def test_a_failed_commit_fails_every_part_and_leaves_nothing(
     assert (after[0].writes, after[1]) == (before[0].writes, before[1])
     if engine._transactions._locks is not None:
         assert not engine._transactions._locks._peers.table.holders
-    # Other indexes have the ids that the failed ones would have had.
+    # Other indexes have the ids that the failed commits would have used.
     watch.at_commit = lambda: None
     for kind in ("U", "T"):
         service.put(service.key(kind, 1), b=kind, a=1)
@@ -207,7 +207,7 @@ def test_a_part_refused_because_of_lost_data_gets_the_error_of_the_loss(
     held = Held(engine, threads, there)
     insert = threads.submit(service.commit, {"insert": there})
     held.release(1)
-    # ALREADY_EXISTS would be about an entity that never existed.
+    # ALREADY_EXISTS would refer to an entity that never existed.
     assert status(insert) == "RESOURCE_EXHAUSTED"
     assert held.done.exception(PATIENCE)
 
@@ -256,7 +256,7 @@ def test_a_transaction_is_aborted_for_what_an_earlier_part_of_its_group_changed(
     service.put(key, a=1)
     transaction = service.begin()
     found = service.get(key, transaction=transaction)["a"]
-    # Bypass the locks, which would make it wait: correctness never depends on a lock.
+    # Bypass the locks, which would make the commit wait: correctness never depends on a lock.
     held = Held(engine, threads, service.entity(key, a=10))
     late = {"upsert": service.entity(key, a=found + 1)}
     commit = threads.submit(service.commit, late, transaction=transaction)

@@ -1,4 +1,4 @@
-"""A process that dies, or whose disk fails or loses power, in the middle of a group of commits.
+"""A process that dies, or a disk that fails or loses power, in the middle of a group of commits.
 
 Acknowledged commits survive, and each commit of a group is complete or absent.
 EMULATOR_CRASH_ROUNDS sets the number of rounds, as in all crash tests.
@@ -28,7 +28,7 @@ PATIENCE = programs.PATIENCE
 
 
 class Run:
-    """Many writers in a process, and its output so far."""
+    """A process with many writers, and its output so far."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Run:
         )
 
     def read(self, lines: int | None = None) -> None:
-        """Read so many lines of acknowledgements, or until the end."""
+        """Read a number of acknowledgement lines, or all lines to the end."""
         while lines is None or lines > 0:
             line = self.process.stdout.readline()
             if not line.endswith("\n"):  # the end, or a line cut in two by the kill
@@ -66,7 +66,7 @@ class Run:
                 lines = None if lines is None else lines - 1
 
     def end(self) -> int:
-        """Read the rest, and return how the process ended."""
+        """Read the remaining lines, and return the exit code of the process."""
         watchdog = threading.Timer(PATIENCE, self.process.kill)
         watchdog.start()
         self.read()
@@ -145,8 +145,8 @@ def test_commits_refused_one_by_one_leave_their_groups_intact(
     check(tmp_path / "data", acknowledged)
 
 
-# Now and then a disk operation fails while many writers write. At the end the disk works again, and
-# the file is compared with what each writer was told, exact to the commit.
+# Disk operations occasionally fail while many writers write. At the end the disk works again, and
+# every commit in the file is compared with the answers to each writer.
 FAILING = """
 import random
 import sys

@@ -1,4 +1,4 @@
-"""How many commits a group accepts, for how long, and what ends it."""
+"""Limits of a group: its number of commits, its duration, and the events that end it."""
 
 import sqlite3
 from concurrent import futures
@@ -70,7 +70,7 @@ def test_a_group_accepts_no_part_after_its_time(
 
 
 class TestWithAThreadThatNeverComes:
-    """The thread that should take the turn is gone (interrupted): a group stays open."""
+    """The thread that should take the turn is gone (interrupted), so a group stays open."""
 
     @pytest.fixture
     def opened(

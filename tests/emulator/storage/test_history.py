@@ -1,4 +1,4 @@
-"""Reads of the past: which moments can be read, and that they return the old state."""
+"""Reads of the past: the range of readable moments, and the old state at each."""
 
 import itertools
 from collections.abc import Callable, Iterator

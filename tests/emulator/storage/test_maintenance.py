@@ -1,4 +1,4 @@
-"""Backup, restore, compaction and the check, on files in use and with kills in between."""
+"""Backup, restore, compaction and the check, on files in use and with kills at any step."""
 
 import contextlib
 import os
@@ -47,7 +47,7 @@ def opened(
 
 @pytest.fixture
 def filled(tmp_path: Path, make_service: type[service_calls.Service], index_yaml: Path) -> Path:
-    """Return a file of 30 entities, some of them changed and deleted."""
+    """Return a file with 30 entities, some of them changed or deleted."""
     path = tmp_path / "data"
     engine, service = opened(path, make_service, indexes=index_yaml, durability="fast")
     with engine:

@@ -26,7 +26,10 @@ LOSSES = 15 * int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6"))
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
-    """Return a function that records a writer with a `synchronous` setting (None: the engine's)."""
+    """Return a function that records a writer with a `synchronous` setting.
+
+    None means the engine's own setting.
+    """
     fault_vfs.require()
 
     def run(synchronous: str = "") -> list[fault_vfs.Operation]:

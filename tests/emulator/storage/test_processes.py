@@ -1,4 +1,4 @@
-"""Several processes on one file: nothing is lost or stale, and a dying one stops no other."""
+"""Several processes on one file: nothing is lost or stale, and a dying process stops no other."""
 
 import json
 import signal
@@ -41,7 +41,8 @@ with inprocess.open_engine(path) as engine:
         ledger_writer.say(number, worker.step())
 """
 
-# Answers questions about the file: for a line with a kind it prints the numbers of its entities.
+# Answers questions about the file: for each line with a kind, it prints the numbers of its
+# entities.
 READING = """
 import sys
 from emulator import inprocess

@@ -1,7 +1,7 @@
 """An update changes index rows only where a property changed, and no other rows.
 
-The rows are compared with newly computed ones: by the pure function that computes the difference,
-and in a file whose entities were overwritten many times.
+The rows are compared with newly computed rows, both through the pure function that computes the
+difference and in a file with many overwritten entities.
 """
 
 import contextlib
@@ -175,7 +175,7 @@ def test_an_update_is_checked_against_the_limits_even_without_indexed_changes(
 
 
 def composites_of(engine: inprocess.Engine, name: str) -> list[indexes.Index]:
-    """Return the composite indexes with a property, of those that an entity with a and b is in."""
+    """Return those composite indexes with a property that contain an entity with a and b."""
     with engine.storage.read() as snapshot:
         return [
             index

@@ -1,4 +1,4 @@
-"""The log stays small under overlapping transactions, and no running request waits for a pause."""
+"""The log stays small under overlapping transactions, and no request in progress is paused."""
 
 import sqlite3
 import subprocess
@@ -98,7 +98,7 @@ def test_the_log_stays_small_while_transactions_of_two_processes_overlap(
         largest = max(largest, log_size(path))
         time.sleep(0.01)
     assert [each.returncode for each in programs_running] == [0, 0]
-    # The written data is more than ten times as much, and would stay in a log that is never
+    # More than ten times that amount is written, and all of it would stay in a log that is never
     # emptied.
     assert LARGE <= largest < 4 * LARGE
 

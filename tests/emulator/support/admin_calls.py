@@ -13,7 +13,7 @@ PATIENCE = 60  # seconds
 
 
 class Admin:
-    """Calls the methods with fields, and waits for operations."""
+    """Calls the methods with plain fields, and waits for operations."""
 
     def __init__(self, engine: inprocess.Engine, folder: Path | None = None) -> None:
         self.api = admin_service.AdminService(engine, folder)
@@ -41,7 +41,7 @@ class Admin:
         return response.output_url
 
     def loaded(self, *arguments: str, **fields: Any) -> int:
-        """Import; return how many entities were read."""
+        """Import; return the number of entities read."""
         operation = self.ended(self.load(*arguments, **fields))
         assert operation.HasField("response"), operation.error
         return metadata(operation).progress_entities.work_completed

@@ -1,4 +1,4 @@
-"""One-line aggregation queries: COUNT, SUM and AVG over a test's entities."""
+"""Helpers for aggregation queries in one line: COUNT, SUM and AVG over a test's entities."""
 
 from typing import Any
 

@@ -1,14 +1,14 @@
-"""Several writers in one process whose commits share COMMITs, on a disk that can fail.
+"""Several writers in one process, with commits that share COMMITs, on a disk that can fail.
 
-Owns the program of the tests that kill such a process or let its disk fail. Every writer is a
-worker of the ledger, so its data is checked like that of a single one. A sync of the log takes a
-moment here, so that the writers wait for each other. Run as a program, it prints what each writer
-was told, and how many commits each COMMIT included:
+Owns the program that tests run to kill such a process or make its disk fail. Every writer is a
+worker of the ledger, so its data is checked in the same way as a single writer's. A sync of the log
+is slowed down here, so the writers wait for each other. Run as a program, it prints the answers to
+each writer, and the number of commits in each COMMIT:
 
     python -m tests.emulator.support.concurrent_writers FILE PLAN KIND NAME NTH
 
-PLAN is a fault plan in JSON or "". The program kills itself before the NTH operation of a KIND on
-the file of a NAME (`fault_vfs`); 0 means never.
+PLAN is a fault plan in JSON or "". The program kills itself before the NTH operation of the given
+KIND on the file NAME (`fault_vfs`); 0 means never.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def tell_of_groups(tell: Callable[[int], object]) -> None:
 
 
 def slowly(watch: fault_vfs.Watch) -> fault_vfs.Watch:
-    """Return a watch function for a disk on which each sync of the log takes a moment."""
+    """Return a watch function for a disk with slow syncs of the log."""
 
     def watched(operation: fault_vfs.Operation) -> int:
         if operation.kind == "sync" and operation.name.endswith("-wal"):
@@ -70,7 +70,10 @@ def run(engine: inprocess.Engine, step: Callable[[ledger_writer.Worker], bool]) 
 
 
 def step(worker: ledger_writer.Worker) -> bool:
-    """Commit, allocate ids, and print both in one write: lines of several threads must not mix."""
+    """Commit, allocate ids, and print both in one write.
+
+    Otherwise, lines of several threads could mix.
+    """
     told: list[int] = []
     with _may_be_refused():
         number, told = worker.commit()

@@ -1,12 +1,13 @@
-"""A writer on a file whose operations fail, one after the other.
+"""A writer that tests each failing operation on its file in turn.
 
-Owns SQLite's own method of testing errors: let the n-th operation on the disk fail, for n = 1, 2,
-... until a run needs fewer than n. Every refusal must have the expected status and leave nothing
-behind, and the engine must recover with the disk, without a restart. It runs in a separate process:
+Owns a method that SQLite's own tests use: make the n-th operation on the disk fail, for n = 1, 2,
+..., until a run needs fewer than n operations. Every refusal must have the expected status and
+leave nothing behind, and the engine must recover when the disk does, without a restart. It runs in
+a separate process:
 
     python -m tests.emulator.support.failing_disk_writer FOLDER RESULT STATUS
 
-RESULT is a result code of SQLite, as a number. It prints how many operations failed.
+RESULT is a numeric SQLite result code. The program prints the number of failed operations.
 """
 
 import os
@@ -20,13 +21,13 @@ from emulator import errors, inprocess
 from tests.emulator.support import fault_vfs, ledger_writer
 
 MOST = 1_000
-# Every third operation in a short run. The result code selects which third, so together all are
-# tried.
+# A short run tries every third operation. The result code selects the first one, so the runs of all
+# codes together try all operations.
 STRIDE = max(1, 18 // int(os.environ.get("EMULATOR_CRASH_ROUNDS", "6")))
 
 
 class Disk:
-    """Counts operations; fails one of them, or all from one on."""
+    """Counts operations, and makes one of them fail, or that one and all later ones."""
 
     def __init__(self, result: int) -> None:
         self.result = result
@@ -46,7 +47,7 @@ class Disk:
 
 
 def fail_each(disk: Disk, run: Callable[[], bool], check: Callable[..., None]) -> int:
-    """Repeat a run with each of its operations failing; return how many there were."""
+    """Repeat a run, failing each of its operations in turn; return the number of operations."""
     number = 0
     for is_lasting in (False, True):
         for number in range(1 + disk.result % STRIDE, MOST, STRIDE):

@@ -1,11 +1,11 @@
 """A shim below SQLite that can watch its file operations and make them fail.
 
-Owns a VFS of SQLite that wraps the default one by ctypes, in the library that Python's own sqlite3
-module uses, so the engine runs unchanged above it. Use it only in a separate process: it stays the
-default until the process ends.
+Owns an SQLite VFS that wraps the default VFS through ctypes, in the library that Python's own
+sqlite3 module uses, so the engine runs on it unchanged. Use it only in a separate process, because
+it stays the default VFS until the process ends.
 
-`watch` is called before each operation that changes the disk, and returns 0 or the result code of
-SQLite with which the operation must fail. The index of the log (-shm) is mapped memory and not
+`watch` is called before each operation that changes the disk. It returns 0, or the SQLite result
+code with which the operation must fail. The index of the log (-shm) is mapped memory and is not
 watched: SQLite rebuilds it after a crash.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 
 from tests.support import optional_tools
 
-CHECKPOINT = 20  # pages of the log instead of 1,000, so that it is checkpointed often
+CHECKPOINT = 20  # pages of the log instead of 1,000, so the log is checkpointed often
 _OPEN_CREATE = 0x4
 _OK = 0
 
@@ -42,7 +42,7 @@ Watch = Callable[[Operation], int]
 _pointer = ctypes.c_void_p
 _int = ctypes.c_int
 _int64 = ctypes.c_int64
-# Names are pointers, because SQLite keeps the address with which it opened the file.
+# Names are pointers, because SQLite keeps the address that it opened the file with.
 _Open = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _pointer, _int, ctypes.POINTER(_int))
 _Delete = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int)
 _Write = ctypes.CFUNCTYPE(_int, _pointer, _pointer, _int, _int64)
@@ -95,7 +95,7 @@ def _library() -> ctypes.CDLL:
 
 
 def is_possible() -> bool:
-    """Tell whether the SQLite library of Python can be wrapped."""
+    """Return whether Python's SQLite library can be wrapped."""
     try:
         return bool(_library().sqlite3_vfs_find(None))
     except (AttributeError, OSError):
@@ -110,7 +110,7 @@ def require() -> None:
 
 
 class Shim:
-    """The wrapped VFS. It must outlive every connection."""
+    """The wrapped VFS. This object must outlive every connection."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -127,7 +127,7 @@ class Shim:
         assert library.sqlite3_vfs_register(ctypes.byref(self._vfs), 1) == _OK
 
     def _watch_folders(self) -> None:
-        """Watch SQLite open a folder, which it does only to sync it; and watch Python's fsync."""
+        """Watch Python's fsync, and SQLite opening a folder, which it does only to sync it."""
         usual = self._usual.contents
         original = _OpenFolder(usual.get_call(self._usual, b"openDirectory"))
 
@@ -161,7 +161,7 @@ class Shim:
         return code
 
     def _is_new(self, path: Path) -> bool:
-        """Tell whether this call creates the file, or the engine has just created it for SQLite."""
+        """Return whether this call creates the file, or the engine just created it for SQLite."""
         is_new = not path.exists() or (path.stat().st_size == 0 and path.name not in self._made)
         self._made.add(path.name)
         return is_new
@@ -209,7 +209,7 @@ def _path(name: int) -> Path:
 
 
 class _Connection(sqlite3.Connection):
-    """A connection with a small log, and possibly another `synchronous` than it requests."""
+    """A connection with a small log, and possibly a forced value of `synchronous`."""
 
     synchronous = ""
 

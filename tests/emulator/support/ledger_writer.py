@@ -1,12 +1,12 @@
-"""A writer whose every commit can be checked afterwards, and the check.
+"""A writer with commits that can all be verified afterwards, and the verification.
 
-Owns the workload of the crash tests. A worker counts its commits in the store itself, and the data
-it has stored after n of them is a function of n: two rings of entities whose old ones are deleted,
-slots that are overwritten, and a growing log with automatic ids. So a partial, lost or duplicate
-commit is found, at whatever moment the process died.
+Owns the workload of the crash tests. A worker counts its commits in the store itself, and its data
+after n commits is a function of n: two rings of entities from which old entities are deleted, slots
+that are overwritten, and a growing log with automatic ids. So the check finds every partial, lost
+or duplicate commit, whenever the process died.
 
-Run as a program, it writes to a data file forever and prints what was acknowledged. Each line has
-the worker, the number of the commit and the allocated ids:
+Run as a program, it writes to a data file forever and prints each acknowledgement. Each line
+contains the worker, the number of the commit and the allocated ids:
 
     python -m tests.emulator.support.ledger_writer FILE WORKER
 """
@@ -43,7 +43,7 @@ indexes:
 
 @dataclass
 class Acknowledged:
-    """What was acknowledged to a worker."""
+    """The acknowledgements to a worker."""
 
     commits: int = 0
     ids: list[int] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Worker:
         return [each.path[-1].id for each in answer.keys]
 
     def count(self, **options: Any) -> int:
-        """Return how many commits of this worker the store holds."""
+        """Return the number of this worker's commits in the store."""
         answer = self.call("Lookup", keys=[key("Counter", self.name)], read_options=options)
         return answer.found[0].entity.properties["n"].integer_value if answer.found else 0
 
@@ -120,14 +120,14 @@ class Worker:
         return entity
 
     def expected(self, number: int) -> dict[str, list[int]]:
-        """Return the expected numbers in the entities of each kind after so many commits."""
+        """Return the expected numbers in the entities of each kind after a number of commits."""
         ring = list(range(max(1, number - RING + 1), number + 1))
         slots = list(range(max(1, number - SLOTS + 1), number + 1))
         log = list(range(1, number + 1))
         return {"Left": ring, "Right": ring, "Slot": slots, "Log": log}
 
     def found(self, kind: str, *, order: str = "") -> list[Any]:
-        """Return the entities of a kind, through the index of an order."""
+        """Return the entities of a kind, read through the index for an order."""
         query = protobufs.Query()
         query.kind.add(name=kind)
         mine = query.filter.property_filter
@@ -182,7 +182,7 @@ def worker(engine: inprocess.Engine, name: str) -> Worker:
 
 
 def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> dict[str, int]:
-    """Open a data file after a crash and check all of it; return the commits of each worker."""
+    """Open a data file after a crash and check all its data; return the commits of each worker."""
     with open_engine(path) as engine:
         workers = [Worker(inprocess.Channel(engine), name) for name in acknowledged]
         counts = {each.name: each.check(acknowledged[each.name]) for each in workers}
@@ -195,7 +195,7 @@ def assert_file_matches(path: Path, acknowledged: dict[str, Acknowledged]) -> di
 
 
 def index_faults(path: Path | str) -> list[str]:
-    """Compare the file's index rows with those that its entities should have."""
+    """Compare the file's index rows with the rows that its entities should have."""
     connection = sqlite3.connect(path)
     try:
         ask = lambda text: connection.execute(text).fetchall()  # noqa: E731 - four times below

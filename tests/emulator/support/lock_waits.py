@@ -1,4 +1,4 @@
-"""Waiting requests in tests: how many there are, and waiting until there are enough."""
+"""Waiting requests in tests: count them, and wait until enough requests wait."""
 
 from concurrent import futures
 
@@ -8,7 +8,7 @@ from tests.support import programs
 
 
 def waiting(engine: inprocess.Engine) -> int:
-    """Return how many requests wait in an engine."""
+    """Return the number of waiting requests in an engine."""
     return len(engine._transactions._locks._waiters)
 
 
@@ -19,9 +19,10 @@ def until_waiting(engine: inprocess.Engine, number: int) -> None:
 def cross(
     first: Service, second: Service, engine: inprocess.Engine, threads: futures.Executor
 ) -> None:
-    """Let two transactions each read what the other then changes; the younger waits, in `engine`.
+    """Let each of two transactions read data that the other then changes.
 
-    The older one commits. The result of the younger one's commit is returned or raised.
+    The younger transaction waits, in `engine`, and the older one commits. Return or raise the
+    result of the younger transaction's commit.
     """
     one, two = first.key("T", 1), first.key("T", 2)
     older, younger = first.begin(), second.begin()

@@ -1,9 +1,9 @@
-"""A model of a disk that loses power: what a file may contain after its last sync.
+"""A model of a disk that loses power: the possible contents of a file after its last sync.
 
 Until a file is synced, each sector written to it may or may not have reached the disk, in any
-order, and the last one possibly in part. A file that was created or deleted may not have been until
-its folder is synced. Synced data stays. Sectors that were not written keep their content, as SQLite
-assumes of disks (powersafe overwrite).
+order, and the last sector possibly only in part. Until a folder is synced, the creation or deletion
+of a file in it may not have reached the disk. Synced data stays. Sectors that were not written keep
+their content, as SQLite assumes of disks (powersafe overwrite).
 
 Run as a program, it records a writer of the ledger on such a disk:
 
@@ -28,7 +28,7 @@ COMMITS = 12  # per session
 
 @dataclass
 class _File:
-    """One file: its synced content, and the writes on their way."""
+    """One file: its synced content, and the writes that are not synced yet."""
 
     certain: bytearray = field(default_factory=bytearray)
     pending: list[fault_vfs.Operation] = field(default_factory=list)
@@ -46,7 +46,7 @@ class _File:
         for piece in pieces:
             if chance.random() < kept:
                 _apply(found, piece)
-        if pieces and chance.random() < 0.5:  # the sector that was being written
+        if pieces and chance.random() < 0.5:  # the sector being written
             torn = pieces[-1]
             cut = torn.data[: chance.randrange(len(torn.data) + 1)]
             _apply(found, fault_vfs.Operation(torn.kind, torn.name, torn.offset, cut))
@@ -79,10 +79,10 @@ class Disk:
                 self._now[name].pending.append(operation)
 
     def survivors(self, chance: random.Random) -> dict[str, bytes]:
-        """Return possible files after a power loss."""
+        """Return a possible set of files after a power loss."""
         found = dict(self._certain)
         for name, file in self._pending:
-            if chance.random() < 0.5:  # it did not reach the disk
+            if chance.random() < 0.5:  # the write did not reach the disk
                 continue
             found.pop(name, None)
             if file is not None:
@@ -149,7 +149,7 @@ def main() -> None:
         with inprocess.open_engine(path) as engine:
             worker = ledger_writer.Worker(inprocess.Channel(engine), "w")
             for _ in range(COMMITS):
-                line = worker.step()  # its operations are recorded first
+                line = worker.step()  # the operations are recorded first
                 recording.append(fault_vfs.Operation("acknowledged", line))
     del shim
     Path(target).write_bytes(pickle.dumps(recording))

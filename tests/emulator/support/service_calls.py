@@ -151,7 +151,7 @@ class Service:
     def query(  # noqa: C901 - one line for each field
         self, kind: str | None = "T", *filters: tuple[Any, ...], **fields: Any
     ) -> Any:
-        """Make a query: all filters must hold, orders are "name" or "-name"."""
+        """Make a query: all filters must match, and orders are "name" or "-name"."""
         query = message("Query")()
         if kind is not None:
             query.kind.add(name=kind)
@@ -250,7 +250,7 @@ def increment_from_64_threads(service: Service, key: Any) -> None:
 
 @contextlib.contextmanager
 def assert_refused(status: str, text: str = "") -> Iterator[None]:
-    """Expect a call to be refused with a status and a text."""
+    """Expect that a call is refused with a status and a text."""
     with pytest.raises(grpc.RpcError) as caught:
         yield
     assert caught.value.code() is grpc.StatusCode[status], caught.value.details()
@@ -262,7 +262,7 @@ def upsert(service: Service, key: Any, **properties: Any) -> dict[str, Any]:
 
 
 def put_all(service: Service, *rows: tuple[Any, dict[str, Any]], kind: str = "T") -> None:
-    """Store entities of one kind in one commit, each given by its name and its properties."""
+    """Store entities of one kind, given by name and properties, in one commit."""
     mutations = [
         {"upsert": service.entity(service.key(kind, name), **properties)}
         for name, properties in rows

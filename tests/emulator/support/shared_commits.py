@@ -1,7 +1,7 @@
 """Commits that deliberately share one COMMIT.
 
-Owns a connection that reports when a write transaction begins and ends and lets a test step in
-right before its COMMIT, and a commit that keeps the writer's turn so that others wait for it.
+Owns a connection that reports the beginning and end of each write transaction and lets a test
+intervene right before the COMMIT, and a commit that keeps the writer's turn so that others wait.
 """
 
 import functools
@@ -20,7 +20,7 @@ _TOLD = ("BEGIN IMMEDIATE", "COMMIT", "SAVEPOINT", "RELEASE", "ROLLBACK")
 
 
 class Watch:
-    """The transaction statements of this process's connections, without those of snapshots."""
+    """The transaction statements of this process's connections, except those of snapshots."""
 
     def __init__(self) -> None:
         self.statements: list[str] = []
@@ -39,13 +39,13 @@ class Watch:
 
     @property
     def commits(self) -> int:
-        """Return how many transactions were committed, or were about to be."""
+        """Return the number of transactions that were committed or about to be."""
         return self.statements.count("COMMIT")
 
 
 def fault(code: int = sqlite3.SQLITE_FULL) -> sqlite3.Error:
-    """Return an error as SQLite's module raises it."""
-    made = sqlite3.OperationalError("as the test wants it")
+    """Return an error in the form that the sqlite3 module raises."""
+    made = sqlite3.OperationalError("injected by the test")
     made.sqlite_errorcode = code
     return made
 
@@ -77,10 +77,10 @@ class Held:
             self._entered.set()
             assert self._go.wait(programs.PATIENCE)
             if self._fails:
-                raise KeyError("as the test wants it")
+                raise KeyError("injected by the test")
 
     def release(self, waiting: int) -> None:
-        """Release the turn as soon as so many others wait for it."""
+        """Release the turn as soon as a number of others wait for it."""
         turn = turn_of(self._engine)
         programs.wait_until(lambda: turn._awaited == waiting, f"{waiting} wait for the turn")
         self._go.set()

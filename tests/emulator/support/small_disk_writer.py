@@ -24,7 +24,7 @@ def mount(folder: Path, *options: str) -> None:
 
 
 def fill(folder: Path) -> Path:
-    """Fill the remaining space; return the file that holds it."""
+    """Fill the remaining space; return the file that occupies it."""
     ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file:
         try:
@@ -36,7 +36,7 @@ def fill(folder: Path) -> Path:
 
 
 class Writer:
-    """A worker, and what was acknowledged to it."""
+    """A worker, and its acknowledgements."""
 
     def __init__(
         self, worker: ledger_writer.Worker, acknowledged: ledger_writer.Acknowledged

@@ -1,4 +1,4 @@
-"""Ids: handed out by the engine, allocated and reserved."""
+"""Ids: assigned by the engine, allocated, and reserved."""
 
 import pytest
 

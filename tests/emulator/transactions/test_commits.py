@@ -1,4 +1,4 @@
-"""Commits of several mutations: which sequences are allowed, and how many."""
+"""Commits with several mutations: the allowed sequences, and the limit on their number."""
 
 import pytest
 

@@ -20,7 +20,7 @@ from tests.emulator.support.service_calls import assert_refused, upsert
 def shared(
     tmp_path: Path,
 ) -> Iterator[tuple[inprocess.Engine, service_calls.Service, subprocess.Popen[str]]]:
-    """A data file with an engine here and a server on it: the file, a client, the program."""
+    """A data file used by an engine here and by a server: the file, a client, the program."""
     data = tmp_path / "data"
     arguments = ("--data", data, "--concurrency", "pessimistic")
     with (

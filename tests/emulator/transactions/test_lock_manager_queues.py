@@ -1,4 +1,4 @@
-"""Queues in pessimistic mode: which request waits for which, and how many can wait."""
+"""Queues in pessimistic mode: their order, and the limit on waiting requests."""
 
 import threading
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def test_a_waiting_change_keeps_new_readers_away(
     until_waiting(engine, 2)
     service.rollback(holder)
     put.result(30)
-    # The reader's snapshot was older than the change it waited for, so it has read again.
+    # The reader's snapshot was older than the change it waited for, so it read again.
     assert found.result(30) == {"a": 2}
     service.commit(upsert(service, key, a=3), transaction=reader)
 
@@ -117,7 +117,7 @@ def test_a_reader_proceeds_if_a_change_waits_too_long(
 
 
 class Scripted(lock_manager.LockManager):
-    """Locks whose waiters advance the time and end other parties instead of sleeping."""
+    """Locks with waiters that advance the time and end other parties instead of sleeping."""
 
     def __init__(self, folder: Path) -> None:
         self.now = 0.0
@@ -134,7 +134,7 @@ class Scripted(lock_manager.LockManager):
 def _queue(
     tmp_path: Path, count: int, *, names: str = "abcdefghijklmnopqrst"
 ) -> tuple[Scripted, lock_manager.Party, read_sets.ReadSet]:
-    """Let several parties announce changes of one entity; return another party's reads of it."""
+    """Let several parties announce changes of one entity; return one more party's reads of it."""
     queue = Scripted(tmp_path / "locks")
     for name in names[:count]:
         queue.announce(lock_manager.Party(name, 0.0, 1000.0), [(read_sets.ENTITIES, b"key")])

@@ -1,4 +1,4 @@
-"""Which locks conflict, and which holder in a cycle gives up."""
+"""The lock table: conflicting locks, and the holder that gives up in a cycle."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ def test_a_table_can_be_rebuilt_from_its_events() -> None:
 
 
 def waiting(graph: dict[str, Any]) -> dict[str, lock_table.Holder]:
-    """Create holders as old as their names, each waiting for the given ones."""
+    """Create holders whose names give their age, each waiting for the given holders."""
     return {
         name: lock_table.Holder(float(ord(name)), 0.0, awaited=frozenset(awaited))
         for name, awaited in graph.items()

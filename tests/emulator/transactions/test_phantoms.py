@@ -26,7 +26,7 @@ def rows(near: service_calls.Service) -> service_calls.Service:
 
 
 def touch(service: service_calls.Service, transaction: bytes) -> None:
-    """Commit a change of something that no transaction has read."""
+    """Commit a change of data that no transaction has read."""
     service.commit({"upsert": service.entity(service.key("U", 1))}, transaction=transaction)
 
 

@@ -1,4 +1,4 @@
-"""Property transforms: their arithmetic, their results, and what is refused."""
+"""Property transforms: their arithmetic, their results, and refused requests."""
 
 import math
 from typing import Any
@@ -334,7 +334,7 @@ elements = st.one_of(numbers, st.sampled_from([None, "", "3", b"3", True, False]
 
 
 def same(left: Any, right: Any) -> bool:
-    """Tell whether two elements are equal; unlike in Python, True is not 1."""
+    """Return whether two elements are equal; unlike in Python, True is not 1."""
     if isinstance(left, float) and isinstance(right, float) and left != left:  # noqa: PLR0124
         return right != right  # noqa: PLR0124
     return (isinstance(left, bool) == isinstance(right, bool)) and left == right

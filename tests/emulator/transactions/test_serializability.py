@@ -1,8 +1,9 @@
 """Every anomaly is impossible: in both modes, between threads and between processes on one file.
 
-Two clients use one data file. Between threads both use one engine; between processes the second one
-uses a server on the same file. A change from outside either comes first, and then the transaction
-that has read the data is ABORTED, or it waits until that transaction has committed.
+Two clients use one data file. In the test of threads both use one engine; in the test of processes
+the second client uses a server on the same file. An outside change may come first; then the
+transaction that has read the data is ABORTED. Otherwise, the change waits until that transaction
+has committed.
 """
 
 import fcntl
@@ -41,7 +42,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def file(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, indexes: Path
 ) -> Iterator["File"]:
-    """One data file: the mode, the channels of two clients, and the place of the locks."""
+    """One data file: the mode, the channels of two clients, and the location of the locks."""
     where, mode = request.param
     data = tmp_path_factory.mktemp("serializability") / "data"
     with inprocess.open_engine(data, indexes=indexes, concurrency=mode) as engine:
@@ -63,7 +64,7 @@ class File:
         self.locks = data.with_name(f"{data.name}-locks")
 
     def waiting(self) -> int:
-        """Return how many requests wait, in any process."""
+        """Return the number of waiting requests in all processes."""
         return sum(
             bool(holder.awaited) for table in self.tables() for holder in table.holders.values()
         )
@@ -71,7 +72,7 @@ class File:
     def tables(self) -> list[lock_table.LockTable]:
         found = []
         with (self.locks / "gate").open("rb") as gate:
-            # In a turn, as processes do: a file that is being rewritten is incomplete.
+            # Take a turn, as processes do, because a file that is being rewritten is incomplete.
             fcntl.flock(gate, fcntl.LOCK_EX)
             for path in self.locks.iterdir():
                 if path.name != "gate":
@@ -139,7 +140,7 @@ def set_to(service: service_calls.Service, key: Any, **properties: int) -> dict[
 def end_of(
     transaction: bytes, service: service_calls.Service, change: futures.Future[Any]
 ) -> tuple[bool, str]:
-    """Commit a transaction's write. It may only succeed if the outside change comes after it."""
+    """Commit a transaction's write. It may succeed only if the outside change comes after it."""
     was_first = change.done()
     write = set_to(service, service.key("T", "result"), a=100)
     outcome = status(service.commit, write, transaction=transaction)
@@ -235,7 +236,8 @@ def test_phantom(
 VANISHING = [
     (name, how)
     for name, how in itertools.product(READS, ("delete", "move"))
-    # Neither changes the result of the ancestor query, and a property does not change a count.
+    # Neither change affects the result of the ancestor query, and a property does not affect a
+    # count.
     if "ancestor" not in name and (name, how) != ("count of whole kind", "move")
 ]
 
@@ -287,7 +289,7 @@ ACCOUNTS, TOTAL = 6, 600
 
 
 class Worker:
-    """Moves money, looks at accounts, and records what it saw and did."""
+    """Moves money, reads accounts, and records its reads and writes."""
 
     def __init__(self, service: service_calls.Service, seed: int) -> None:
         self.service = service
@@ -311,7 +313,7 @@ class Worker:
         return entity.properties["amount"].integer_value
 
     def transfer(self) -> None:
-        """Move money between two accounts, read one after the other."""
+        """Move money between two accounts, which are read separately."""
         service, transaction = self.service, self.service.begin()
         seen = {}
         for number in self.random.sample(range(1, ACCOUNTS + 1), 2):
@@ -322,7 +324,7 @@ class Worker:
         self.commit(transaction, seen, {one: had - amount, other: got + amount})
 
     def collect(self) -> None:
-        """Find accounts by a query, and give the poorest the richest one's surplus."""
+        """Find accounts by a query, and move the richest account's surplus to the poorest."""
         service, transaction = self.service, self.service.begin()
         query = service.query("A", ("amount", ">", 120))
         rich = self.amounts(service.results(query, transaction=transaction))

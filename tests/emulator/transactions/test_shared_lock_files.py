@@ -1,4 +1,4 @@
-"""The files in which processes share their locks."""
+"""Shared lock files, which show processes each other's locks."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def two(folder: Path) -> Iterator[list[shared_lock_files.Peers]]:
-    """Two processes, as far as the files are concerned."""
+    """Two peers, which use the files like two processes."""
     both = [shared_lock_files.Peers(folder), shared_lock_files.Peers(folder)]
     yield both
     for each in both:
