@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bar:
-    """A measured value and the highest acceptable one, in the same unit (`x` is a ratio)."""
+    """A measured value and the highest acceptable value, in the same unit (`x` is a ratio)."""
 
     name: str
     measured: float

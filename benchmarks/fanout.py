@@ -3,8 +3,8 @@
 Most followers are loaded directly; `--called` of them subscribe through the product's own calls,
 when the list is already long. The data file is on disk, and the mail server is a separate process
 that accepts everything at once. The sender is a process too: it is killed once, without notice,
-after a third of the mail, and another one continues. At the end every follower must have the mail;
-duplicates are counted, and may be at most one page for the kill. Usage:
+after a third of the mail, and a new process continues. At the end every follower must have the
+mail; duplicates are counted, and may be at most one page for the kill. Usage:
 
     python -m benchmarks.fanout [--followers 200000] [--called 5000] [--folder /tmp]
 
@@ -194,7 +194,7 @@ def send(path: Path, port: int, began: float) -> None:
             events += done
             if events // _TOLD_EVERY > (events - done) // _TOLD_EVERY:
                 _say(f"{events} events", since)
-        cost = engine.meter.total()  # a reading would hold every key and add to the memory
+        cost = engine.meter.total()  # a reading would keep every key and add to the memory
         figures = {
             "seconds": time.perf_counter() - since, "processor": time.process_time() - used,
             "events": events, "reads": cost.reads, "writes": cost.writes, "deletes": cost.deletes,

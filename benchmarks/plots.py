@@ -1,7 +1,7 @@
 """Plots as hand-written SVG: lines over logarithmic axes, one panel per call.
 
 Values of 0 are on the floor of a panel, where its axis says 0. A line ends where a layout cannot
-hold the thread. Colors and marks both differ, so the lines can be distinguished without color.
+store the thread. Colors and marks both differ, so the lines can be distinguished without color.
 """
 
 import dataclasses

@@ -44,7 +44,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def room_of(package: str, name: str) -> str:
-    """Return the room of a module, or the module itself if it is in no room."""
+    """Return the room of a module, or the module itself if it belongs to no room."""
     return name.removeprefix(package).strip(".").split(".")[0]
 
 

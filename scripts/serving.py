@@ -55,21 +55,21 @@ threads = 8
 worker_class = "server.worker.Worker"
 _chosen = _settings()
 preload_app = _chosen is None or _chosen.datastore == "embedded"
-# Seconds that a running request may still take after SIGTERM or SIGINT.
+# Seconds that a running request has to finish after SIGTERM or SIGINT.
 graceful_timeout = 10
 loglevel = "warning"
 control_socket_disable = True
 
 # Connections from one address to one process. A browser opens at most six, but an office or a
-# mobile network can share an address. Behind a proxy all readers share one, so then this limit is
-# off.
+# mobile network can share an address. Behind a proxy all readers share one address, so then this
+# limit is off.
 _PER_PEER = 64
 
 _PAUSE = 0.05
 _STOPS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
 _STOP_SECONDS = 2.0  # well within graceful_timeout, even on a busy machine
 _workers: "list[comments.jobs.background_worker.BackgroundWorker]" = []
-# Held forever by the worker that has printed the URL.
+# The worker that has printed the URL holds this lock forever.
 _said = multiprocessing.Lock()
 
 
@@ -96,10 +96,11 @@ def _refusal(status: int) -> tuple[dict[str, str], bytes]:
 
 
 def post_fork(server: "Arbiter", worker: "server.worker.Worker") -> None:
-    """Make sure that a stop signal ends this process from its first moment.
+    """Make sure that a stop signal ends this process immediately after its start.
 
     Until gunicorn installs its handlers, the process has its parent's, which only put the signal in
-    a queue that no thread reads here. The worker would miss the signal and be killed in the end.
+    a queue that no thread reads here. The worker would miss the signal and be killed at the
+    timeout.
     """
     worker.limits, worker.refusal = _limits(_chosen), _refusal
     for number in _STOPS:
@@ -126,7 +127,7 @@ def post_worker_init(worker: "server.worker.Worker") -> None:
 
 
 def worker_exit(_server: object, _worker: "server.worker.Worker") -> None:
-    """Let the background worker finish its step. The next process does what is left."""
+    """Let the background worker finish its step. The next process does the remaining work."""
     for each in _workers:
         each.stop(_STOP_SECONDS)
 

@@ -1,4 +1,4 @@
-"""The cost of the engine, compared with the least that its work could cost.
+"""The cost of the engine, compared with the lowest possible cost of its work.
 
 Each bar is a ratio of two ways that take turns in one run:
 
@@ -134,7 +134,7 @@ def alternate(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, f
 
 
 def repeat(way: Callable[[], object], times: int) -> Callable[[], None]:
-    """Return a way that is long enough to time."""
+    """Return a way that runs long enough to time."""
 
     def again() -> None:
         for _ in range(times):
@@ -287,7 +287,7 @@ def change_three(client: Any) -> Callable[[], None]:
 
 
 def measure_change(folder: Path, rounds: int, durability: str, flags: tuple[str, ...]) -> Bar:
-    """Change three entities by NDB, in process and through gRPC."""
+    """Change three entities with NDB, in process and through gRPC."""
     name = f"change-{durability}"
     with (
         opened(folder, name, durability) as engine,

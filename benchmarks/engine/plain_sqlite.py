@@ -1,7 +1,7 @@
-"""The least that the engine's work could cost: plain SQLite over the same rows.
+"""The lowest possible cost of the engine's work: plain SQLite over the same rows.
 
-Owns the copies that the engine is compared with. They have the engine's tables and settings but
-none of its code, so the difference is what the engine adds.
+Owns the copies of the data that serve as the comparison. They have the engine's tables and settings
+but none of its code, so the difference is what the engine adds.
 """
 
 import contextlib

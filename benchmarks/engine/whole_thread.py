@@ -1,4 +1,4 @@
-"""Read a whole 10,000-comment thread: the ordered query, compared with the least it could cost.
+"""Read a whole 10,000-comment thread: the ordered query, compared with its lowest possible cost.
 
 In one run, on the same stored rows:
 
@@ -100,7 +100,7 @@ def read_bare(table: sqlite3.Connection) -> int:
 
 
 def read_ndb() -> int:
-    """Read all comments by NDB."""
+    """Read all comments with NDB."""
     found = comment_rows.CommentRow.query(
         comment_rows.CommentRow.thread == comment_rows.thread_key_name(NAME),
         comment_rows.CommentRow.listed == True,  # noqa: E712 - an NDB filter

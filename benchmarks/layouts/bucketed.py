@@ -1,7 +1,7 @@
 """A classic layout between one entity per comment and one entity for all: buckets with counts.
 
-Owns the head, which lists the buckets in reading order with the number of comments in each. A page
-is found by adding up the counts, a comment by an index over the ids in a bucket.
+Owns the head, which lists the buckets in reading order with the number of comments in each. Adding
+up the counts finds a page, and an index over the ids in a bucket finds a comment.
 
 Invariants:
 

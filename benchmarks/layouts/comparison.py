@@ -113,7 +113,7 @@ class Stores:
         """Open a layout with a thread in it. The warm and the cold process share one file.
 
         Raises:
-            raw_client.TooLarge: The layout cannot hold the thread.
+            raw_client.TooLarge: The layout cannot store the thread.
         """
         home = "Materialized" if issubclass(kind, flatthread.Materialized) else kind.__name__
         if home in self._engines:
@@ -139,7 +139,7 @@ class Stores:
 
 
 class Bench:
-    """One thread in every layout that can hold it."""
+    """One thread in every layout that can store it."""
 
     def __init__(self, stores: Stores, thread: Sequence[conversations.Said], rounds: int) -> None:
         self._rounds = rounds
@@ -156,7 +156,7 @@ class Bench:
             note(f"{self._size}: {kind.name} {known}")
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls, those that only read first."""
+        """Measure all calls, beginning with those that only read."""
         for call in CALLS:
             measured = {
                 name: self._metered(opened, call)
@@ -249,7 +249,7 @@ def fold_changes(opened: Opened) -> cost_meter.Cost:
 
 
 def most_embedded(folder: Path, thread: Sequence[conversations.Said], *, is_packed: bool) -> int:
-    """Return how many comments one entity can hold, found by trying; at most all of them."""
+    """Return how many comments fit in one entity, found by trying; at most all of them."""
     with Stores(folder) as stores:
         opened = stores.open(rivals.Embedded if is_packed else rivals.Plain, thread[:1])
 

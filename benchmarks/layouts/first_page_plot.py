@@ -124,7 +124,7 @@ def _share(value: float, low: float, high: float) -> float:
 
 
 def main() -> None:
-    """Write the plot beside the figures."""
+    """Write the plot next to the figures."""
     run = msgspec.json.decode((FOLDER / "figures.json").read_bytes(), type=layout_tables.Run)
     (FOLDER / "first-page.svg").write_text(draw(run.figures), encoding="utf-8")
 

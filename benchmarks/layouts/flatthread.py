@@ -25,7 +25,7 @@ _MOST = ordered_query.MAX_LIMIT
 
 
 def fold() -> None:
-    """Compact the changes, and clear at once: this process holds no older directory."""
+    """Compact the changes, and clear them at once, because this process has no older directory."""
     folded = compactor.compact(loading.SCHEME, loading.NAME)
     if folded is not None:
         compactor.clear(folded)

@@ -1,6 +1,6 @@
 """The figures of the layouts as Markdown and as plots.
 
-Owns their form: billed operations as numbers, times as ratios within one run. All layouts are
+Owns their format: billed operations as numbers, times as ratios within one run. All layouts are
 compared with `BASE`, whose milliseconds are given for orientation.
 """
 

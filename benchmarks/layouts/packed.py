@@ -14,7 +14,7 @@ from benchmarks.threads.conversations import Said
 
 
 class Public(msgspec.Struct, frozen=True):
-    """A comment as a reader gets it."""
+    """A comment in the form that readers receive."""
 
     id: str
     parent: str | None
@@ -97,5 +97,5 @@ def end_below(run: Sequence[Placed], first: int, level: int) -> int:
 
 
 def edited(said: Said, html: str) -> Said:
-    """Return a comment with another text."""
+    """Return a comment with a different text."""
     return msgspec.structs.replace(said, body=html, html=html, revision=said.revision + 1)

@@ -3,8 +3,8 @@
 The classic ways (`list_rivals`) and Flatthread's store the same followers, each in its own data
 file, and answer five calls: add one, remove one, check one, list all, count. For each call it
 prints what Google's service would bill (by the engine's meter), the calls to the store, bytes, and
-processor and wall time; the ways take turns. Then it prints how much many concurrent writers get
-done, and how often they retry. Usage:
+processor and wall time; the ways take turns. Then it prints the throughput of many concurrent
+writers, and how often they retry. Usage:
 
     python -m benchmarks.lists.list_comparison [--sizes 100,1000,10000,200000] [--rounds 9]
                                                [--writers 1,8,50] [--seconds 3] [--write]
@@ -64,7 +64,7 @@ class Ours:
             self.asks.set()
 
     def contains(self, follower: str) -> bool:
-        """Tell whether an id belongs to the list."""
+        """Return whether an id belongs to the list."""
         return follower_lists.contains(LIST, follower)
 
     def every(self) -> list[str]:
@@ -124,7 +124,7 @@ def opened(kind: type[Any], path: Path, ids: Sequence[str]) -> Iterator[Opened]:
     """Open a way in a file, with a list in it.
 
     Raises:
-        raw_client.TooLarge: The way cannot hold the list.
+        raw_client.TooLarge: The way cannot store the list.
     """
     with inprocess.open_engine(
         path,
@@ -146,7 +146,7 @@ def members(size: int) -> list[str]:
 
 
 class Bench:
-    """One size in every way that can hold it."""
+    """One size in every way that can store it."""
 
     def __init__(self, folder: Path, size: int, rounds: int, stack: contextlib.ExitStack) -> None:
         self._size = size
@@ -164,7 +164,7 @@ class Bench:
             )
 
     def run(self) -> Iterator[layout_tables.Figures]:
-        """Measure all calls, those that only read first."""
+        """Measure all calls, beginning with those that only read."""
         for call in list_tables.TITLES:
             measured = {name: self._metered(each, call) for name, each in self.opened.items()}
             times: dict[str, list[tuple[float, float]]] = {name: [] for name in measured}
@@ -180,7 +180,7 @@ class Bench:
             note(f"{self._size}: {call}")
 
     def folding(self) -> list_tables.Folding:
-        """Make as many changes as lead to a compaction on average; return the compaction's cost."""
+        """Make enough changes for one compaction on average; return the compaction's cost."""
         ours = self.opened[Ours.name]
         with ours.entered():
             follower_compaction.compact(LIST)
@@ -255,7 +255,7 @@ class Crowd:
         self._latencies: list[float] = []
 
     def run(self) -> list_tables.Crowded:
-        """Run all writers; return what they got done and the cost."""
+        """Run all writers; return the number of their changes and the cost."""
         threads = [
             threading.Thread(target=self._change, args=(number,)) for number in range(self._writers)
         ]
@@ -299,7 +299,7 @@ class Crowd:
                     return
 
     def _fold(self) -> None:
-        """Compact Flatthread's list meanwhile, as a worker does."""
+        """Compact Flatthread's list during the run, as a worker does."""
         with self._opened.entered() as way:
             while isinstance(way, Ours) and time.perf_counter() < self._end:
                 if way.asks.wait(0.05):
@@ -318,7 +318,7 @@ def _patiently(way: Any, follower: str, seed: random.Random, *, follows: bool) -
 
 
 def ends(folder: Path) -> dict[str, int]:
-    """Return how many ids each way's entities can hold, for ways that end below a million."""
+    """Return how many ids each way's entities can store, for ways with a limit below a million."""
     found: dict[str, int] = {}
     for kind in WAYS:
         if kind in {Ours, list_rivals.Rows}:

@@ -1,8 +1,8 @@
 """The classic ways to keep a large list in a document store, to compare with Flatthread's.
 
 Owns five ways, each at its best: raw protobuf messages without an object mapper, and transactions
-where a change reads before it writes. Datastore cannot append to an entity blindly, so what is an
-append in the stores these ways come from means reading and writing the entity here.
+where a change reads before it writes. Datastore cannot append to an entity blindly, so each append
+of the original stores becomes a read and a write of the entity here.
 
     Text         all ids in one text; a removed id is cut out
     Tombstones   the same, but removed ids are written at the head and cut out when they are a
@@ -13,8 +13,8 @@ append in the stores these ways come from means reading and writing the entity h
 
 Invariants:
 
-1. After any changes each way holds the same set as a Python set after the same changes, also if a
-   removed id is added again (`tests/system/project/test_benchmark_lists.py`).
+1. After any changes, each way contains the same ids as a Python set after the same changes, even if
+   a removed id is added again (`tests/system/project/test_benchmark_lists.py`).
 """
 
 import dataclasses
@@ -74,7 +74,7 @@ class Text(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Tell whether an id belongs to the list."""
+        """Return whether an id belongs to the list."""
         (text,) = self._load([LIST])
         return _holds(text, follower)
 
@@ -115,7 +115,7 @@ class TwoLists(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Tell whether an id belongs to the list."""
+        """Return whether an id belongs to the list."""
         joined, left = self._read()
         return _holds(joined, follower) and not _holds(left, follower)
 
@@ -184,7 +184,7 @@ class Log(Way):
         self.client.transact(body)
 
     def contains(self, follower: str) -> bool:
-        """Tell whether an id belongs to the list."""
+        """Return whether an id belongs to the list."""
         text = _SEPARATOR + self._load([LIST])[0]
         lines = (f"{_SEPARATOR}{sign}{follower}{_SEPARATOR}" for sign in "+-")
         joined, left = map(text.rfind, lines)
@@ -223,7 +223,7 @@ class Rows(Way):
             self.client.write(delete=self._row(follower).key)
 
     def contains(self, follower: str) -> bool:
-        """Tell whether an id belongs to the list."""
+        """Return whether an id belongs to the list."""
         return bool(self.client.get("Row", [f"{LIST}/{follower}"]))
 
     def every(self) -> list[str]:
@@ -250,7 +250,7 @@ def _holds(text: str, follower: str) -> bool:
 
 
 def _without(text: str, follower: str) -> str:
-    """Return the text without the line of an id."""
+    """Return the text without the line for the id."""
     line = f"{_SEPARATOR}{follower}{_SEPARATOR}"
     return (_SEPARATOR + text).replace(line, _SEPARATOR, 1)[len(_SEPARATOR) :]
 

@@ -1,18 +1,18 @@
-"""Mixed load with kills: check that every page anybody reads is consistent.
+"""Mixed load with kills: check that every page is consistent for every reader.
 
-It runs the product as scripts/serve does and kills it at random, all of it or one worker. Meanwhile
-writers post, edit, retract and vote in a few threads, and readers read pages of every kind. Each
-change stays in the delta for more than a minute, so each thread has hundreds of uncompacted rows.
-Every page is checked (`page_checks`): parents before children, no duplicates, no comment of another
-thread, counts that match the rows, every acknowledged change. Each writer also checks its own
-change at once. At the end every acknowledged post must exist, and `repair` and `recount` must find
-nothing.
+It runs the product as scripts/serve does and kills it at random, all of it or one worker. At the
+same time, writers post, edit, retract and vote in a few threads, and readers read pages of every
+kind. Each change stays in the delta for more than a minute, so each thread has hundreds of
+uncompacted rows. Every page is checked (`page_checks`): parents before children, no duplicates, no
+comment of another thread, counts that match the rows, every acknowledged change. Each writer also
+checks its own change at once. At the end every acknowledged post must exist, and `repair` and
+`recount` must find nothing.
 
     python -m benchmarks.mixed_load.kills [--minutes 30] [--threads 4] [--writers 8] [--readers 2]
         [--kill-every 15] [--seed 1]
 
-Prints the counts, the kinds of violations and the first of each. The exit status is 1 if there was
-one.
+Prints the counts, the kinds of violations and the first of each. The exit status is 1 if any
+violation was found.
 """
 
 import argparse

@@ -1,7 +1,8 @@
-"""The clients of `kills`: writers that know what they wrote, readers that check pages.
+"""The clients of `kills`: writers that record their changes, and readers that check pages.
 
 Owns the ledger of acknowledged changes, and what a client does when the service is killed during
-its request: a writer repeats the request until it is answered, a reader continues with another one.
+its request: a writer repeats the request until it gets an answer, and a reader continues with a new
+request.
 """
 
 import contextlib
@@ -68,7 +69,7 @@ class World:
                     self.violations.append(f"{time.strftime('%H:%M:%S')} {where}: {each}")
 
     def known(self, thread: int) -> dict[str, int]:
-        """Return what a reader must see now: posts and versions, without the retracted ones."""
+        """Return the posts and versions that a reader must see now, without retracted posts."""
         with self.lock:
             return {
                 each.id: each.version

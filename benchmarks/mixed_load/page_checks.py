@@ -1,4 +1,4 @@
-"""What must be true of every page that `kills` reads (pure).
+"""The checks of every page that `kills` reads (pure).
 
 Owns the checks: parents before their children, no comment twice, no comment of another thread,
 counts that match the rows, and every acknowledged post at its acknowledged version or a later one.
@@ -95,7 +95,8 @@ class Walk:
         if row.parent is None:
             return False
         if self.order == "newest":
-            # A parent is older, so it comes later, perhaps on a page that was not read.
+            # A parent is older than its reply, so it comes later, perhaps on a page that was not
+            # read.
             return row.parent in self.seen or (is_whole and row.parent not in here)
         if self.order == "oldest" and not is_first:
             # The parent may have been committed before the cursor, after that part was read.

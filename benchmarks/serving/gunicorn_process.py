@@ -76,7 +76,7 @@ class Server:
         return sum(map(_nanoseconds, tasks)) / 1e9
 
     def settle(self) -> None:
-        """Wait until the server is idle: its workers start one after the other."""
+        """Wait until the server is idle: its workers start in turn."""
         before, until = -1.0, time.perf_counter() + _PATIENCE
         while (now := self.worked()) - before > _IDLE and time.perf_counter() < until:
             before = now

@@ -53,7 +53,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """A connection that repeats one request, until told to send another.
+    """A connection that repeats one request until it switches to another.
 
     A measured time ends with the last byte of the response, which the client knows by the length:
     parsing headers takes longer than some responses do, especially if it is done rarely.

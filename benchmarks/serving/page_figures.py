@@ -1,7 +1,7 @@
 """The results of `served_pages` as Markdown.
 
-Owns the names of the calls and the form of the figures: milliseconds, those of the floor in the
-same run, and their ratios, which are more reliable on a shared machine.
+Owns the names of the calls and the format of the figures: milliseconds of the product and of the
+floor in the same run, and their ratios, which are more reliable on a shared machine.
 """
 
 import statistics
@@ -20,7 +20,7 @@ _MIB = 1 << 20
 class Call(msgspec.Struct, frozen=True):
     """A request to measure. `is_known`: the client sends the tag, and gets 304.
 
-    A call with a `body`, which is JSON, is a POST.
+    A call with a `body`, in JSON, is a POST.
     """
 
     name: str

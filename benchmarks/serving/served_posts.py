@@ -1,7 +1,7 @@
 """Posts through gunicorn: the product as scripts/serve runs it, and clients on one thread.
 
-Every post is durable, counted, recorded in the outbox, and delivered meanwhile. Lean clients (raw
-sockets that stay open, prepared requests) post again as soon as they are answered:
+Every post is durable, counted and recorded in the outbox, which is delivered during the run. Lean
+clients (raw sockets that stay open, prepared requests) post again as soon as they are answered:
 
     roots     all start discussions on one page
     one       all answer one comment
@@ -48,7 +48,7 @@ _TEXT = "I have been thinking about *this* for a while. There is more to it than
 
 
 def request(parent: str | None, name: str, token: str = "", path: str = PATH) -> bytes:
-    """Return a post as it is sent. Without a key each is a new comment."""
+    """Return a post as it is sent. Without an idempotency key, each request posts a new comment."""
     body = {"name": name, "body": _TEXT} | ({} if parent is None else {"parent": parent})
     sent = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"

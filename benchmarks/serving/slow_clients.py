@@ -3,10 +3,10 @@
 The product runs as scripts/serve runs it. Many connections at once send the beginning of a request,
 or half of a body, or request a whole long thread and read nothing, or do one of these at a byte per
 second. A connection that the server closes is opened again at once, as an attacker would. First the
-connections come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at
-another address requests a first page all the time, with five requests per connection; its times are
-recorded before and during each attack. Its p99 may rise to three times its value before, or to 250
-ms if that is more. The memory is that of all the server's processes.
+connections come from 127.0.1.1 to 127.0.1.250 in turn, then all from one address. A reader at a
+different address requests a first page continuously, with five requests per connection; its times
+are recorded before and during each attack. Its p99 may rise to three times its value before, or to
+250 ms if that is more. The memory is that of all the server's processes.
 
     python -m benchmarks.serving.slow_clients [--seconds 120] [--clients 200] [--from many,one]
                                       [--kinds head,body,reader,drip]
@@ -49,7 +49,7 @@ _POST = "/api/v1/sites/bench/comments?thread=slow"
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An attack. `places` is the number of addresses it comes from."""
+    """An attack. `places` is the number of addresses that the attack comes from."""
 
     port: int
     kind: str
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct):
-    """What happened to the connections of an attack. `after` has the seconds until each ended."""
+    """The fate of an attack's connections. `after` has the seconds until each ended."""
 
     opened: int = 0
     refused: int = 0
@@ -69,7 +69,7 @@ class Ended(msgspec.Struct):
 
 
 def beginning(kind: str, path: str) -> bytes:
-    """Return what a slow client sends at once."""
+    """Return the bytes that a slow client sends at once."""
     if kind == "head":
         return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ".encode()
     if kind == "body":
@@ -119,7 +119,7 @@ class Slow:
         return True
 
     def receive(self) -> bool:
-        """Receive what the server sends; return whether the connection is still open."""
+        """Receive data from the server; return whether the connection is still open."""
         try:
             data = self.socket.recv(65_536)
         except BlockingIOError:

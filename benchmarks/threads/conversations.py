@@ -1,9 +1,9 @@
 """Discussions for the benchmarks: the comments of a shape, with texts.
 
 Owns the data of a comment that every layout stores, and an order that depends only on parent links.
-Texts are generated: words of an invented vocabulary with the frequencies of a natural language, in
-lengths like people's (median 18 words). zlib compresses them about as well as real comments, unlike
-repeated sentences.
+Texts are generated: words of an invented vocabulary with the frequencies of a natural language,
+with the lengths of real comments (median 18 words). zlib compresses them about as well as real
+comments, unlike repeated sentences.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ def said(comment_id: str, parent: str | None, place: int, body: str) -> Said:
 
 
 def reply(place: int, parent: str) -> Said:
-    """Return a comment that is posted later than all others."""
+    """Return a comment posted later than all others."""
     return said(_id(place), parent, place, f"An answer that came at {place}, and says no more.")
 
 

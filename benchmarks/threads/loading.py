@@ -29,7 +29,7 @@ def author(said: Said) -> records.Author:
 
 
 def imported(said: Said) -> records.ImportedComment:
-    """Return a comment as an importer passes it on."""
+    """Return a comment in the form that an importer passes on."""
     return records.ImportedComment(
         id=said.id,
         reply_to=said.parent,
@@ -85,7 +85,7 @@ def add_thread(
     query = reads.Query("Comment", where=(("thread", "=", comment_rows.thread_key_name(name)),))
     (template,) = reads.fetch(query)
     if is_folded:
-        # As a compaction leaves them, so that the compaction below has nothing to clear.
+        # Leave them as a compaction does, so the compaction below has nothing to clear.
         for flag in ("unfolded", "rewrites"):
             template.properties[flag].boolean_value = False
         template.properties["fold_by"].null_value = 0
