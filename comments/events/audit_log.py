@@ -2,8 +2,7 @@
 
 Owns the kind AuditEntry. An entry is written in the transaction of its decision, so there is
 exactly one for every stored decision and none for any other. The entry's id is made once, before
-that transaction, so a body that runs again finds its own entry and knows that it is done
-(`is_done`).
+that transaction, so a body that runs again finds its own entry and does nothing more (`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the value
@@ -31,7 +30,10 @@ MOST = 200  # entries in one page
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Act:
-    """A decision to be made. Create one for each decision: its id identifies repeats."""
+    """A decision that is about to be made.
+
+    Create one for each decision: its id identifies repeats.
+    """
 
     actor: records.Actor
     verb: str
@@ -101,8 +103,8 @@ def log(
 ) -> list[records.Audit]:
     """Read a site's newest entries, of one subject or of all, from `before` or `after` on.
 
-    Many entries may have the same moment, such as those of a bulk decision. `after` continues among
-    them, by id.
+    Many entries may have the same time, for example after a bulk decision; `after` continues among
+    them by id.
 
     Raises:
         errors.BadInput: the limit is not from 1 to `MOST`.

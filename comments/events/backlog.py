@@ -1,15 +1,15 @@
 """The backlog of this process: threads and lists to compact, votes to count, events to deliver.
 
-Owns when a thread is due: `ERASE_AFTER` an edit or a retraction; otherwise when it has `FOLD_ROWS`
-pending changes, or when the oldest is `FOLD_AFTER` seconds old. A list is due when one of its marks
-asks for it; a comment `COUNT_AFTER` its first uncounted vote. Each is in the backlog once, however
-often it changes.
+Decides when a thread is due: `ERASE_AFTER` seconds after an edit or a retraction; otherwise when it
+has `FOLD_ROWS` pending changes or the oldest is `FOLD_AFTER` seconds old. A list is due when one of
+its marks asks for it; a comment is due `COUNT_AFTER` seconds after its first uncounted vote. Each
+is in the backlog only once, no matter how often it changes.
 
 Invariants:
 
 1. Nothing depends on the backlog. The commit of a change also stores that the change needs
-   compaction, counting or delivery, so what is lost with a process is found again by a query
-   (`scheduler`).
+   compaction, counting or delivery, so a query (`scheduler`) finds the work that is lost with a
+   process.
 2. A process without a worker keeps nothing here, so the backlog never grows without being worked
    off. On App Engine a task queue takes its place (`cloud_tasks`).
 """
@@ -160,7 +160,7 @@ def tell(event: str) -> None:
 
 
 def changed(name: records.ThreadName, *, changes: int = 1) -> None:
-    """Report changed rows of a thread that took nothing from readers. Call it after the commit."""
+    """Report changed rows of a thread that removed no text. Call it after the commit."""
     _notes().add(name, changes=changes)
 
 

@@ -1,13 +1,13 @@
-"""Dead letters: undelivered events and messages as operators see, revive and drop them.
+"""Dead letters: operators' view of undelivered events and messages, to revive or drop them.
 
-Owns one view over events (`outbox`) and messages (`message_queue`). Both have an id, and both
+Combines events (`outbox`) and messages (`message_queue`) in one view. Both have an id, and both
 become *dead letters* when they are given up: these are not retried, and are kept until an operator
 revives or drops them. A message's id begins with its event's id.
 
 Invariants:
 
-1. Every operation has a bounded cost, however many letters there are.
-2. Only dead letters can be revived or dropped; the others are left to delivery.
+1. Every operation has a bounded cost, regardless of the number of letters.
+2. Only dead letters can be revived or dropped; all others belong to normal delivery.
 """
 
 import functools
@@ -29,7 +29,7 @@ _Row = event_rows.EventRow | event_rows.MessageRow
 
 
 class Waiting(NamedTuple):
-    """Numbers of pending and dead letters, each up to `MOST_COUNTED`; age of the oldest in seconds.
+    """Counts of pending and dead letters, each up to `MOST_COUNTED`; age of the oldest in seconds.
 
     `events`, `messages` and `oldest` exclude dead letters.
     """
@@ -81,7 +81,7 @@ def show(letter: str) -> DeadLetter:
     """Read an event or a message, dead or not.
 
     Raises:
-        errors.NotFound: there is none with this id: it was delivered or dropped.
+        errors.NotFound: no event or message has this id; it may have been delivered or dropped.
     """
     found = _find(letter)
     if found is None:
@@ -90,11 +90,10 @@ def show(letter: str) -> DeadLetter:
 
 
 def revive(letter: str, *, now: datetime) -> None:
-    """Retry a dead letter, with all attempts again.
+    """Retry a dead letter, with the full number of attempts.
 
     Raises:
-        errors.NotFound: see `show`.
-        errors.Conflict: it is not dead.
+        errors.NotFound: see `show`. errors.Conflict: the event or message is not a dead letter.
     """
     _settle(letter, functools.partial(_revived, now=now))
 

@@ -1,17 +1,18 @@
-"""The dispatcher: takes every event to every handler at least once, under the same id.
+"""The dispatcher: delivers every event to every handler at least once, under the same id.
 
-Owns what happens to an event that fails. The handlers are wired in one place (`wiring`). There are
-two kinds of handler:
+Owns the treatment of failed events. The handlers are wired in one place (`wiring`). There are two
+kinds of handler:
 
 - `Exact` handlers only write to this store. One commit stores their writes and notes that they are
-  done with the event, so they handle it exactly once however often it is delivered. All of them
-  share that commit until one of them fails; then each is tried alone.
-- `Sending` handlers act outside. They are called first and noted as done afterwards, so after a
-  crash in between they are called again: they have to recognize the event's id. They return events
-  that follow from this one, which the commit that notes them stores. A handler with a `term` claims
-  the event first, so two processes do not handle it at once.
+  done with the event, so they handle it exactly once, no matter how often it is delivered. All
+  exact handlers share that commit; if one of them fails, each is tried alone.
+- `Sending` handlers act outside. The dispatcher calls them first and then notes them as done. After
+  a crash in between it calls them again, so they must recognize the event's id. They return
+  follow-up events, which are stored by the commit that notes them as done. A handler with a `term`
+  claims the event first, so two processes do not handle it at once.
 
-Each handler names the `kinds` of events that it handles; other events do not wait for it.
+Each handler names the `kinds` of events that it handles; other events do not wait for that
+handler.
 
 To notify recipients outside, prefer an exact handler that writes a message for each recipient
 (`message_queue`): each message has its own attempts, pauses and end (`message_sender`).
@@ -20,11 +21,12 @@ Invariants:
 
 1. An event whose transaction did not commit does not exist, so no handler gets it.
 2. An event is deleted only by the commit that notes its last handler as done, or by an operator.
-3. Which process delivers does not matter, nor do concurrent deliveries or their order.
-4. A failed event is retried after pauses that double, and is given up after `outbox.MOST_ATTEMPTS`.
-   It then stays in the store until an operator revives or drops it (`dead_letters`).
-5. A failing event delays no other event, and a failing handler no other handler.
-6. `Overloaded`, which says that the store is busy, never counts as a failure.
+3. The result does not depend on the delivering process, on concurrent deliveries or on their order.
+4. A failed event is retried after pauses that double, and becomes a dead letter after
+   `outbox.MOST_ATTEMPTS`. It then stays in the store until an operator revives or drops it
+   (`dead_letters`).
+5. A failing event delays no other event, and a failing handler delays no other handler.
+6. `Overloaded` means that the store is busy and never counts as a failure.
 """
 
 import dataclasses
@@ -63,8 +65,8 @@ class Exact:
 class Sending:
     """Handles one event outside the store; idempotent by the event's id.
 
-    `send` returns the events that follow (`outbox.follow`), if any. When the `term` of its claim is
-    over, other processes may take the event: the claiming process must have died.
+    `send` returns the events that follow (`outbox.follow`), if any. When the `term` of a claim
+    ends, other processes may take the event, because the claiming process must have died.
     """
 
     name: str
@@ -75,7 +77,7 @@ class Sending:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeliveryCounts:
-    """How many events were delivered to every handler, and how many will be retried."""
+    """The number of events delivered to every handler, and the number to be retried."""
 
     delivered: int
     failed: int
@@ -160,7 +162,7 @@ class _Round:
             self._note_failure(event, error)
 
     def _write_part(self, handlers: Sequence[Exact], events: list[str]) -> int:
-        """Handle as many of the first events as one transaction holds; return how many."""
+        """Handle as many of the first events as fit in one transaction; return how many."""
         names = {handler.name for handler in handlers}
 
         def body() -> int:
@@ -203,7 +205,7 @@ class _Round:
         """Claim these events for the handler's term; False if another process has claimed them."""
         if handler.term is None:
             return True
-        # The time of the claim, not of the round's start: earlier events may have taken long.
+        # Use the time of the claim, not the start of the round: earlier events may have taken long.
         now = self._now + timedelta(seconds=time.monotonic() - self._started)
         claimed = now + handler.term
         tries = itertools.count()

@@ -1,7 +1,7 @@
 """The message queue: messages to single recipients outside, each with its own attempts.
 
-Owns the kind Message. A handler of events writes one for each recipient, in the transaction that
-notes the event as done (`dispatcher`), so each committed event has exactly one message per
+Owns the kind Message. An event handler writes one message for each recipient, in the transaction
+that notes the event as done (`dispatcher`), so each committed event has exactly one message per
 recipient. `message_sender` sends them.
 
     Message   key: "{event id}/{channel}/{recipient}": the same however often it is written
@@ -18,8 +18,8 @@ Invariants:
 1. A message is deleted only when it was delivered or its recipient no longer exists, or when an
    operator drops it.
 2. A sender *claims* a message before it sends it, which makes the message due again after `LEASE`.
-   Two concurrent senders therefore send it once, and the message of a sender that died is sent
-   again, under the same id.
+   Two concurrent senders therefore send it once. If a sender dies, its message is sent again under
+   the same id.
 3. A message is delivered at least once. It is delivered twice only after a crash, or if clocks
    differ by more than the lease.
 """
@@ -37,7 +37,7 @@ LEASE = timedelta(seconds=60)  # more than an attempt can take
 
 
 class Message(NamedTuple):
-    """A message to be sent. `event` is the id that repeats share."""
+    """A message to send. `event` is the id that repeats share."""
 
     id: str
     event: str
@@ -106,7 +106,7 @@ def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
 
 
 def record(row: event_rows.MessageRow) -> Message:
-    """Convert a stored message to what channels see of it."""
+    """Convert a stored message to the form that channels see."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
     return Message(name, event, row.queue, row.content, row.attempts, conversion.plain(row.at))
@@ -161,7 +161,7 @@ def give_up(message: str, reason: str) -> None:
 
 
 def rewrite(message: str, content: str) -> None:
-    """Replace a message's content, to remove what is not needed any more."""
+    """Replace a message's content, to remove data that is no longer needed."""
 
     def body() -> None:
         for row in read([message]):
@@ -182,7 +182,7 @@ def is_given_up(row: event_rows.MessageRow) -> bool:
 
 
 def revive(row: event_rows.MessageRow, *, now: datetime) -> ownership.Writes:
-    """Retry a message that was given up, with all attempts again."""
+    """Retry a message that was given up, with the full number of attempts."""
     row.attempts, row.due, row.since, row.waits = 0, now, row.at, True
     return ownership.Writes(_OWNER, put=(row,))
 

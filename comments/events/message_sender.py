@@ -1,13 +1,14 @@
 """The message sender: delivers every message to its recipient, each queue at its own pace.
 
-Owns the delivery of messages (`message_queue`): which queues are served concurrently, and what
-happens after each attempt. A *channel* finds the recipients of its queues, see `channels`.
+Owns the delivery of messages (`message_queue`): the concurrent service of queues and the treatment
+of each attempt's result. A *channel* finds the recipients of its queues, see `channels`.
 
 Invariants:
 
 1. A slow or dead recipient delays no other. Several threads serve the queues, each queue for at
    most `TURN` seconds and one more attempt, and a thread leaves a queue after a failed attempt.
-2. After any failure the message stays in the store, and a round ends however its recipients behave.
+2. After any failure the message stays in the store, and a round always ends, no matter how its
+   recipients behave.
 3. Our own errors never count against a recipient.
 """
 
@@ -56,7 +57,7 @@ class Recipient:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SendingCounts:
-    """How many messages were delivered, and how many attempts failed."""
+    """The number of delivered messages and of failed attempts."""
 
     told: int = 0
     failed: int = 0
@@ -108,7 +109,7 @@ def serve(
     done, after = SendingCounts(), ""
     while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
-        # Not earlier: a process without messages need not load the certificates.
+        # Do this no earlier: a process without messages need not load the certificates.
         server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
             done = sum(pool.map(connection.carried(server.serve), names), done)
@@ -190,7 +191,7 @@ class Messenger:
     Args:
         store: holds the messages.
         now: returns the time of day.
-        first: seconds until it looks for messages of other processes, if nobody nudges it before.
+        first: seconds until it looks for messages of other processes, unless it is nudged earlier.
         reach: makes the channels.
     """
 

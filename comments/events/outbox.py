@@ -1,18 +1,18 @@
 """The outbox: events that say what happened to comments, for handlers to act on.
 
 Owns the kind Event. An event is written in the transaction of its change, so there is one for every
-committed change and none for any other. Its id is the comment's id and the revision that the change
-brought it to, which is the same however often the transaction runs. A commit that changes many
-comments writes one event for as many as one commit can count (`parts`). The `dispatcher` passes an
-event to every handler, and deletes it when the last one is done.
+committed change and none for any other. Its id consists of the comment's id and its revision after
+the change, which is the same no matter how often the transaction runs. A commit that changes many
+comments writes several events, each with as many changes as one commit can count (`parts`). The
+`dispatcher` passes an event to every handler, and deletes it when the last one is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
               `at`, `due`, `since`, `attempts`, `reason` of the last failure,
               `claimed` (when the claim of the process that handles it ends), `detail`
 
-Follow-up work that takes longer than one delivery, such as mail to many, is an event too
-(`follow`). Its handler derives its id from the first event's id; `detail` holds what else it needs.
+Follow-up work that takes longer than one delivery, such as mail to many recipients, is an event too
+(`follow`). Its id is derived from the first event's id; `detail` contains its other data.
 
 `at` is when the change happened. `since` equals `at` while the event is pending; when it is given
 up, `since` and `due` are `NEVER`. One index therefore serves both numbers for operators (how many
@@ -25,7 +25,7 @@ address, with one exception: the encrypted sender of a text about which Akismet 
 message about a comment that was retracted meanwhile contains nothing of it.
 
 `due` is for the sweep that finds events of processes that died; the process that wrote an event
-delivers it at once. Clocks that differ make a sweep early or late, and do no other harm.
+delivers it at once. Clock differences make a sweep early or late and do no other harm.
 """
 
 import enum
@@ -71,7 +71,7 @@ class EventKind(enum.StrEnum):
 OF_COMMENTS = frozenset(
     {EventKind.POSTED, EventKind.EDITED, EventKind.RETRACTED, EventKind.JUDGED, EventKind.IMPORTED}
 )
-# Also all other changes of what is counted of comments.
+# This includes all other changes that affect counters.
 COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
 
 
@@ -83,7 +83,7 @@ class Followed(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What happened, as handlers see it. `comment` is the id of the comment."""
+    """The form of an event that handlers see. `comment` is the id of the comment."""
 
     id: str
     kind: EventKind
@@ -94,17 +94,17 @@ class Event(NamedTuple):
 
     @property
     def comment(self) -> str:
-        """Return the id of the comment; of many that were imported at once, the first."""
+        """Return the id of the comment, or of the first of the comments imported together."""
         return self.id.partition(".")[0]
 
 
 def event_id(comment_id: str, revision: int) -> str:
-    """Return the id of the event of a comment's change to a revision."""
+    """Return the event id for a comment's change to a revision."""
     return f"{comment_id}.{revision}"
 
 
 def filing_id(comment_id: str, times: int) -> str:
-    """Return the id of the event of comments that moved to other categories, by the first of them.
+    """Return the event id for comments that moved to other categories, from the first comment.
 
     `times` is how often the thread's categories were changed. No revision has this form.
     """
@@ -143,7 +143,7 @@ def tell(
 def followed(
     site: str, thread: str, token: str, change: Followed, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
-    """Write the event that an address follows a thread or stopped; return its id and its row.
+    """Write the event that an address follows or unfollows a thread; return its id and row.
 
     `thread` is a key name. `token` identifies the change, and is the same however often it is
     written.
@@ -179,7 +179,7 @@ def _prefix(thread: str) -> str:
 
 
 def is_event(name: str) -> bool:
-    """Whether an id has the form of an event's id, and not of a message's."""
+    """Whether an id has the form of an event id and not of a message id."""
     return "/" not in name or name.startswith((_FOLLOWED, _MAIL))
 
 
@@ -210,7 +210,7 @@ def follow(
 
 
 def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
-    """Write follow-up events, in the transaction of what they follow from."""
+    """Write follow-up events, in the transaction of the original event."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 
@@ -227,7 +227,7 @@ def fresh(now: datetime, limit: int) -> list[str]:
     query = reads.Query(
         "Event", where=(("due", "<=", now + SWEPT_AFTER),), order=("due",), limit=limit
     )
-    # A failed event keeps its pause, however short that is.
+    # A failed event keeps its pause, no matter how short.
     return [
         message.key.path[-1].name
         for message in reads.fetch(query)
@@ -243,7 +243,7 @@ def read(events: Sequence[str]) -> list[event_rows.EventRow]:
 
 
 def record(row: event_rows.EventRow) -> Event:
-    """Convert a stored event to what handlers see of it."""
+    """Convert a stored event to the form that handlers see."""
     return Event(
         row.key.id(),
         EventKind(row.kind),
@@ -287,14 +287,14 @@ def is_claimed(row: event_rows.EventRow, now: datetime) -> bool:
 
 
 def claim(row: event_rows.EventRow, *, until: datetime) -> ownership.Writes:
-    """Claim an event until a moment. No sweep finds the event before it."""
+    """Claim an event until a time. No sweep finds the event before then."""
     row.claimed = until
     row.due = max(row.due, until)
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def pause(attempts: int) -> timedelta:
-    """Return the pause after so many failed attempts."""
+    """Return the pause after this number of failed attempts."""
     doubled = min(max(0, attempts - 1), 20)
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
@@ -316,7 +316,7 @@ def is_given_up(row: event_rows.EventRow) -> bool:
 
 
 def revive(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
-    """Retry an event that was given up, with all attempts again."""
+    """Retry an event that was given up, with the full number of attempts."""
     row.attempts, row.due, row.since = 0, now, conversion.plain_or_none(row.at) or now
     return ownership.Writes(_OWNER, put=(row,))
 

@@ -6,18 +6,17 @@ Owns the defense against requests to our own network (SSRF). All requests to suc
 Invariants:
 
 1. A name is resolved once per request. If any of its addresses is not public, the request is
-   refused. Otherwise the socket is opened to one of the checked addresses, and to no other, so an
-   attacker gains nothing by changing the name's addresses. `Host`, SNI and the certificate use the
-   name.
-2. Redirects are not followed: an answer of 3xx is returned as it is.
+   refused. Otherwise the socket is opened only to one of the checked addresses, so an attacker
+   gains nothing by changing the name's addresses. `Host`, SNI and the certificate use the name.
+2. Redirects are not followed: a 3xx answer is returned unchanged.
 3. A request always ends, even if the peer misbehaves. Connecting and the whole request have a time
-   limit, and the answer has a size limit. A watchdog shuts the socket, because time-outs of single
-   reads start again with every byte of a slow peer.
+   limit, and the answer has a size limit. A watchdog shuts down the socket, because the time-outs
+   of single reads restart with every byte from a slow peer.
 4. The environment (proxies, .netrc) has no influence.
 
-Why not a library: urllib3 can connect to an address and check the certificate by a name, but
-neither of its time-outs limits an answer that trickles, and the rest of it (pools, retries,
-redirects) would have to be turned off. Standard library sockets under `http.client` need less code.
+A library is not used: urllib3 can connect to an address and check the certificate against a name,
+but its time-outs do not limit a trickling answer, and its pools, retries and redirects would have
+to be turned off. Standard library sockets under `http.client` need less code.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
 # A last label that parsers read as part of an IPv4 address in one of its notations.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
-_MOST_ADDRESSES = 3  # of a name, tried one after the other
+_MOST_ADDRESSES = 3  # of a name, tried in turn
 
 # `is_global` is not enough: it includes multicast, and ranges that lead to IPv4 addresses. Of IPv6,
 # only the range that is allocated to the Internet is accepted.
@@ -154,7 +153,8 @@ class HttpClient:
         """Parse and check a URL, without resolving its name: `send` resolves it every time.
 
         Raises:
-            errors.UnsafeAddress: it is not https to a host name of the Internet at an allowed port.
+            errors.UnsafeAddress: the URL is not https with an Internet host name and an allowed
+            port.
         """
         if len(url) > _LONGEST or "\\" in url or not url.isprintable() or " " in url:
             raise errors.UnsafeAddress("not-a-url")
@@ -264,7 +264,7 @@ class _Watched:
         self._timer.start()
 
     def watch(self, opened: socket.socket) -> None:
-        """Watch this socket from now on."""
+        """Start watching this socket."""
         with self._lock:
             self.socket = opened
             if self.is_over:
@@ -292,8 +292,8 @@ class _Watched:
             self.is_over = True
             if self.socket is not None:
                 with contextlib.suppress(OSError):
-                    # Not TLS's own shutdown, which would change the state that another thread reads
-                    # from.
+                    # Do not use TLS's own shutdown: it would change the state that another thread
+                    # reads.
                     socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
 
@@ -336,7 +336,7 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             asked.set_exception(error)
 
-    # Not an executor: the process would wait for it at exit.
+    # Do not use an executor: the process would wait for it at exit.
     threading.Thread(target=run, daemon=True).start()
     return asked.result(timeout=seconds)
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints: the addresses that a site's owner registered, and how each is doing.
+"""Webhook endpoints: the addresses that a site's owner registered, and the state of each.
 
 Owns the kind SiteHooks, one row for each site that has hooks:
 
@@ -11,12 +11,12 @@ entity per site and sees exactly the current hooks.
 Invariants:
 
 1. An address is checked when it is registered, and again at each attempt (`safe_http`).
-2. A failing hook is paused for a time that doubles, or for as long as it asked for. A hook is
-   switched *off* with a reason if no delivery succeeded for `FAILING_FOR`, if it answered 410, or
-   if its address is not public. It gets no messages until its owner switches it on; its pending
-   messages become dead letters.
-3. Secrets leave this module only in signatures, and once when they are created.
-4. Imports, and changes that readers do not see, send no messages.
+2. A failing hook is paused for a time that doubles, or longer if its answer requested a longer
+   pause. A hook is switched *off* with a reason if no delivery succeeded for `FAILING_FOR`, if it
+   answered 410, or if its address is not public. It gets no messages until its owner switches it
+   on; its pending messages become dead letters.
+3. Secrets leave this module only in signatures and, once, when they are created.
+4. Imports and changes that readers do not see cause no messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -39,9 +39,11 @@ _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """A hook as stored. `off` says why it is switched off; empty while it is on.
+    """A hook as stored.
 
-    `failures` and the fields after it are since the last successful delivery.
+    `off` is the reason why the hook is switched off; it is empty while the hook is on.
+
+    `failures` and the following fields cover the time since the last successful delivery.
     """
 
     id: str
@@ -112,7 +114,7 @@ def get(site: str, name: str) -> Registered:
 
 
 def remove(site: str, name: str) -> None:
-    """Delete a hook. Its pending messages are not sent any more.
+    """Delete a hook. Its pending messages are no longer sent.
 
     Raises:
         errors.NotFound: there is no such hook.
@@ -130,7 +132,7 @@ def remove(site: str, name: str) -> None:
 
 
 def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
-    """Sign with a new secret from now on, and also with the previous one unless that leaked.
+    """Start signing with a new secret, and also with the previous one unless it leaked.
 
     Raises:
         errors.NotFound: there is no such hook.
@@ -183,7 +185,10 @@ def find(recipient: str) -> Registered | None:
 def tell(
     client: safe_http.HttpClient, hook: Registered, message: message_queue.Message, *, now: datetime
 ) -> outcomes.Outcome:
-    """Send a hook one message about the comment as it is now. A deleted comment sends nothing."""
+    """Send a hook one message about the comment's current state.
+
+    Send nothing for a deleted comment.
+    """
     comment_id = message.event.partition(".")[0]
     row = reads.get(comment_rows.comment_key(comment_id))
     if row is None:
@@ -196,7 +201,7 @@ def tell(
 
 
 def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
-    """Note how an attempt to deliver to a hook ended."""
+    """Record the result of an attempt to deliver to a hook."""
     site, _, name = recipient.partition("/")
 
     def change(found: list[Registered]) -> list[Registered]:
@@ -225,7 +230,7 @@ def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Regist
 
 
 def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
-    """Return the pause after so many failures; longer if the hook asked for it."""
+    """Return the pause after this number of failures, or a longer one if the hook asked for it."""
     return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
 
 
@@ -236,7 +241,7 @@ def _well(hook: Registered) -> Registered:
 
 
 def _type(event: outbox.Event) -> webhooks.Type | None:
-    """Return what readers saw happen; None for nothing."""
+    """Return the change that readers saw; None if they saw none."""
     if event.kind not in _TOLD_OF or not event.changes:
         return None
     # The comment's own change comes first, then those of the tombstones above it.

@@ -1,4 +1,4 @@
-"""Webhooks: messages about comments to an address of the site's owner, and their signatures.
+"""Webhooks: signed messages about comments to an address that the site's owner registered.
 
 The messages follow the conventions of Standard Webhooks (standardwebhooks.com): `webhook-id`,
 `webhook-timestamp` in seconds, and `webhook-signature`, which contains `v1,` and the base64 of
@@ -7,13 +7,13 @@ HMAC-SHA256 over `id.timestamp.body`, once for each secret.
 Invariants:
 
 1. The message id is derived from the event's id, so a receiver recognizes a message that it gets
-   twice. A later attempt has another timestamp and signature, and the same id and body, unless the
-   comment has changed.
+   twice. A later attempt has the same id and a new timestamp and signature; its body is the same
+   unless the comment has changed.
 2. A message contains what the public sees of a comment (`presentation`) and nothing else. It is
    made when it is sent, so a message about a comment that was retracted meanwhile contains none of
    its text.
-3. While a secret is rotated, both the old and the new one sign, so the receiver can switch at any
-   moment.
+3. While a secret is rotated, messages are signed with both the old and the new one, so the receiver
+   can switch at any moment.
 """
 
 import base64
@@ -33,7 +33,7 @@ from comments.domain.languages import error_texts
 from comments.events import safe_http
 
 _PREFIX = "whsec_"
-_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions ask
+_SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions require
 _MOST_SECRETS = 2  # the current one and the previous one
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
@@ -42,7 +42,7 @@ _LONGEST_MOMENT = 12  # digits
 
 
 class Type(enum.StrEnum):
-    """What happened, by the name that receivers get."""
+    """The kinds of changes, by the names that receivers get."""
 
     POSTED = "comment.posted"
     EDITED = "comment.edited"
@@ -54,7 +54,7 @@ class Hook:
     """A webhook's address, and the secrets that sign, newest first.
 
     Raises:
-        errors.BadInput: there is no secret, or more than two, or one that is malformed.
+        errors.BadInput: there is no secret, there are more than two, or one is malformed.
     """
 
     url: str
@@ -122,8 +122,8 @@ def send(
 ) -> outcomes.Outcome:
     """Deliver to a hook once. 2xx means delivered; 410 means that the hook wants no more messages.
 
-    The owner may fix any other failure, so it is worth a retry, except for an address to which
-    requests are not sent.
+    The owner may fix any other failure, so it is retried, except for an address to which requests
+    are not sent.
     """
     return ask(client, hook, event, payload, now=now)[0]
 
@@ -162,7 +162,7 @@ def outcome_of(answer: safe_http.HttpResponse) -> outcomes.Outcome:
 def is_signed(
     secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
 ) -> bool:
-    """Whether an incoming message has a recent signature by one of these secrets.
+    """Whether an incoming message has a recent signature made with one of these secrets.
 
     The headers and the signed text are the same as those of outgoing messages.
     """

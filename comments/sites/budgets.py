@@ -1,15 +1,16 @@
 """Budgets: how much a website may use per day (UTC), and what happens when a budget is spent.
 
-At 80 % of a budget, and when it is spent, each process logs a warning once; `budget show` always
-shows the state. When a budget is spent, the site is slow or read-only (`records.Budget.then`) until
-the day is over. Reading, retracting one's own comments and moderating are never restricted.
+When 80 % of a budget is used, and when it is spent, each process logs a warning once; `budget show`
+always shows the state. When a budget is spent, the site is slow or read-only
+(`records.Budget.then`) until the day is over. Reading, retracting one's own comments and moderating
+are never restricted.
 
 Invariants:
 
-1. Whether a budget is spent is decided from sums in the process, and from the row of the day, which
-   is read once a minute (`usage`). A site without a budget costs nothing; a site with a budget
-   costs one read per minute in a process that takes posts.
-2. A budget can be exceeded by what all processes use within a minute and a half.
+1. The process decides whether a budget is spent from its own sums and from the row for the day,
+   which it reads once a minute (`usage`). A site without a budget costs nothing; a site with a
+   budget costs one read per minute in each process that accepts posts.
+2. A budget can be exceeded by at most the amount that all processes use within a minute and a half.
 """
 
 import dataclasses
@@ -29,13 +30,13 @@ MOST = 1_000_000_000
 SOFT = 0.8
 _PREVIEWS = "previews"
 SLOW_POSTS = 1  # per network and per author, within ten minutes
-SLOWER = 16  # times the work of a proof
+SLOWER = 16  # factor for the work of a proof
 _TOLD = per_process.PerProcess(set[tuple[object, ...]])
 _log = logging.getLogger("flatthread")
 
 
 class BudgetLevel(enum.IntEnum):
-    """How much of a budget is left."""
+    """The state of a budget."""
 
     FREE = 0
     SHORT = 1
@@ -43,7 +44,7 @@ class BudgetLevel(enum.IntEnum):
 
 
 def of(site: records.Site, *, now: datetime) -> BudgetLevel:
-    """Return the state of a website today: that of its scarcest budget."""
+    """Return the state of a website today, which is the state of its scarcest budget."""
     # Previews have their own budget: spending it must not make posting harder.
     found = (standing for name, _, _, standing in each(site, now=now) if name != _PREVIEWS)
     return max(found, default=BudgetLevel.FREE)
@@ -78,10 +79,10 @@ def _tell(site: str, name: str, used: int, most: int, now: datetime) -> None:
 
 
 def check(site: records.Site, *, now: datetime) -> None:
-    """Refuse a reader's post if the website takes nothing more today.
+    """Refuse a reader's post if the website accepts no more posts today.
 
     Raises:
-        errors.TooMany: a budget is spent, and the site is read-only in that case.
+        errors.TooMany: a budget is spent, and the site's setting is to be read-only then.
     """
     is_strict = site.budget.then == "read-only"
     if is_strict and of(site, now=now) is BudgetLevel.SPENT:
@@ -89,10 +90,10 @@ def check(site: records.Site, *, now: datetime) -> None:
 
 
 def check_previews(site: records.Site, *, now: datetime) -> None:
-    """Refuse a preview if its budget is spent, or if the website takes nothing more today.
+    """Refuse a preview if its budget is spent or the website accepts no more posts today.
 
     Raises:
-        errors.TooMany: that is the case.
+        errors.TooMany: the preview is refused.
     """
     check(site, now=now)
     for name, _, _, standing in each(site, now=now):
@@ -115,7 +116,7 @@ def guarded(
         guard,
         proof_of_work=min(post_limits.HARDEST, guard.proof_of_work * SLOWER),
         posts_per_network=min(guard.posts_per_network or SLOW_POSTS, SLOW_POSTS),
-        # Not every author is counted by network: see `admission`.
+        # Some authors are not counted by network: see `admission`.
         posts_per_author=min(guard.posts_per_author or SLOW_POSTS, SLOW_POSTS),
     )
 

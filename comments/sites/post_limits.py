@@ -1,7 +1,7 @@
 """Limits and conditions for posts on a website (pure).
 
-Owns how a website's own limits and the service's are combined into one `PostLimits`. A limit of 0
-means no limit, and a condition of 0 no condition.
+Combines a website's own limits and the service's into one `PostLimits`. A limit of 0 means no
+limit, and a condition of 0 means no condition.
 """
 
 import dataclasses
@@ -11,8 +11,8 @@ import msgspec
 from comments import config, errors
 from comments.domain import records
 
-# Maximum attempts of a proof; under attack, a browser may have to make this many: some seconds on a
-# phone.
+# Maximum attempts of a proof; under attack, a browser may have to make this many, which takes some
+# seconds on a phone.
 HARDEST = 2_000_000
 _MOST = 10_000
 _LONGEST_WAIT = 60  # seconds; the author waits for them
@@ -31,8 +31,8 @@ class PostLimits:
     """The limits and conditions for posts on a website.
 
     `proof_of_work` is the maximum number of attempts that a proof takes; `form_seconds` is how long
-    a form has to be open before it is sent. The numbers of posts are per `admission.WINDOW`;
-    `same_texts` counts repeats of a text by newcomers per `admission.KEEPS`.
+    a form has to be open before it is sent. Post counts are per `admission.WINDOW`; `same_texts`
+    counts repeats of a text by newcomers per `admission.KEEPS`.
     """
 
     proof_of_work: int

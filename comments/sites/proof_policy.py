@@ -1,19 +1,19 @@
-"""Proofs of work that the API requires: the purposes, the difficulty, and the check.
+"""Proofs of work that the API requires: their purposes, difficulty and verification.
 
-Owns the purposes and the work of each. A post takes the work that the site's limits set. A vote or
-a report takes a `LIGHTER`th of it, and only from callers without a token: a token shows that its
-holder has already paid, for a post or for a first vote.
+Owns the purposes and the work required for each. A post requires the work that the site's limits
+set. A vote or a report requires that work divided by `LIGHTER`, and only from callers without a
+token: a token shows that its holder has already done the work for a post or a first vote.
 
 How often a proof can be used:
 
 - A post: once, which `admission` records.
 - A vote or a report: the proof identifies one person (`person`), so sending it again adds nothing,
-  and nothing has to be stored. It is not bound to the network that sends it, because phones change
-  networks; limits per network count the sender's.
+  and nothing has to be stored. The proof is not bound to the sender's network, because phones
+  change networks; limits per network apply to the network that sends it.
 - A sign-in mail: once, which `email_login` records.
 
-A sign-in mail takes `HARDER` times the work of a post, but only while too many are requested
-(`login_mail_rush`), because the owners of the addresses suffer from them, and not the site.
+A sign-in mail requires `HARDER` times the work of a post, but only while too many are requested
+(`login_mail_rush`), because they harm the owners of the addresses and not the site.
 
 A site that requires no proof of work for posts (`PROOF_OF_WORK` or its own limit is 0) requires
 none for votes and reports.
@@ -30,12 +30,12 @@ from comments.sites.site_request import SiteRequest
 
 LIGHTER = 5
 HARDER = 4
-LEAST = 50_000  # attempts, the minimum that a sign-in mail's work is computed from
+LEAST = 50_000  # attempts; the minimum from which a sign-in mail's work is computed
 _SHORT = 13  # characters of a wider network's digest: 65 bits, which keeps the salt quick to hash
 
 
 class ChallengePurpose(enum.StrEnum):
-    """What a challenge is for. Renaming one invalidates the challenges of the last hour."""
+    """The purpose of a challenge. Renaming one invalidates the challenges of the last hour."""
 
     POST = proof_of_work.POST
     VOTE = "vote"
@@ -66,7 +66,7 @@ def accounts_around(site: str, network: str, secret: str) -> tuple[str, ...]:
 
 
 def challenge(request: SiteRequest, purpose: ChallengePurpose) -> proof_of_work.Challenge:
-    """Make a challenge for a browser. It is harder while many are requested."""
+    """Make a challenge for a browser. The challenge is harder while many are requested."""
     site, secret, network = request.site, request.settings.secret, request.sender.network
     seen = demand.DEMAND.get()
     # Votes must not make posting harder, and posts must not make voting harder.
@@ -90,7 +90,8 @@ def check(
     """Check a solution and return the proof. The caller checks whether the proof was used before.
 
     Raises:
-        errors.Forbidden: it is missing, wrong, too old, of another site or for another purpose.
+        errors.Forbidden: the solution is missing, wrong, too old, or for a different site or
+        purpose.
     """
     where = f"/api/v1/sites/{site}/challenge"
     where += "" if purpose is ChallengePurpose.POST else f"?purpose={purpose}"
@@ -109,8 +110,9 @@ def check(
 def person(solution: str, request: SiteRequest, purpose: ChallengePurpose) -> str | None:
     """Return the author id of a caller without a token; None if no proof is required.
 
-    One proof always leads to one id. Anyone who shows the proof is that person until it expires, as
-    with a token. It contains 96 random bits from the server, so nobody can guess it.
+    One proof always leads to one id. Until the proof expires, anyone who presents it is treated as
+    that person, as with a token. The proof contains 96 random bits from the server, so it cannot be
+    guessed.
 
     Raises:
         errors.Forbidden: see `check`.

@@ -1,20 +1,21 @@
-"""Rate limits: how often something may happen per subject and window, across all processes.
+"""Rate limits per subject and time window, across all processes.
 
 Owns the kind RateBucket. A subject (a network, a mail address) is counted in one of `SLOTS` buckets
-of each purpose, which a keyed digest selects. The store therefore never has more buckets, however
-many subjects there are; nobody without the secret can choose to share another subject's bucket; and
-a bucket reveals nothing about its subjects. Two subjects that share a bucket, which is rare, share
-its limit.
+of each purpose, which a keyed digest selects. The number of buckets therefore does not grow with
+the number of subjects; without the secret, an attacker cannot choose to share a victim's bucket;
+and a bucket reveals nothing about its subjects. In the rare case that two subjects share a bucket,
+they share its limit.
 
     RateBucket  key: "{purpose}/{slot}"; `count` since `began`; may be deleted after `ends`
                 `recent`: what was counted, each in 28 bytes, oldest first (`CountedItem`):
                     seconds since 1970 (4, big endian)  what  text  proof (8 each, digests)
 
-Call `take` in the transaction of the limited action: a transaction that loses a race counts again.
+Call `take` in the transaction of the limited action: if the transaction loses a race, it runs and
+counts again.
 
 A limit per network is a `Network`: the bucket of the network itself and, for IPv6, one for each
-wider network around it (`client_networks.WIDER`). The wider ones have their own purposes, so a full
-one never shares a bucket with a single /64.
+wider network around it (`client_networks.WIDER`). Wider networks have their own purposes, so a
+wider network never shares a bucket with a single /64.
 """
 
 import struct
@@ -43,7 +44,7 @@ _AT_ONCE = 500  # keys that one commit can delete (the service's limit)
 
 
 class Limit(NamedTuple):
-    """At most `most` of a purpose in a window. The purpose's name is stored.
+    """Allows at most `most` actions per purpose in a window. The purpose's name is stored.
 
     `keeps` is how long a `RateLimitJournal` remembers what was counted.
     """
@@ -54,12 +55,12 @@ class Limit(NamedTuple):
     keeps: timedelta = timedelta(0)
 
     def wider(self, factor: int) -> "Limit":
-        """Return the limit of a wider network: `factor` times as many in the same window."""
+        """Return the limit of a wider network: `factor` times the number in the same window."""
         return Limit(f"{self.purpose} x{factor}", self.most * factor, self.window)
 
 
 class CountedItem(NamedTuple):
-    """One thing that was counted: when, and digests of what it was, its text, and its proof."""
+    """One counted action: its time, and digests of the action, its text and its proof."""
 
     at: int
     what: bytes
@@ -77,7 +78,7 @@ class RateLimitBucket:
         self._row: event_rows.RateBucketRow | None = None
 
     def fill(self, row: event_rows.RateBucketRow | None, *, now: datetime) -> None:
-        """Take the row that was read at `key`. A window that is over counts no more."""
+        """Take the row that was read at `key`. The count of an expired window is ignored."""
         began: datetime | None = None if row is None else row.began
         # A start in the future was written by a clock that is far ahead. It must not last forever.
         if row is None or began is None or abs(now - began) >= self.limit.window:
@@ -88,13 +89,13 @@ class RateLimitBucket:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the limit of this window is reached."""
+        """Whether the limit for this window is reached."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         return bool(self._row.count >= self.limit.most)
 
     @property
     def count(self) -> int:
-        """Return how many were counted in this window."""
+        """Return the number of actions counted in this window."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         return int(self._row.count)
 
@@ -137,16 +138,16 @@ class Network:
         return any(bucket.is_empty for bucket in self.buckets)
 
     def wait(self, now: datetime) -> int:
-        """Return the seconds until none of the limits is reached any more."""
+        """Return the seconds until all of the buckets are below their limits again."""
         return max(bucket.wait(now) for bucket in self.buckets if bucket.is_empty)
 
     def take(self) -> ownership.Writes:
-        """Count one more in all of them."""
+        """Count one more action in all of the buckets."""
         return ownership.Writes(_OWNER, put=tuple(b.take().put[0] for b in self.buckets))
 
 
 def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
-    """Read the rows of several at once, inside the transaction that takes from them."""
+    """Read the rows of several buckets at once, inside the transaction that takes from them."""
     buckets = [
         bucket
         for each in subjects
@@ -158,7 +159,7 @@ def read(*subjects: RateLimitBucket | Network, now: datetime) -> None:
 
 
 class RateLimitJournal(RateLimitBucket):
-    """A bucket that remembers for a while what was counted in it."""
+    """A bucket that remembers recently counted actions."""
 
     def __init__(self, limit: Limit, subject: str, secret: str) -> None:
         super().__init__(limit, subject, secret)
@@ -179,11 +180,11 @@ class RateLimitJournal(RateLimitBucket):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the limit is reached, or there is no room for marks that must be remembered."""
+        """Whether the limit is reached, or the bucket has no room for marks that it must keep."""
         return super().is_empty or len(self._marks) >= _MOST
 
     def knows(self, what: bytes) -> bool:
-        """Whether exactly this was counted before."""
+        """Whether exactly this action was counted before."""
         return any(mark.what == what for mark in self._marks)
 
     def is_spent(self, proof: bytes) -> bool:
@@ -195,7 +196,7 @@ class RateLimitJournal(RateLimitBucket):
         return 0 if text == NOTHING else sum(mark.text == text for mark in self._marks)
 
     def note(self, mark: CountedItem) -> ownership.Writes:
-        """Count one more, and remember it."""
+        """Count one more action and remember it."""
         assert self._row is not None, "fill it first"  # noqa: S101 - finds bugs, checks no input
         self._row.recent = b"".join(_MARK.pack(*each) for each in (*self._marks, mark))
         return self.take()
@@ -220,7 +221,7 @@ def expire(now: datetime) -> int:
 
 
 def _delete(names: list[str], now: datetime) -> int:
-    """Delete those of the buckets that no transaction has used meanwhile."""
+    """Delete those buckets that no transaction has used in the meantime."""
     rows = reads.get_multi([event_rows.rate_bucket_key(name) for name in names])
     over = tuple(row.key for row in rows if row is not None and row.ends < now)
     transactions.apply(ownership.Writes(_OWNER, delete=over))
@@ -228,7 +229,7 @@ def _delete(names: list[str], now: datetime) -> int:
 
 
 def take(limit: Limit, subject: str, secret: str, *, now: datetime) -> bool:
-    """Count one more of a subject unless its limit is reached; return whether it was counted."""
+    """Count one more action unless the subject's limit is reached; return whether it counted."""
     bucket = RateLimitBucket(limit, subject, secret)
 
     def body() -> bool:

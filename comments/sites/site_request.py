@@ -1,7 +1,7 @@
 """The context of one request to a website: site, settings, time and sender.
 
-It is made once, where the request arrives, and passed down, so nothing below looks up the site, the
-settings or the time again.
+The entry point makes it once and passes it down, so no lower layer looks up the site, the settings
+or the time again.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from comments.domain import classifier_verdicts, records
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """A request to a website: when it came, and from where.
+    """A request to a website, with its time and sender.
 
     `sender` is the network and the browser; empty for requests that come from no browser.
     """

@@ -1,8 +1,7 @@
 """Site settings: adding and changing websites, and reading them from a copy in the process.
 
-Owns the Site rows and their copies in this process. A copy is at most `_TERM` seconds old, so a
-request does not read its site from the store. A site keeps the scheme with which its hashes were
-written.
+Owns the Site rows and their copies in this process. Requests use a copy of at most `_TERM` seconds
+of age and do not read the site from the store. A site's sort hash scheme never changes.
 """
 
 import contextlib
@@ -24,7 +23,7 @@ from comments.store.models import comment_rows, conversion
 
 _TERM = 60.0  # seconds that a copy is used: a change takes effect everywhere within a minute
 _MOST_COPIES = 10_000  # sites
-# Seconds. A longer time would show a retracted text longer than anybody expects.
+# Seconds. A longer time would show retracted text for longer than users expect.
 LONGEST_CDN = 60
 LONGEST_FRESHNESS = 60  # seconds; directories are read again after this time anyway
 _ID = re.compile(r"[a-z0-9-]{1,63}")
@@ -36,7 +35,7 @@ Turned = Callable[[records.Turnstile | None], records.Turnstile | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Noted:
-    """Who changes a site, and when, for the audit log."""
+    """The account that changes a site, and the time, for the audit log."""
 
     act: audit_log.Act
     now: datetime
@@ -117,12 +116,12 @@ def change(  # noqa: PLR0913 - each may be changed alone
     turnstile: Turned | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
-    """Change the settings that are given. `filed` are its categories; threads keep theirs.
+    """Change the given settings. `filed` are the site's categories; threads keep their own.
 
     `guard` is some of its post limits (see `post_limits.changed`), `budget` some of its daily
     budgets (see `budgets.changed`), `turnstile` a change of its Turnstile settings. With `noted`,
-    the audit log says who changed which settings. It does not contain their values, which may be
-    addresses.
+    the audit log says who changed which settings. The log does not contain their values, which may
+    be addresses.
 
     Raises:
         errors.NotFound: there is no such site.
@@ -214,18 +213,19 @@ def every() -> list[records.Site]:
 
 
 def prepare_demo(origins: Sequence[str], *, scheme: sorthash.Scheme, now: datetime) -> None:
-    """Add the site "demo" if there is no site at all, for a fresh installation to show."""
+    """Add the site "demo" if no site exists, so that a fresh installation has one to show."""
     if not every():
-        # Of two processes that start with one fresh folder, the second finds the site added.
+        # If two processes start with the same fresh folder, the second finds that the site was
+        # already added.
         with contextlib.suppress(errors.Conflict):
             add("demo", origins, scheme=scheme, now=now)
 
 
 def check_schemes(scheme: sorthash.Scheme) -> None:
-    """Raise if a site's hashes were written with other digits or another width.
+    """Raise if a site's hashes were written with different digits or a different width.
 
     Raises:
-        errors.Misconfigured: names the site and the setting.
+        errors.Misconfigured: the message names the site and the setting.
     """
     for site in every():
         if (site.digits, site.width) != (scheme.digits, scheme.width):
@@ -240,7 +240,7 @@ def checked_origin(origin: str) -> str:
     """Return an origin as browsers send it: lower-case scheme and host, and any unusual port.
 
     Raises:
-        errors.BadInput: it is anything else.
+        errors.BadInput: the value is not an origin.
     """
     problem = errors.BadInput("origin", "bad-origin", value=origin)
     try:
@@ -265,7 +265,7 @@ def checked_origin(origin: str) -> str:
 
 
 def _is_host(host: str) -> bool:
-    """Whether it is a host as browsers write it: a name, or an address in its usual form.
+    """Whether the text is a host as browsers write it: a name, or an address in its usual form.
 
     Other hosts that a parser lets through could end a directive of a content security policy, or
     match no browser's origin.

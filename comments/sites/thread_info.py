@@ -1,10 +1,10 @@
 """Thread titles and page addresses, with copies in the process.
 
-Directories carry them too (`compactor`), so a page of a compacted thread does not use this module.
-Both are text that the author of an approved comment sent, or that a moderator set (`naming`); an
-address is used only if it is on one of the site's own origins. A change drops the copy of the
-process that makes it; other processes' copies are up to a minute old. Mail is made from `fresh`.
-Only threads that exist are kept.
+Directories contain titles and addresses too (`compactor`), so a page of a compacted thread does not
+use this module. Both were sent by the author of an approved comment or set by a moderator
+(`naming`); an address is used only if it is on one of the site's own origins. A change drops the
+copy of the process that makes it; other processes' copies are up to a minute old. Mail is made from
+`fresh`. Only threads that exist are kept.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ def get(name: records.ThreadName) -> records.Thread | None:
 
 
 def get_many(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
-    """Return threads, each up to a minute old; None where there are no comments yet. One call."""
+    """Return threads, each up to a minute old; None for threads without comments. One call."""
     copies = thread_cache.COPIES.get()
     found = {name: copies.get(name) for name in names}
     missing = [name for name, thread in found.items() if thread is None]
@@ -45,7 +45,7 @@ def _read(names: Sequence[records.ThreadName]) -> list[records.Thread | None]:
 
 
 def address(url: str, site: records.Site) -> str:
-    """Return a thread's page address without its fragment; empty unless it is on the site itself.
+    """Return a thread's page address without its fragment; empty unless it is on the site.
 
     An address from before the site had HTTPS, as exports often contain, is mapped to the HTTPS
     origin. The address must continue after the origin with a character that ends a host name, so

@@ -1,6 +1,6 @@
-"""Usage: what each website uses per day (reads, writes, mails, posts, previews).
+"""Usage of each website per day: reads, writes, mails, posts and previews.
 
-Owns the kind Usage, and what this process has counted and not stored yet.
+Owns the kind Usage, and the sums that this process has not stored yet.
 
     Usage  key: "{site id}/{date, UTC}"; usage that belongs to no website is under "*"
 
@@ -14,11 +14,11 @@ write for each entity that is put or deleted.
 Invariants:
 
 1. Each post is counted once, for the request that stored it. If the store did not answer that
-   request, it is unknown whether there is a comment: the process keeps the post as a doubt, and
-   `flush` looks for the comment. A repeat under the same idempotency key, in any process, finds a
+   request, the process does not know whether the comment exists: it keeps the post as a doubt, and
+   `flush` looks for the comment. A repeat with the same idempotency key, in any process, finds a
    comment that it did not store and counts nothing.
-2. A flush whose answer was lost is recognized by its mark in the row and adds nothing twice, unless
-   another process has flushed the same row in between.
+2. If the answer to a flush is lost, a retry finds the flush's mark in the row and adds nothing
+   twice, unless another process has flushed the same row in between.
 """
 
 import contextlib
@@ -54,7 +54,7 @@ class UsageAmounts(msgspec.Struct, frozen=True):
     previews: int = 0
 
     def plus(self, other: "UsageAmounts") -> "UsageAmounts":
-        """Return the sum of both."""
+        """Return the sum of two usages."""
         return UsageAmounts(
             self.reads + other.reads,
             self.writes + other.writes,
@@ -68,7 +68,7 @@ NOTHING = UsageAmounts()
 
 
 class Doubt(msgspec.Struct, frozen=True):
-    """A post that may or may not have been stored: its site, its comment's id and time."""
+    """A post that may have been stored: its site, and its comment's id and time."""
 
     site: str
     comment: str
@@ -76,7 +76,7 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class ProcessUsage:
-    """What this process has counted, by website and day, and what it knows of the rows."""
+    """This process's counts by website and day, and its copies of the rows."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -87,13 +87,13 @@ class ProcessUsage:
         self._flushed = clock()
 
     def note(self, site: str, day: str, more: UsageAmounts) -> None:
-        """Add to a website's sums of a day."""
+        """Add to a website's sums for a day."""
         with self._lock:
             key = (site, day)
             self._waiting[key] = self._waiting.get(key, NOTHING).plus(more)
 
     def doubt(self, doubt: Doubt) -> None:
-        """Keep a doubt. Beyond `_MOST_DOUBTS`, the oldest is given up."""
+        """Keep a doubt. Beyond `_MOST_DOUBTS`, drop the oldest."""
         with self._lock:
             while len(self._doubts) >= _MOST_DOUBTS:
                 del self._doubts[next(iter(self._doubts))]
@@ -125,18 +125,18 @@ class ProcessUsage:
         return is_due
 
     def take(self) -> dict[tuple[str, str], UsageAmounts]:
-        """Take everything that has to be stored."""
+        """Remove and return everything that must be stored."""
         with self._lock:
             taken, self._waiting = self._waiting, {}
         return taken
 
     def learn(self, site: str, day: str, stored: UsageAmounts) -> None:
-        """Note the content of a row."""
+        """Keep a copy of a row's content."""
         with self._lock:
             self._known[site] = (day, self._clock(), stored)
 
     def total(self, site: str, day: str) -> UsageAmounts | None:
-        """Return a website's usage, as far as it is known here; None if that is too old."""
+        """Return a website's usage as this process knows it; None if its copy is too old."""
         with self._lock:
             known_day, since, stored = self._known.get(site, ("", 0.0, NOTHING))
             if known_day != day or self._clock() - since > FRESH:
@@ -201,7 +201,7 @@ def _settle_doubts(book: ProcessUsage) -> None:
     doubts = book.doubts()
     rows = reads.get_multi([comment_rows.comment_key(each.comment) for each in doubts])
     for each, row in zip(doubts, rows, strict=True):
-        # With another time it is another request's comment, which that request has counted.
+        # With a different time, the comment comes from a different request, which has counted it.
         is_stored = row is not None and row.created == each.created
         if is_stored and book.settle(each):
             book.note(each.site, _day(each.created), UsageAmounts(posts=1))
@@ -243,7 +243,7 @@ def _add(site: str, day: str, more: UsageAmounts) -> UsageAmounts:
 
 
 def total(site: str, *, now: datetime) -> UsageAmounts:
-    """Return a website's usage today; other processes' part is at most a minute old."""
+    """Return a website's usage today; the share of other processes is at most a minute old."""
     book, day = _book(), _day(now)
     found = book.total(site, day)
     if found is None:
@@ -253,7 +253,7 @@ def total(site: str, *, now: datetime) -> UsageAmounts:
 
 
 def stored(site: str, day: str) -> UsageAmounts:
-    """Return the content of a day's row."""
+    """Return the content of the row for a day."""
     row = reads.get(counter_rows.usage_key(site, day))
     return NOTHING if row is None else _numbers(row)
 

@@ -1,4 +1,4 @@
-"""Place the comments of another system's export behind the existing ones."""
+"""Append the comments of another system's export to a thread."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -34,11 +34,11 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
     state: records.ThreadState,
     now: datetime,
 ) -> Imported:
-    """Place comments of another system's export behind the existing ones, in the given order.
+    """Append comments of another system's export after the existing ones, in the given order.
 
-    An answered comment must come before its replies, in `nodes` or in the store. Comments that
-    exist already are not changed. Replies may be below retracted or held comments, which are then
-    listed as tombstones.
+    An answered comment must come before its replies, in `nodes` or in the store. Existing comments
+    are not changed. Replies may be below retracted or held comments, which are then listed as
+    tombstones.
 
     Raises:
         errors.NotFound: a node answers a comment that is neither in `nodes` nor in the thread.
@@ -67,7 +67,7 @@ def append_imported(  # noqa: PLR0913 - a batch with the thread it may have to m
 
 
 class _Batch:
-    """The rows that an imported batch touches, by id, and which of them changed (in order)."""
+    """The rows that an imported batch reads or writes, by id, and the changed rows in order."""
 
     def __init__(
         self,
@@ -167,9 +167,9 @@ class _Batch:
         ]
 
     def event(self, part: slice) -> str:
-        """Return the id of the event for a part of the changes: that of the part's first comment.
+        """Return the event id for a part of the changes: the id for the part's first comment.
 
-        That comment is always a new one, so no other event has its id. An existing comment changes
+        The first comment is always new, so no other event has this id. An existing comment changes
         only after a new comment earlier in the batch, and it adds nothing to the counters.
         """
         first = list(self.changed)[part.start]

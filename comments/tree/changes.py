@@ -1,4 +1,4 @@
-"""Changes of an existing comment: edit, retract, count votes."""
+"""Changes to an existing comment: edit, retract, count votes."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -43,7 +43,7 @@ def edit(
     row.edited = now
     if ruling is None or ruling.status == row.status:
         if ruling is not None and classifier_verdicts.awaited(row.rule or ""):
-            # Otherwise a classifier that approves the old text would release the new one.
+            # Otherwise, a classifier's approval of the old text would publish the new one.
             row.rule, row.why = ruling.rule, ruling.why
         touch(row, was_listed=row.listed)
         return changed_rows(outbox.EventKind.EDITED, [(before, row)], now=now, detail=detail)
@@ -78,8 +78,8 @@ def retract(
 def count_votes(comment_id: str, cast: tuple[int, int], *, now: datetime) -> ChangeResult:
     """Store how many votes were cast for and against a comment, in addition to imported ones.
 
-    Readers see the change like any other. It takes nothing away, so no bucket has to be rewritten.
-    A retracted comment has no votes.
+    Readers see the change like any other. A vote count removes no text, so no bucket has to be
+    rewritten. A retracted comment has no votes.
 
     Raises:
         errors.NotFound: there is no such comment.

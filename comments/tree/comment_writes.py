@@ -1,4 +1,4 @@
-"""What the operations on comments share: loading rows, flagging them, and building a change."""
+"""Shared steps of the operations on comments: load rows, flag them, and build a change."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,8 +14,8 @@ from comments.tree.threads import naming
 from comments.tree.values import ChangeResult
 
 OWNER = "tree"
-# Deadlines for compaction. A change that takes something away is due at once: its deadline is in
-# the past by any clock. Any other change is due after `FOLD_AFTER`.
+# Deadlines for compaction. A change that removes text is due at once: its deadline is in the past
+# by any clock. Any other change is due after `FOLD_AFTER`.
 AT_ONCE = datetime(1970, 1, 1, tzinfo=UTC)
 IN_TIME = timedelta(seconds=backlog.FOLD_AFTER)
 
@@ -50,13 +50,16 @@ def parent_row(row: comment_rows.CommentRow) -> comment_rows.CommentRow | None:
 
 
 def touch(row: comment_rows.CommentRow, *, was_listed: bool) -> None:
-    """Record a change that readers can see. `was_listed`: whether they saw the row before it."""
+    """Record a change that readers can see.
+
+    `was_listed`: whether readers saw the row before the change.
+    """
     row.revision += 1
     row.text_revision = None  # the text is of this revision
     # Readers never saw this row and do not see it now, so there is nothing to compact: ten thousand
     # held comments cost nothing.
     row.unfolded = row.unfolded or row.listed or row.shelved
-    # A bucket may hold what this change took away.
+    # A bucket may contain the text that this change removed.
     row.rewrites = row.unfolded
     row.fold_by = at_once(row)
     if was_listed or row.listed:
@@ -69,7 +72,10 @@ def at_once(row: comment_rows.CommentRow) -> datetime | None:
 
 
 def changed_at(row: comment_rows.CommentRow) -> datetime | None:
-    """Return when readers last saw the row change. Never goes back, even if clocks differ."""
+    """Return when readers last saw the row change.
+
+    The time never goes back, even if clocks differ.
+    """
     written: tuple[datetime | None, ...] = (row.changed, row.created, row.edited)
     return records.newest(written)
 
@@ -81,13 +87,13 @@ def changed_rows(
     now: datetime,
     detail: str = "",
 ) -> ChangeResult:
-    """Build the change of the first row and of those that changed with it, each with its old state.
+    """Build the change to the first row and those that changed with it, with their old states.
 
     `detail` is stored with the event of the change.
     """
     row = changed[0][1]
     name = records.ThreadName(row.site, row.thread_id)
-    # Name the thread first: the naming comment is counted under the categories that it brings.
+    # Name the thread first: the naming comment is counted under the categories that it sets.
     named = naming.follow(name, changed)
     counted = [Counted(before, conversion.comment_state(after)) for before, after in changed]
     event = outbox.event_id(row.key.id(), row.revision)

@@ -1,4 +1,4 @@
-"""What jobs write into comments: compaction flags, repaired places, categories."""
+"""Writes of jobs to comments: compaction flags, repaired places, categories."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,10 +16,10 @@ from comments.tree.values import Recategorized, TreePlace
 
 
 def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
-    """Clear the flags of comments that a directory holds, for `compactor`.
+    """Clear the flags of comments that a directory contains, for `compactor`.
 
-    `seen` maps each id to the revision that the directory holds, and whether it holds it as listed.
-    A comment that has changed since keeps its flag.
+    `seen` maps each id to the revision in the directory and whether the directory lists the
+    comment. A comment that has changed since keeps its flag.
     """
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in seen])
     cleared = []
@@ -34,7 +34,7 @@ def compacted(seen: Mapping[str, tuple[int, bool]]) -> ownership.Writes:
 
 
 def flag_unfolded(ids: Sequence[str]) -> ownership.Writes:
-    """Flag listed comments that are not flagged, such as those of a release without the flag."""
+    """Flag unflagged listed comments, such as those stored by a release without the flag."""
     rows = reads.get_multi([comment_rows.comment_key(comment_id) for comment_id in ids])
     unknown = [row for row in rows if row is not None and row.listed and not row.unfolded]
     for row in unknown:
@@ -59,7 +59,10 @@ def without_addresses(ids: Sequence[str]) -> ownership.Writes:
 
 
 def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[ownership.Writes, ...]:
-    """Write rebuilt places and counters, for `repair`. Skip rows that have changed meanwhile."""
+    """Write rebuilt places and counters, for `repair`.
+
+    Skip rows that have changed since they were read.
+    """
     rows = reads.get_multi([comment_rows.comment_key(place.id) for place in places])
     mended: list[ndb.Model] = []
     counted: list[Counted] = []
@@ -68,7 +71,7 @@ def mend(name: records.ThreadName, places: "Sequence[TreePlace]") -> tuple[owner
         if not unchanged or row.thread != comment_rows.thread_key_name(name):
             continue
         before = conversion.comment_state(row)
-        # Buckets may hold the row at its previous hash, or at one from before the damage.
+        # Buckets may contain the row at its previous hash or at a hash from before the damage.
         row.moved = row.moved or row.sort_hash != place.sort_hash
         was_listed = row.listed
         row.parent, row.number, row.level = place.parent, place.number, place.level

@@ -1,14 +1,15 @@
-"""The ordered query: a thread as readers see it, read from the comments themselves.
+"""The ordered query: read a thread, as readers see it, directly from its comments.
 
-Owns the one ordered query over the listed comments of a thread, or a range of it. Every
+Owns the only ordered query over the listed comments of a thread or of a range in it. Every
 materialized answer must equal its result, and it serves threads that are not materialized. It never
 writes; a thread without comments is an empty page.
 
 Cursors are positions, not counts: a page continues strictly after the last comment of the previous
-page, so comments that appear, disappear or change meanwhile are neither skipped nor repeated. A
-cursor is signed and names its listing; a cursor of another thread, order or parent is refused.
+page, so comments that appear, disappear or change in between cause no other comment to be skipped
+or repeated. A cursor is signed and names its listing; a cursor for a different thread, order or
+parent is refused.
 
-Every answer is the state of one moment: if it takes several reads, of rows or of their numbers,
+Every answer is the state at one moment: if it needs several reads, of rows or of their numbers,
 they share one read-only transaction (`transactions.at_one_moment`).
 """
 
@@ -44,7 +45,10 @@ _BY = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Listing:
-    """Which rows, in which order. `low` and `high` bound the hash; `level` None means all."""
+    """Selects the rows of a listing and their order.
+
+    `low` and `high` bound the hash; `level` None means all.
+    """
 
     name: records.ThreadName
     order: QueryOrder = QueryOrder.THREAD
@@ -61,7 +65,7 @@ class _Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UncountedPage:
-    """The rows of a page, and the rows after them. Numbers are not counted yet."""
+    """The rows of a page, and the rows after them. Their numbers are not counted yet."""
 
     listing: _Listing
     rows: list[records.Comment]
@@ -69,7 +73,7 @@ class UncountedPage:
     cursor: str | None
 
     def counted(self) -> records.OrderedPage:
-        """Return the page, counting in the store each number that the rows do not show."""
+        """Return the page; count in the store each number that the rows do not determine."""
         return records.OrderedPage(
             comments=tuple(self.rows),
             replies=_replies(self.listing, self.rows, self.beyond),
@@ -111,7 +115,8 @@ def run(
     Raises:
         errors.BadInput: the limit is outside 1 .. `MAX_LIMIT`, or a parent was given with a flat
             order or is in another thread.
-        errors.BadCursor: the cursor is of another listing, or not signed by this service.
+        errors.BadCursor: the cursor belongs to a different listing, or this service did not
+            sign it.
         errors.NotFound: the parent is not a listed comment.
     """
     if parent is not None and order is not QueryOrder.THREAD:
@@ -150,7 +155,7 @@ def around(
 ) -> records.OrderedPage:
     """Read the page of the thread that starts with the root above a comment.
 
-    If the comment is further down than `limit`, the page starts with the comment itself.
+    If the comment would be beyond `limit`, the page starts with the comment itself.
 
     Raises:
         errors.NotFound: there is no such listed comment.
@@ -193,7 +198,10 @@ def comment(comment_id: str) -> tuple[records.Comment, tuple[records.Comment, ..
 
 
 def thread(name: records.ThreadName) -> tuple[records.Comment, ...]:
-    """Read the whole discussion by one query. Tests compare every other way of reading with it."""
+    """Read the whole discussion with one query.
+
+    Tests compare every other way of reading with this one.
+    """
     return tuple(_rows(_Listing(name), None))
 
 
@@ -243,7 +251,7 @@ def check_limit(limit: int) -> None:
 
 
 def _cut(listing: _Listing, rows: list[records.Comment], limit: int, secret: str) -> UncountedPage:
-    """Take the first `limit` rows, with a cursor if there are more."""
+    """Keep the first `limit` rows, and add a cursor if there are more."""
     shown, beyond = rows[:limit], rows[limit:]
     return UncountedPage(
         listing, shown, beyond, _sealed(shown[-1], listing, secret) if beyond else None
@@ -311,7 +319,7 @@ def _replies(
     """Count the listed comments below each one shown.
 
     A page in reading order contains whole subtrees, except for those that its end cuts: the last
-    comment's and its ancestors'. Only those are counted in the store.
+    comment's and its ancestors'. Only the numbers of cut subtrees are counted in the store.
     """
     if listing.order is QueryOrder.THREAD and listing.level is None:
         cut = beyond[0].sort_hash if beyond else ""
@@ -324,7 +332,7 @@ def _replies(
 
 
 def _within(rows: list[records.Comment]) -> dict[str, int]:
-    """Compute subtree sizes in a run of reading order, in one pass with a stack of subtrees."""
+    """Compute subtree sizes of rows in reading order, in one pass with a stack of subtrees."""
     sizes: dict[str, int] = {}
     open_: list[records.Comment] = []
     for row in rows:
@@ -356,7 +364,7 @@ def listed(comment_id: str) -> records.Comment:
 
 
 def listed_in(name: records.ThreadName, comment_id: str, *, field: str) -> records.Comment:
-    """Read a listed comment of a thread. `field` is the parameter that named it.
+    """Read a listed comment in a thread. `field` is the parameter that named the comment.
 
     Raises:
         errors.NotFound: there is no listed comment with this id.

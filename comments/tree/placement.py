@@ -21,17 +21,16 @@ _SHADOW = "shadow"  # the rule of a reply to a shadowed comment; stored as text
 def append(
     scheme: sorthash.Scheme, draft: Draft, turn: sharding.TransactionShard = sharding.FIRST
 ) -> ChangeResult:
-    """Place a new comment, or recognize that it was placed already.
+    """Place a new comment, or recognize that it was already placed.
 
     `turn` chooses the shard of the thread's counters in which the comment is counted.
 
     Raises:
         errors.NotFound: the answered comment does not exist, is in another thread, or is not
-            public.
-        errors.Conflict: the answered comment was retracted, the thread is closed, or its parent has
-            as many children as the scheme can number.
-        errors.KeyReused: the id is taken by a comment with other content.
-        errors.TooMany: the thread received too many posts lately.
+            public. errors.Conflict: the answered comment was retracted, the thread is closed, or
+            its parent already has the maximum number of children in this scheme. errors.KeyReused:
+            a comment with different content already has this id. errors.TooMany: the thread
+            received too many posts recently.
     """
     # Look first only if an earlier run may have been applied. Otherwise the insert fails if the
     # comment exists, so an ordinary post saves the read.
@@ -147,7 +146,7 @@ def place(
     parent: comment_rows.CommentRow | None,
     thread: comment_rows.ThreadRow,
 ) -> None:
-    """Number the row by `parent`'s counter, or the thread's, and set its place in the tree."""
+    """Number the row from `parent`'s counter or the thread's, and set its place in the tree."""
     if parent is None:
         # Roots count from 0, so the number is the counter before it is raised.
         row.number = thread.child_count
@@ -182,7 +181,7 @@ def _earlier(draft: Draft) -> ChangeResult | None:
 
 
 def _repeat(row: comment_rows.CommentRow, draft: Draft) -> ChangeResult:
-    """Return the change of an earlier request, or of this one if its commit's answer was lost."""
+    """Return an earlier request's change, or this one's if the answer to its commit was lost."""
     same_thread = row.thread == comment_rows.thread_key_name(draft.name)
     if not same_thread or row.fingerprint not in {
         draft.fingerprint,
@@ -205,7 +204,7 @@ def _answerable(row: comment_rows.CommentRow | None, draft: Draft) -> comment_ro
         raise errors.Conflict("parent-retracted")
     is_own = bool(draft.author.id) and row.author_id == draft.author.id
     if row.status == Status.SHADOWED and is_own:
-        return row  # a refusal would tell its author that nobody else sees it
+        return row  # a refusal would tell its author that the comment is shadowed
     if row.status != Status.APPROVED:
         # To readers, held and rejected comments do not exist.
         raise errors.NotFound("parent", wanted)

@@ -1,8 +1,8 @@
 """Moderators' decisions about a comment: set its status, undo that, pin it.
 
 Every decision writes an entry of the audit log in its own commit. When the transaction runs again,
-it recognizes its own commit by that entry. A retracted comment never comes back. A refused comment
-comes back only by a moderator's decision, and only while its text is kept (`retention`).
+it recognizes its own commit by that entry. A retracted comment never comes back. Only a moderator's
+decision restores a refused comment, and only while its text is kept (`retention`).
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ _PINNED = "pinned"
 class Decision:
     """Who decides, when, and under which conditions.
 
-    `check` gets the comment first and raises to forbid the decision. `revision` is the revision
+    `check` receives the comment first and raises to forbid the decision. `revision` is the revision
     that the moderator saw, or None for any; it is compared only if the decision changes something.
     """
 
@@ -37,13 +37,12 @@ class Decision:
 
 
 def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> ChangeResult:
-    """Give a comment the status of a ruling. A comment that has it already is not changed.
+    """Set a comment's status as ruled. A comment that already has this status is not changed.
 
     Raises:
-        errors.NotFound: there is no such comment.
-        errors.Conflict: it was retracted, or it cannot be hidden because readers do not see it
-            anyway.
-        errors.RevisionMismatch: its text has changed since the moderator saw it.
+        errors.NotFound: there is no such comment. errors.Conflict: it was retracted, or it cannot
+        be hidden because readers do not see it now. errors.RevisionMismatch: its text has changed
+        since the moderator saw it.
     """
 
     def verb(row: comment_rows.CommentRow) -> ChangeResult:
@@ -60,7 +59,7 @@ def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> Change
 
 
 def restore(comment_id: str, decision: Decision) -> ChangeResult:
-    """Give a comment back the status it had before the last decision.
+    """Restore the status that a comment had before the last decision.
 
     Raises:
         errors.NotFound: there is no such comment.
@@ -109,9 +108,10 @@ def pin(comment_id: str, decision: Decision, *, is_pinned: bool) -> ChangeResult
 def _once(
     comment_id: str, decision: Decision, verb: Callable[[comment_rows.CommentRow], ChangeResult]
 ) -> ChangeResult:
-    """Run a verb, unless an earlier run whose answer was lost has applied it.
+    """Run a verb, unless an earlier run has applied it and its answer was lost.
 
-    An applied run may have changed what this run checks, so a refusal looks for the entry too.
+    An applied run may have changed the state that this run checks, so a refused run also looks for
+    the entry.
     """
     row = existing(comment_id)
     if transactions.may_have_run() and audit_log.is_done(decision.act):
@@ -139,7 +139,7 @@ def _check_shown(row: comment_rows.CommentRow) -> None:
 
 
 def _decided(decision: Decision, changed: list[Changed], said: tuple[str, str]) -> ChangeResult:
-    """Build the change of the first row and of those that changed with it, with its audit entry."""
+    """Build the change to the first row and those that changed with it, and its audit entry."""
     row, now = changed[0][1], decision.now
     change = changed_rows(outbox.EventKind.JUDGED, changed, now=now)
     note = audit_log.noted(

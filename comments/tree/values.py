@@ -1,4 +1,4 @@
-"""What operations on the tree take and return: texts, drafts, changes, places."""
+"""Arguments and results of operations on the tree: texts, drafts, changes, places."""
 
 import dataclasses
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from comments.domain import records
 from comments.domain.records import Ruling, Status
 from comments.store import ownership
 
-# Decides about a draft, by its thread and whether its author has an approved comment there.
+# Decides about a draft, from its thread and whether its author has an approved comment there.
 Decide = Callable[[records.Thread, bool], Ruling]
 
 
@@ -31,10 +31,10 @@ class Draft:
 
     `fingerprint` distinguishes a repeat of the same request from another request with the same id;
     `former_fingerprint` does so for comments that an older release stored. `decide` is called in
-    every run of the transaction, and raises if nothing may be posted. `pace` is how many posts the
-    thread takes within `in_transaction.PACE`; 0 for any number. `detail` is stored with the event.
+    every run of the transaction, and raises if nothing may be posted. `pace` is the thread's limit
+    of posts within `in_transaction.PACE`; 0 for no limit. `detail` is stored with the event.
     `came_from` is the mark of the author's network, encrypted (`caller_marks`). `brought` is what
-    the comment says of the thread, as `naming` encodes it. `origin` recognizes a repeat from the
+    the comment says about the thread, as `naming` encodes it. `origin` recognizes a repeat from the
     same network; empty if that is not needed.
     """
 

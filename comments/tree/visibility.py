@@ -1,4 +1,4 @@
-"""Which comments are listed when one of them appears or disappears.
+"""Updates to the listed comments when a comment appears or disappears.
 
 A comment is listed if it is approved or if a listed comment is below it. When the first comment
 below appears, everything above it is listed, as tombstones where it is not approved. When the last
@@ -20,7 +20,7 @@ Changed = tuple[counting.CountedState, comment_rows.CommentRow]
 def with_status(
     row: comment_rows.CommentRow, ruling: records.Ruling, *, now: datetime
 ) -> Sequence[Changed]:
-    """Give a row another status; return the rows above that change with it and their old states."""
+    """Change a row's status; return the rows above that change with it, and their old states."""
     was_listed = row.listed
     row.stood, row.status, row.judged = row.status, ruling.status.value, now
     row.rule, row.why = ruling.rule, ruling.why
@@ -51,7 +51,7 @@ def _listed_above(row: comment_rows.CommentRow) -> Iterator[Changed]:
 def settled_tombstones(
     row: comment_rows.CommentRow,
 ) -> Iterator[Changed]:
-    """Unlist the tombstones above `row` that have nothing listed left below them.
+    """Unlist the tombstones above `row` that have no listed comment below them anymore.
 
     Yield each with its old state.
     """
@@ -83,7 +83,7 @@ def has_listed_below(row: comment_rows.CommentRow, *, without: str) -> bool:
 
 
 def _any_listed(row: comment_rows.CommentRow, low: str, high: str) -> bool:
-    # The row itself is still stored as listed: start just above its own hash.
+    # The row itself is still stored as listed, so start just after its own hash.
     operator = ">" if low == row.sort_hash else ">="
     query = reads.Query(
         "Comment",

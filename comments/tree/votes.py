@@ -11,20 +11,21 @@ Owns what a vote is, who may cast one, and three kinds:
                   of the network's voters on the comment; deleted when `due`. An IPv6 network has
                   a row, and so have the wider networks around it (`client_networks.WIDER`)
 
-Votes from unrelated networks share no row, except that the first vote after a count writes the
-VotesDue. Counting is one transaction: it counts the Vote entities, updates the comment's row
+Votes from unrelated networks share no row except the VotesDue, which the first vote after a count
+writes. Counting is one transaction: it counts the Vote entities, updates the comment's row
 (`changes.count_votes`) and deletes the VotesDue.
 
 Invariants:
 
 1. **A vote that the row does not count has a VotesDue beside it.** The transaction of a vote reads
-   the VotesDue and writes it if there is none. Whether the store commits the vote or a count
-   first, the vote is in that count or in the next. A burst of votes is one change of the row.
-2. A count depends on the Vote entities only. A count that runs twice, or after a crash, therefore
-   adds nothing twice, and the stored numbers can be compared with a count at any time (`recount`).
-3. A voter counts once, because the voter's id is in the key. A network counts as at most `limit`
-   voters, because the transaction of a first vote reads and writes the network's voters. A voter's
-   id is the id by which the caller is known, without a "/"; no answer of the server contains it.
+   the VotesDue, and writes it if none exists. Whether the store commits the vote or a count first,
+   the vote is in that count or in the next. A burst of votes makes one change to the row.
+2. A count depends on the Vote entities only. Running a count again, for example after a crash,
+   therefore adds nothing twice, and the stored numbers can be compared with a count at any time
+   (`recount`).
+3. A voter counts once, because the voter's id is in the key. At most `limit` voters count per
+   network, because the transaction of a first vote reads and writes the network's voters. A voter's
+   id is the caller's author id, without a "/"; no answer of the server contains it.
 4. A network is remembered for `KEPT` from its first vote on a comment, and no longer than the
    comment exists.
 """
@@ -55,8 +56,9 @@ class VoterSeat:
     """A network that a vote comes from, and the voter's seat in it.
 
     `network` and `seat` are keyed hashes: of the network with the comment, and of the voter there.
-    At most `factor` times the limit of voters may vote from it. `is_past` marks hashes under the
-    old secret: an existing row of such a hash still counts, and no new one is made.
+    The number of voters from this network may be at most `factor` times the limit. `is_past` marks
+    hashes under the old secret: an existing row with such a hash still counts, but no new row is
+    made.
     """
 
     network: str
@@ -81,7 +83,10 @@ class Ballot:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cast:
-    """The writes of a ballot. `is_first` since the last count: the caller schedules the next."""
+    """The writes of a ballot.
+
+    `is_first` marks the first vote since the last count: the caller schedules the next count.
+    """
 
     writes: ownership.Writes
     is_first: bool = False
@@ -89,7 +94,7 @@ class Cast:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Own:
-    """A voter's votes on a thread's comments, by comment; `last` is where to continue, or None."""
+    """A voter's votes on a thread's comments; `last` is where to continue, None at the end."""
 
     votes: dict[str, int]
     last: tuple[str, str] | None
@@ -139,7 +144,7 @@ def cast(ballot: Ballot, *, limit: int, now: datetime) -> Cast:
 def _counting(
     ballot: Ballot, found: list[vote_rows.VoterNetworkRow | None]
 ) -> Iterator[tuple[VoterSeat, vote_rows.VoterNetworkRow | None]]:
-    """Yield the ballot's places with their rows, without places of the past that have no row."""
+    """Yield the ballot's places with their rows; skip past places that have no row."""
     for place, network in zip(ballot.places, found, strict=True):
         if network is not None or not place.is_past:
             yield place, network
@@ -151,7 +156,8 @@ def _check(row: comment_rows.CommentRow | None, ballot: Ballot) -> None:
         raise errors.NotFound("comment", ballot.comment)
     if row.status == Status.RETRACTED:
         raise errors.Conflict("comment-retracted")
-    # Before the status, which would tell the author that the comment is shadowed.
+    # Check this before the status: an error about the status would tell the author that the comment
+    # is shadowed.
     if row.author_id == ballot.voter:
         raise errors.Forbidden("own-comment")
     if row.status != Status.APPROVED:
@@ -196,7 +202,7 @@ def has(comment_id: str, voter: str) -> bool:
 
 
 def count(comment_id: str) -> tuple[int, int]:
-    """Count the votes for and against a comment, at the moment of the transaction."""
+    """Count the votes for and against a comment, as of the transaction's moment."""
     up, down = (
         reads.count(reads.Query("Vote", where=(("side", "=", _side(comment_id, value)),)))
         for value in (UP, DOWN)
@@ -217,7 +223,7 @@ def counted(comment_id: str) -> ownership.Writes:
 def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> ownership.Writes:
     """Schedule the deletion of a comment's votes, in the transaction that retracts it.
 
-    There may be many, so the next count deletes them.
+    A comment may have many votes, so the next count deletes them.
     """
     return ownership.Writes(
         _OWNER, put=(_due(comment_id, comment_rows.thread_key_name(name), now),)
@@ -225,7 +231,7 @@ def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> owners
 
 
 def forgotten(comment_id: str) -> ownership.Writes:
-    """Delete votes on a comment, and its networks: as many as one transaction takes."""
+    """Delete votes on a comment and its networks, up to the limit of one transaction."""
     gone = [
         vote_rows.key_of(message)
         for kind in ("Vote", "VoterNetwork")
@@ -247,7 +253,7 @@ def due(now: datetime, limit: int) -> list[str]:
 
 
 def expired(now: datetime) -> list[ndb.Key]:
-    """Return networks that have to be forgotten, as many as one transaction takes."""
+    """Return networks that must be forgotten, up to the limit of one transaction."""
     query = reads.Query(
         "VoterNetwork", where=(("due", "<=", now),), order=("due",), limit=AT_ONCE, keys_only=True
     )

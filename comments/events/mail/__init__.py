@@ -1,5 +1,5 @@
-"""Mail as text, as bytes, and on its way to an SMTP server.
+"""Mail: its text, its bytes, and its delivery to an SMTP server.
 
-Doors: `compose` (the messages), `smtp` (sending), `mail_jobs` (the stored form of mail to send).
-What people wrote goes through `plain_words` first, so that it brings no link and no header.
+Entry points: `compose` (the messages), `smtp` (sending), `mail_jobs` (the stored form of mail to
+send). `plain_words` first cleans text that people wrote, so that it adds no link and no header.
 """

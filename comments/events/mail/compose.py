@@ -1,14 +1,15 @@
-"""Mail about comments: notices, questions and sign-in links, each a message to one address.
+"""Mail about comments: notices, confirmation requests and sign-in links, each to one address.
 
-`mime` makes bytes of the messages, and the catalogue holds their sentences.
+`mime` converts the messages to bytes, and the catalogue contains their sentences.
 
 Invariants:
 
 1. Names, titles and texts that people wrote go through `plain_words`: nothing in them becomes a
    link, a header or an encoded word. HTML is escaped. There are no images.
-2. The only links are those that the caller passes, to our own host or to the site's own page.
-3. No guest appears under a reserved name: names are checked again when mail is made.
-4. A message goes to one plain address.
+2. The only links are those that the caller passes; they lead to our own host or to the site's own
+   page.
+3. No guest appears under a reserved name, because names are checked again when mail is made.
+4. A message is sent to one plain address.
 5. `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
    message twice, most mailboxes show it once.
 """
@@ -34,7 +35,7 @@ _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
 class MailReason(enum.Enum):
-    """Why somebody gets a notice."""
+    """The reasons for sending a notice."""
 
     COMMENT = enum.auto()
     REPLY = enum.auto()
@@ -53,11 +54,11 @@ _SUBJECTS = {
 class Notice:
     """A notification about a comment, for one address.
 
-    `name`, `title` and `text` are what people wrote. `place` is a link to the comment, or for
-    moderators to the page where they decide about it. `unsubscribe` accepts a POST without further
-    questions (RFC 8058), and a GET shows a button. It is None for moderators, whom only an operator
-    can remove. `about` says why this address gets the notice. `is_account` says that the author has
-    an account: the name was checked when it was given, and staff may use reserved names.
+    People wrote `name`, `title` and `text`. `place` links to the comment or, for moderators, to the
+    page where they decide about it. `unsubscribe` accepts a POST without further questions (RFC
+    8058), and a GET shows a button. It is None for moderators, whom only an operator can remove.
+    `about` says why this address gets the notice. `is_account` says that the author has an account:
+    the name was checked when it was given, and staff may use reserved names.
     """
 
     event: str
@@ -74,10 +75,10 @@ class Notice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfirmationLinkMail:
-    """Ask the owner of an address whether they want mail. `link` leads to a page with a button.
+    """Ask the owner of an address whether they want mail. `link` opens a page with a button.
 
-    `things` say in our own words what the mail would be about: the message contains nothing that a
-    stranger wrote.
+    `things` describes, in our own words, what the mail would be about; the message contains no text
+    that a stranger wrote.
     """
 
     event: str
@@ -98,7 +99,7 @@ class LoginLinkMail:
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail of a notice. It depends only on the arguments.
+    """Return the mail of a notice. The result depends only on the arguments.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or a link is not a web address.
@@ -116,7 +117,7 @@ def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
 
 
 def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail that asks the owner of an address.
+    """Return the mail that asks an address's owner for confirmation.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
@@ -213,7 +214,7 @@ def _name(notice: Notice) -> str:
     name = plain_words.line(notice.name)
     if not notice.is_account:
         try:
-            # Checked again: what mail leaves out of a name may make it a reserved one.
+            # Check again: removing characters for mail may turn a name into a reserved one.
             name = cleaning.clean_name(name)
         except errors.BadInput:
             name = ""

@@ -1,21 +1,24 @@
 """Mail jobs: the `detail` of events of the kind mail (pure).
 
 An event waits for seconds, or for a day if the mail server is down, so a process of the next
-release must be able to read its detail. `event` is the id of the event of the comment that the mail
-is about. People are identified by ids that reveal nothing about them.
+release must be able to read its detail. `event` is the id of the event for the comment that the
+mail is about. People are identified by ids that reveal nothing about them.
 """
 
 import msgspec
 
 
 class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
-    """Ask the owner of an address whether they want mail. The encrypted link holds the address."""
+    """Ask the owner of an address whether they want mail.
+
+    The encrypted link contains the address.
+    """
 
     link: str
 
 
 class LoginMail(msgspec.Struct, frozen=True, tag="entering"):
-    """Send a link to sign in. The encrypted link holds the address and the site."""
+    """Send a link to sign in. The encrypted link contains the address and the site."""
 
     link: str
 
@@ -56,7 +59,10 @@ MailJob = ConfirmationMail | LoginMail | Told
 
 
 def tag(job: MailJob) -> str:
-    """Return the word that stores the kind of a job. It stays when the class is renamed."""
+    """Return the word that stores the kind of a job.
+
+    The word does not change when the class is renamed.
+    """
     return str(job.__struct_config__.tag)
 
 

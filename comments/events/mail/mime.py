@@ -2,14 +2,15 @@
 
 `email.message` is not used: it decodes encoded words in the values that it gets before it encodes
 them, so a name could write headers. Python releases also differ in what they refuse, and refuse it
-only when a message is serialized. Here a message is bytes as soon as it is made.
+only when a message is serialized. This module therefore makes the bytes at once.
 
 Invariants:
 
 1. A header is printable ASCII. Its only line breaks are our own, each followed by a space.
-2. What people wrote is ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64) made here.
-3. Both parts are quoted-printable. A boundary has a bare `=`, so no line of a part can look like
-   one.
+2. Text that people wrote is either ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64)
+   made here.
+3. Both parts are quoted-printable. A boundary contains a bare `=`, so no line in a part can look
+   like a boundary.
 """
 
 import base64
@@ -47,7 +48,7 @@ def text(value: str) -> str:
 
 def mailbox(name: str, address: str) -> str:
     """Return the value of an address header with a display name."""
-    # Other names than atoms would need quotes, so they are encoded.
+    # Names that are not atoms would need quotes, so they are encoded.
     return f"{name if _ATOMS.fullmatch(name) else _encoded(name)} <{address}>"
 
 

@@ -1,14 +1,14 @@
-"""What people wrote, made safe for mail: nothing invisible, no links, no encoded words (pure).
+"""Make people's text safe for mail: no invisible characters, links or encoded words (pure).
 
 Mail programs turn text that looks like a link into one, and decode RFC 2047 encoded words wherever
-they find them. What a stranger writes must become neither.
+they find them. A stranger's text must become neither.
 
 Invariants:
 
 1. Links are searched for in the text as it is sent and in its NFKC form, because mail programs and
    browsers read U+FE52 or U+2024 as a dot.
 2. The result of `line` is NFKC, without control characters and line breaks, and without `=` next to
-   `?`, even with spaces between. However often a program decodes it, it stays plain text.
+   `?`, even with spaces between. It remains plain text, no matter how often a program decodes it.
 3. Both functions are idempotent.
 """
 
@@ -42,13 +42,14 @@ def words(text: str) -> str:
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     # Removed first, so that no invisible character hides a link.
     shown = _CONTROL.sub(" ", _INVISIBLE.sub("", lines))
-    # Word by word: one expression for a word that contains a link takes quadratic time.
+    # Check word by word: one expression for a word that contains a link takes quadratic time.
     return _WORD.sub(lambda word: LINK if _is_link(word[0]) else word[0], shown)
 
 
 def line(text: str) -> str:
-    """Return one line of at most `MAX_LINE` characters, for a header or one of our sentences."""
-    # Twice: NFKC makes invisible characters (U+FFA0 becomes U+1160) and spaces of others.
+    """Return one line of at most `MAX_LINE` characters, for a header or a sentence of a message."""
+    # Do this twice: NFKC turns other characters into invisible ones (U+FFA0 becomes U+1160) and
+    # spaces.
     plain = words(unicodedata.normalize("NFKC", words(text)))
     safe = _SIGNS.sub(_without_mark, " ".join(plain.split()))
     return " ".join(safe.split())[:MAX_LINE].rstrip()

@@ -24,7 +24,10 @@ def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Out
 
 
 class SmtpClient:
-    """Sends messages to a server, in one session while it lasts. Use it in a `with` statement."""
+    """Sends messages to a server, in one session for as long as the session lasts.
+
+    Use it in a `with` statement.
+    """
 
     def __init__(self, server: setting_values.Smtp) -> None:
         self._server = server
@@ -43,8 +46,8 @@ class SmtpClient:
     def send(self, message: mime.MailMessage) -> outcomes.Outcome:
         """Send a message once.
 
-        A permanent refusal (5xx) of the recipient or the message is final. Everything that is not
-        about this message, such as a wrong password, is worth a retry.
+        A permanent refusal (5xx) of the recipient or the message is final. Errors that do not
+        concern this message, such as a wrong password, are worth a retry.
         """
         is_used = self._session is not None
         outcome = self._tried(message)

@@ -1,4 +1,4 @@
-"""Counters as stored: shards, rows of authors, and the transactions that keep them exact.
+"""Stored counters: shards, author rows, and the transactions that keep them exact.
 
     Counter        one shard of the numbers of a thread or a site; a number is the sum over shards
     Participation  an author in a thread: comments by status, and the votes on them
@@ -17,6 +17,6 @@ Invariants:
    are spread over shards (`sharding`).
 2. The thread's row tells writers the number of shards, and the first shard tells readers. One
    commit writes both, so no reader misses a shard.
-3. A row without numbers is deleted: an author who took back their last comment in a thread leaves
-   no trace there.
+3. A row without numbers is deleted: an author who retracts their last comment in a thread leaves no
+   trace there.
 """

@@ -1,8 +1,8 @@
-"""Add to counters what a recount found missing, exactly once.
+"""Correct counters by the differences that a recount found, exactly once.
 
 Owns the steps of repair. The first Counter of a thread or a website stores how often it was mended,
-and each repair names the step that it performs. Of two concurrent recounts only one mends, and an
-interrupted one is not repeated.
+and each repair names the step that it performs. Of two concurrent recounts, only one makes
+corrections, and the steps of an interrupted recount are not repeated.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,10 @@ from comments.tree.counters import from_events
 
 
 class MendedMeanwhile(Exception):
-    """These counters were mended since they were compared. `mended` is how often by now."""
+    """These counters were mended since they were compared.
+
+    `mended` is the current number of corrections.
+    """
 
     def __init__(self, mended: int) -> None:
         super().__init__(mended)

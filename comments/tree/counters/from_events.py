@@ -1,8 +1,8 @@
 """Counters that are updated from events, in the transaction that notes the events as done.
 
-Owns the sums over a batch of events and the rows to which they are added: of websites, categories
-and days, of the authors in them, and the followers of threads. A participant appears or leaves when
-the author's row does.
+Owns the sums over a batch of events and the rows to which they are added: those of websites,
+categories and days, of the authors in them, and of threads' followers. A participant is added or
+removed together with the author's row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from comments.store.models import counter_rows
 def from_followings(events: Sequence[outbox.Event]) -> ownership.Writes:
     """Add events to threads' follower counts, in the transaction that notes them as done.
 
-    A batch writes one shard of each thread: the first, which always exists.
+    A batch writes only the first shard of each thread, which always exists.
     """
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for event in events:
@@ -60,7 +60,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def _spoken(event: outbox.Event) -> tuple[counting.Scope, str] | None:
-    """Return the author of an event's comment, and the comment, if readers see both."""
+    """Return the author of an event's comment and the comment, if readers see both."""
     state = event.changes[0].new if event.changes else None
     if state is None or not state.author or state.status != counting.APPROVED:
         return None
@@ -71,9 +71,9 @@ def add(
     sums: Mapping[counting.Scope, Mapping[str, int]],
     spoken: Mapping[counting.Scope, str] = MappingProxyType({}),
 ) -> ownership.Writes:
-    """Add to rows of places and of their authors, from which the places' participants follow.
+    """Add to the rows of places and authors; author rows determine the places' participants.
 
-    `spoken` maps authors to one of their comments, where one is known.
+    `spoken` maps authors to one of their comments, if one is known.
     """
     authors = [scope for scope in sums if scope.author]
     wholes = [counting.above(scope) if scope.author else scope for scope in sums]
@@ -95,7 +95,7 @@ def add(
     for (scope, more_here), row in zip(places.items(), stored[: len(places)], strict=True):
         numbers = counting.added(counter_rows.numbers_of(row), more_here)
         if scope.kind == "site" and more_here:
-            # Keep this row even without numbers: it also stores how often they were mended.
+            # Keep this row even without numbers: it also stores how often they were corrected.
             put.append(
                 counter_rows.with_numbers(row or counter_rows.site_counter(scope.place), numbers)
             )

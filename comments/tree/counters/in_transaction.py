@@ -1,7 +1,7 @@
 """A thread's numbers in the transaction of the change that they count.
 
-Owns what such a transaction reads of them (one shard of the thread, and the rows of the authors it
-touches) and what it writes.
+Owns the reads of such a transaction (one shard of the thread and the rows of the authors involved)
+and its writes.
 
 Invariants:
 
@@ -52,21 +52,22 @@ class TransactionCounters:
         ]
 
     def fill(self, thread: comment_rows.ThreadRow | None, stored: Sequence[Any]) -> None:
-        """Take the rows that were read at `keys`, and the thread's row."""
+        """Accept the rows that were read at `keys` and the thread's row."""
         self._row, *participations = stored
         numbers = map(counter_rows.numbers_of, participations)
         self._stood = dict(zip(self._authors, numbers, strict=True))
         self.known = {who for who, had in self._stood.items() if had.get(counting.APPROVED, 0) > 0}
         count = self._turn.count = self._count = 1 if thread is None else thread.shards or 1
         if self._shard >= count:
-            # The shards were gathered meanwhile; the first one always exists.
+            # The shards have since been gathered; the first one always exists.
             self._shard = 0
             self._row = reads.get(counter_rows.thread_counter_key(self._name, 0))
 
     def pace(self, most: int, now: datetime) -> None:
-        """Count one more post, of at most `most` within `PACE`.
+        """Count one more post toward the limit of `most` posts within `PACE`.
 
-        The posts to a spread thread go to several shards; each takes its share of the limit.
+        A spread thread counts its posts in several shards; each shard enforces its share of the
+        limit.
 
         Raises:
             errors.TooMany: the limit is reached.

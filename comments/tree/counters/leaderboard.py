@@ -1,11 +1,11 @@
 """The authors of a website with approved comments, by the score of their comments, best first.
 
-Owns the pages of this list. Scores and numbers are those of the Standings, which follow events
-within about a second. A Standing holds no name. Names come from one comment of each author, in one
-lookup: a name is what that comment says now, and empty if the comment was retracted.
+Owns the pagination of this list. Scores and numbers are those of the Standings, which follow events
+within about a second. A Standing contains no name. Names are read from one comment of each author,
+in one lookup: the current name in that comment, or an empty name if the comment was retracted.
 
-No public answer contains an author's id; a cursor holds a digest of it. Moderators do see it
-(`known`): it says who wrote what, and grants access to nothing.
+No public answer contains an author's id; a cursor holds a digest of it. Moderators see the id
+(`known`): it identifies the author of a comment and grants access to nothing.
 """
 
 import dataclasses
@@ -51,7 +51,8 @@ def best(site: str, *, limit: int, cursor: str | None, secret: str) -> Leaderboa
 
     Raises:
         errors.BadInput: a limit outside 1 .. `MAX_LIMIT`.
-        errors.BadCursor: the cursor is of another listing, or not signed by this service.
+        errors.BadCursor: the cursor belongs to a different listing, or this service did not
+            sign it.
     """
     found = known(site, limit=limit, cursor=cursor, secret=secret)
     return LeaderboardPage(
@@ -86,7 +87,7 @@ def known(site: str, *, limit: int, cursor: str | None, secret: str) -> AuthorLi
 
 
 def _names(site: str, standings: Sequence[totals.AuthorTotals]) -> Iterator[records.Author]:
-    """Yield authors' names: from the comment that the Standing knows, or from another one."""
+    """Yield authors' names from the comment that the Standing names, or from another comment."""
     keys = [comment_rows.comment_key(each.comment) for each in standings if each.comment]
     found = {
         message.key.path[-1].name: conversion.comment_from_message(message)

@@ -1,15 +1,16 @@
-"""Shards: where transactions count in a thread that many of them write at once.
+"""Shards: separate counter rows for transactions that write to one busy thread at once.
 
-At rest, a thread's counters are one row. A transaction that was aborted takes another shard when it
-runs again, and the process keeps using that shard for the same writer, so its writers stay apart.
-After such a commit the thread is spread over more shards; when it is quiet they are gathered again.
+At rest, a thread's counters are one row. When an aborted transaction runs again, it uses a
+different shard, and the process keeps that shard for the same writer, so its writers stay apart.
+After such a commit, the thread is spread over more shards; when the thread is quiet, the shards are
+gathered again.
 
 Invariants:
 
-1. The thread's row and its first shard store the number of shards. One commit writes both, so no
-   writer counts in a shard that readers do not read.
-2. What a process knows of busy threads (`Shards`) is only a hint: the row that the transaction
-   reads corrects it, and it may be forgotten at any time.
+1. The thread's row and its first shard store the number of shards. One commit writes both, so
+   readers read every shard in which a writer counts.
+2. A process's knowledge of busy threads (`Shards`) is only a hint: the row that a transaction reads
+   corrects it, and the process may drop it at any time.
 """
 
 import contextlib
@@ -50,7 +51,7 @@ class _Busy:
 class TransactionShard:
     """The shard of one transaction, which may run several times.
 
-    `count` is the thread's number of shards as the transaction read it; 0 before.
+    `count` is the thread's number of shards as the transaction read it; 0 before that read.
     """
 
     def __init__(self, shards: "Shards", name: records.ThreadName) -> None:
@@ -61,7 +62,7 @@ class TransactionShard:
         self.count = 0
 
     def take(self) -> int:
-        """Return the shard of this run: another one after an aborted run."""
+        """Return the shard for this run: a different one after an aborted run."""
         self.runs += 1
         if self._writer is None:
             self._writer = self._shards.enter(self._name)
@@ -69,7 +70,7 @@ class TransactionShard:
         return self._shards.shard(self._name, self._writer, moves=self.runs > 1)
 
     def end(self) -> int:
-        """Give the shard back; return how many shards the thread should have, 0 for no change."""
+        """Release the shard; return how many shards the thread should have, 0 for no change."""
         if self._writer is None:
             return 0
         self._learn()
@@ -91,7 +92,7 @@ class First(TransactionShard):
 
 
 class Shards:
-    """What a process knows of busy threads. Safe for many threads.
+    """A process's knowledge of busy threads. Safe for many threads.
 
     Args:
         clock: seconds, monotonic.
@@ -107,7 +108,7 @@ class Shards:
 
     @contextlib.contextmanager
     def turn(self, name: records.ThreadName) -> Iterator[TransactionShard]:
-        """Hold a transaction's turn, and end it if the transaction fails."""
+        """Assign a shard to a transaction, and release it if the transaction fails."""
         turn = TransactionShard(self, name)
         try:
             yield turn
@@ -126,7 +127,7 @@ class Shards:
             return writer
 
     def shard(self, name: records.ThreadName, writer: int, *, moves: bool) -> int:
-        """Return a writer's shard. A writer that `moves` gets another one."""
+        """Return a writer's shard. A writer that `moves` gets a different number."""
         with self._guard:
             busy = self._busy[name]
             others = {busy.kept[other] for other in busy.writing - {writer}}
@@ -187,7 +188,7 @@ FIRST = First()
 
 @contextlib.contextmanager
 def turn(name: records.ThreadName) -> Iterator[TransactionShard]:
-    """Hold a transaction's turn to count in a thread; spread the thread if there were conflicts."""
+    """Assign a shard to a transaction while it runs; spread the thread if there were conflicts."""
     with SHARDS.get().turn(name) as taken:
         yield taken
         wanted = taken.end()
@@ -236,7 +237,7 @@ def gather(name: records.ThreadName) -> None:
 
 
 def gather_quiet() -> int:
-    """Gather the threads that this process knows to be quiet again; return how many."""
+    """Gather the shards of threads that have become quiet here; return how many threads."""
     quiet = SHARDS.get().quiet()
     for name in quiet:
         gather(name)
@@ -244,7 +245,7 @@ def gather_quiet() -> int:
 
 
 def notice_spread() -> None:
-    """Learn from the store which threads are spread, also by other processes."""
+    """Read from the store which threads are spread, including those that other processes spread."""
     query = reads.Query("Counter", where=(("shards", ">", 1),))
     for message in reads.walk(query):
         scope = message.properties["scope"].string_value

@@ -1,16 +1,17 @@
 """Statistics of a website for reports: by category, by day, and who commented where.
 
-Owns how rows of counters are read a page at a time. Every page is one bounded read of rows that
-`counters` keeps, in the order of their keys; no report counts comments. A page continues after the
-last row of the previous page (`after`), so rows that appear or disappear meanwhile are neither
-skipped nor repeated. The numbers include all delivered events, and are usually a second behind.
+Owns the paginated reading of counter rows. Every page is one bounded read of counter rows, in key
+order; no report counts comments. A page continues after the last row of the previous page
+(`after`), so rows that are added or deleted in between cause no other row to be skipped or
+repeated. The numbers include all delivered events, and are usually a second behind.
 
 Commenters are authors with an approved comment, counted once. Do not add up the commenters of
 several days: an author who wrote on two days is one commenter of the site. The site's own row has
-the site's number.
+the number for the site.
 
 The authors in a thread, and the threads of an author, are two indexes of one kind (Participation).
-Authors are ids here, which no public answer may contain: these lists are for the operator only.
+These lists are for the operator only: they contain authors' ids, which no public answer may
+contain.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ class ThreadCount(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, Generic[T], frozen=True):
-    """A part of a report; `after` continues it, None at the end."""
+    """A part of a report; `after` is where it continues, None at the end."""
 
     lines: tuple[T, ...]
     after: str | None
@@ -136,7 +137,10 @@ def by_day_and_category(
 def commenters(
     name: records.ThreadName, *, after: str = "", limit: int = MOST
 ) -> ReportPage[AuthorCount]:
-    """List a thread's commenters by id. A page may be short: some have no approved comment."""
+    """List a thread's commenters by id.
+
+    A page may be short, because authors without an approved comment are left out.
+    """
     where = (("__key__", ">", counter_rows.participation_key(name, after)),) if after else ()
     query = reads.Query(
         "Participation",
@@ -235,7 +239,7 @@ def _people(rows: list[tuple[str, counter_rows.Numbers]], limit: int) -> ReportP
 
 
 def _page(lines: list[T], read: list[str], limit: int) -> ReportPage[T]:
-    """Make a page of the lines. It is continued after the last row that was read for it."""
+    """Make a page from the lines. The next page starts after the last row read for this one."""
     return ReportPage(tuple(lines), read[-1] if len(read) == limit else None)
 
 

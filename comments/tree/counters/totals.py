@@ -1,7 +1,7 @@
-"""Counters as readers get them: numbers by name.
+"""The counters that readers get: numbers by name.
 
-Owns how shards are summed. Reading many threads is one lookup, of one entity for each thread that
-is at rest.
+Owns the summing of shards. Reading many threads takes one lookup, with one entity for each thread
+that is not spread.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from comments.store.models import comment_rows, counter_rows
 
 
 def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers]:
-    """Read threads' numbers: one lookup, of one entity for each thread that is not spread now."""
+    """Read threads' numbers in one lookup: one entity for each thread that is not spread now."""
     firsts = [
         counter_rows.thread_counter_name(comment_rows.thread_key_name(name), 0) for name in names
     ]
@@ -28,7 +28,8 @@ def of_threads(names: Sequence[records.ThreadName]) -> list[counter_rows.Numbers
         if key in found and found[key]["shards"].integer_value > 1
     ]
     if busy:
-        # In one snapshot, or shards that are gathered in between would count twice or not at all.
+        # Use one snapshot: without it, shards that are gathered in between would count twice or not
+        # at all.
         numbers |= transactions.snapshot(lambda: _spread_numbers(busy))
     return [numbers.get(key, {}) for key in firsts]
 
@@ -102,8 +103,8 @@ def _standings(where: Sequence[tuple[str, str, object]], limit: int) -> list[Aut
 def as_stored(name: records.ThreadName) -> tuple[int, counter_rows.Numbers, tuple[int, int]]:
     """Read a thread's numbers for a recount.
 
-    Return how often they were mended, their sum over the shards that writers know, and the numbers
-    of shards in the first shard and in the thread's row.
+    Return how often the numbers were mended, their sums over the shards that writers know, and the
+    shard counts stored in the first shard and in the thread's row.
     """
     thread = reads.get(comment_rows.thread_key(name))
     count = 1 if thread is None else thread.shards or 1

@@ -1,4 +1,4 @@
-"""Category journals: how far each change of a thread's categories has come.
+"""Category journals: the progress of each change to a thread's categories.
 
 Owns the Job rows of these changes. `tree` creates a row in the commit that changes a thread's
 categories; `recategorize` goes through the thread's comments and deletes the row at the end.
@@ -15,7 +15,7 @@ PREFIX = "categories/"
 
 
 class JournalPosition(NamedTuple):
-    """Which change of a thread is in progress, and the last comment that was done."""
+    """The thread's change in progress, and the last comment that was processed."""
 
     times: int
     after: str = ""

@@ -1,7 +1,8 @@
-"""What moderators and upkeep change in a thread: its title, address and categories.
+"""Changes by moderators and jobs to a thread's title, address and categories.
 
-Pages of a compacted thread take title and address from its directory. Each change therefore flags a
-comment that readers see, which changes the tags of the thread's pages and schedules a compaction.
+Pages of a compacted thread read the title and address from its directory. Each change therefore
+flags a comment that readers see, which changes the tags of the thread's pages and schedules a
+compaction.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ def set_fields(
     fields: Sequence[str],
     inherits: Sequence[str] = (),
 ) -> ownership.Writes:
-    """Set fields of a thread by a moderator; reset those in `inherits` to what a comment said.
+    """Set a thread's fields for a moderator; reset those in `inherits` to what a comment said.
 
     `fields` are the names of the fields to set to their values in `wanted`.
     """
@@ -38,7 +39,7 @@ def set_fields(
 
 
 def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> ownership.Writes:
-    """Set a thread's categories by a moderator, and start to recategorize its comments."""
+    """Set a thread's categories for a moderator, and start to recategorize its comments."""
     more = naming.adopted(thread, {}) if naming.is_unknown(thread) else ()
     thread.populate(own=sorted({*thread.own, "categories"}), categories=list(names))
     naming.forget(thread)
@@ -48,7 +49,7 @@ def set_categories(thread: comment_rows.ThreadRow, names: Sequence[str]) -> owne
 
 
 def adopt(name: records.ThreadName) -> ownership.Writes:
-    """Find out which comment names a thread that an older release stored without noting it."""
+    """Determine the naming comment of a thread that an older release stored without it."""
     thread = reads.get(comment_rows.thread_key(name))
     if thread is None or thread.named_by is not None:
         return ownership.Writes(OWNER)
@@ -59,7 +60,7 @@ def adopt(name: records.ThreadName) -> ownership.Writes:
 
 
 def _brought(thread: comment_rows.ThreadRow, written: Sequence[ndb.Model]) -> naming.Brought:
-    """Return what the naming comment said of its thread. `written` are this commit's rows."""
+    """Return what the naming comment said about its thread. `written` are this commit's rows."""
     if not thread.named_by:
         return naming.Brought()
     key = comment_rows.comment_key(thread.named_by)

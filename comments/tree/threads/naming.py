@@ -1,16 +1,16 @@
-"""Naming: which comment gives its thread the title, page address and categories readers get.
+"""Naming: the comment that determines its thread's title, page address and categories.
 
-Every comment stores what it said of its thread (`Comment.brought`). The thread shows what its
-oldest approved comment said. A field that a moderator set (`Thread.own`) stays as it was set.
+Every comment stores what it said about its thread (`Comment.brought`). The thread shows what its
+oldest approved comment said. Fields that a moderator set (`Thread.own`) do not change.
 
 Invariants:
 
 1. `Thread.title`, `url` and `categories` contain nothing from a comment that is not approved now:
    the transaction that withdraws the naming comment names the thread anew.
-2. An erased comment keeps nothing of what it said of its thread.
+2. Erasing a comment also erases what it said about its thread.
 3. Threads of releases that stored neither `brought` nor `named_by` are adopted (`details.adopt`):
    their first comment is assumed to have said what the thread shows. What later comments said was
-   not stored, so none of those names the thread; the next new comment can.
+   not stored, so they cannot name the thread; a new comment can.
 4. An imported comment names only a thread that no other comment names: it came later, regardless
    of its date.
 """
@@ -32,7 +32,7 @@ _FEW, _MANY = 4, 1_000  # listed comments to look through for the oldest that ca
 
 
 class Brought(NamedTuple):
-    """What a comment said of its thread."""
+    """What a comment said about its thread."""
 
     title: str = ""
     url: str = ""
@@ -40,7 +40,10 @@ class Brought(NamedTuple):
 
 
 class NamingCandidate(NamedTuple):
-    """A comment that may name its thread. Of equal dates, the first in reading order does."""
+    """A comment that may name its thread.
+
+    Among comments with equal dates, the first in reading order names it.
+    """
 
     created: datetime
     sort_hash: str
@@ -49,12 +52,12 @@ class NamingCandidate(NamedTuple):
 
 
 def encode(brought: Brought) -> str:
-    """Encode what a comment says of its thread, for its row."""
+    """Encode what a comment says about its thread, for its row."""
     return msgspec.json.encode(brought).decode()
 
 
 def decode(stored: str | None) -> Brought:
-    """Decode what a comment said of its thread; empty if that is unknown or was erased."""
+    """Decode what a comment said about its thread; empty if that is unknown or was erased."""
     return msgspec.json.decode(stored, type=Brought) if stored else Brought()
 
 
@@ -64,8 +67,8 @@ def follow(
 ) -> tuple[ndb.Model, ...]:
     """Name a thread anew if these changes require it; return the rows to put with them.
 
-    Each comment comes with its old state. Reads the thread only if a comment became approved
-    or is approved no longer.
+    Each comment comes with its old state. Read the thread only if a comment became approved or lost
+    its approval.
     """
     came = [row for before, row in changed if _came(before, row)]
     left = [row.key.id() for before, row in changed if _came_out(before, row)]
@@ -85,7 +88,7 @@ def first(
     came: Iterable[comment_rows.CommentRow],
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
-    """Name a thread after the oldest of some approved comments, if that is older than its own.
+    """Name a thread after the oldest of these comments, if it is older than the naming one.
 
     `rows` are the comments written in the same commit. Return the rows to put beside them.
     """
@@ -102,7 +105,7 @@ def take(
     source: NamingCandidate | None,
     rows: Iterable[comment_rows.CommentRow],
 ) -> tuple[ndb.Model, ...]:
-    """Show what a comment said, None for nothing; return the rows to put beside `rows`."""
+    """Show what a comment said, None for nothing; return the rows to put along with `rows`."""
     by, at = ("", None) if source is None else (source.id, source.created)
     thread.populate(named_by=by, named_at=at)
     return show(thread, decode(source and source.brought), rows)
@@ -111,7 +114,7 @@ def take(
 def show(
     thread: comment_rows.ThreadRow, brought: Brought, rows: Iterable[comment_rows.CommentRow]
 ) -> tuple[ndb.Model, ...]:
-    """Set the fields of a thread that no moderator set; return what to put beside `rows`.
+    """Set the fields of a thread that no moderator set; return the rows to put along with `rows`.
 
     If the categories change, the job `recategorize` starts, unless `rows` are all of the thread's
     comments.
@@ -137,13 +140,13 @@ def changes_categories(
 
 
 def is_unknown(thread: comment_rows.ThreadRow) -> bool:
-    """Whether an older release stored the thread without noting which comment names it."""
+    """Whether an older release stored the thread without its naming comment."""
     stored: str | None = thread.named_by
     return stored is None
 
 
 def begin_recategorizing(thread: comment_rows.ThreadRow) -> event_rows.JobRow:
-    """Number a change of a thread's categories, and start to recategorize its comments."""
+    """Number a change to a thread's categories, and start to recategorize its comments."""
     thread.filed = (thread.filed or 0) + 1
     return category_journal.journal(thread.key.id(), category_journal.JournalPosition(thread.filed))
 
@@ -239,6 +242,6 @@ def _came_out(before: counting.CountedState, row: comment_rows.CommentRow) -> bo
 
 
 def _are_all(thread: comment_rows.ThreadRow, rows: Sequence[comment_rows.CommentRow]) -> bool:
-    """Whether a thread has no comments but these: roots without replies."""
+    """Whether a thread has no comments except these roots without replies."""
     roots = [row for row in rows if conversion.parent_id(row) is None]
     return thread.child_count <= len(roots) and not any(row.child_count for row in rows)

@@ -1,7 +1,7 @@
 """This process's copies of threads.
 
-`thread_info` reads them; `naming` drops the copy of a thread that it changes. A copy that was read
-before a change by this process is not kept after it (`drops`, see `caches`).
+`thread_info` reads them; `naming` drops the copy of a thread that it changes. If this process
+changes a thread, it keeps no copy that was read before the change (`drops`, see `caches`).
 """
 
 from comments.domain import records
