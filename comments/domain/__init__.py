@@ -1,6 +1,6 @@
 """Values and rules that need no store, clock or request.
 
-Owns the sort hash, the records that packages exchange, ids, roles, and what the public sees of a
+Owns the sort hash, the records that packages exchange, ids, roles, and the public form of a
 comment. `text` cleans what people write; `crypto` signs, encrypts and hashes.
 
 Invariants:

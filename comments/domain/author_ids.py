@@ -30,7 +30,7 @@ def is_one(text: str) -> bool:
 
 
 def age(author: str, since: datetime | None, now: datetime) -> int | None:
-    """Return for how many days (UTC) an author is known; None if unknown, as for imports.
+    """Return for how many days (UTC) an author has been known; None if unknown, as for imports.
 
     `since` is the creation of the author's account, if there is one. An empty id counts as new.
     """

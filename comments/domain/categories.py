@@ -1,9 +1,9 @@
-"""Categories of threads: the canonical form of their names, and how many there may be (pure).
+"""Categories of threads: the canonical form of their names and the maximum number (pure).
 
 A site files its pages under categories ("News", "How to"); a thread may have several, and comments
-are counted by them. Two names that read alike must be one category, or its counts would be split.
-The canonical form is therefore in lower case, maps compatible letters to one, and turns runs of
-white space into one space. It begins with a letter or a digit, so no spreadsheet takes it for a
+are counted by them. Names that look alike must be the same category; otherwise its counts would be
+split. The canonical form is therefore in lower case, maps compatible letters to one, and turns runs
+of white space into one space. It begins with a letter or a digit, so no spreadsheet takes it for a
 formula, and contains no "/", which separates the parts of key names.
 
 The form is stored in the keys of counters, so it must never change.
@@ -15,13 +15,13 @@ from collections.abc import Iterable
 
 from comments import errors
 
-MOST = 5  # per thread: each costs counter rows with every comment
+MOST = 5  # per thread: each comment writes counter rows for every category
 MOST_OF_SITE = 200
 LONGEST = 50  # characters
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _BESIDE_LETTERS = frozenset(" -_.,:&+'")
-# Letters by category that are invisible: the fillers of Hangul.
+# Invisible characters that Unicode classifies as letters: the Hangul fillers.
 _BLANK = frozenset("\u115f\u1160")
 _ROUNDS = 4
 
@@ -30,8 +30,8 @@ def canonical(raw: str) -> str:
     """Return the canonical form of a category's name.
 
     Raises:
-        errors.BadInput: it is empty, longer than 50 characters, begins with anything but a letter
-            or a digit, or contains characters that are not part of words.
+        errors.BadInput: the name is empty, is longer than 50 characters, does not begin with a
+        letter or a digit, or contains characters that are not part of words.
     """
     if len(raw) > 4 * LONGEST:
         raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
@@ -63,7 +63,7 @@ def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
 
 def _folded(text: str) -> str:
     for _ in range(_ROUNDS):
-        # Case folding may give letters that fold again; a few rounds are enough for all of Unicode.
+        # Folded letters may fold again; a few rounds are enough for all of Unicode.
         before = text
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = " ".join(text.split())

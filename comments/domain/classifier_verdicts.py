@@ -32,7 +32,7 @@ _WAITS = "opinion:"
 
 
 class Verdict(enum.StrEnum):
-    """What a classifier says should be done with a comment. Stored as text."""
+    """A classifier's verdict about a comment. Stored as text."""
 
     APPROVE = "approve"
     HOLD = "hold"
@@ -59,9 +59,9 @@ class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
     """A service that a site asks about its comments, and the terms. `secrets` are encrypted.
 
     With `holds`, a comment is held until the classifier approves it; without it, a comment is shown
-    until the classifier objects. If the classifier cannot be asked, the comment stays as it is, or
-    is shown in the end if `shows` is set. Texts of signed-in authors are sent to it only with
-    `everybody`.
+    until the classifier objects. If the classifier does not answer, the comment keeps its status,
+    or is eventually shown if `shows` is set. The classifier gets texts of signed-in authors only
+    with `everybody`.
     """
 
     name: Literal["akismet", "webhook"]
@@ -73,14 +73,14 @@ class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClassifiersToAsk(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which classifiers to ask about a text, as its event says. `sender` is encrypted."""
+    """The classifiers to ask about a text, as stored in its event. `sender` is encrypted."""
 
     of: tuple[str, ...]
     sender: str = ""
 
 
 class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message asks a classifier: about the text of one revision of a comment.
+    """A message's question to a classifier, about the text of one revision of a comment.
 
     A `correction` asks nothing: it reports that a moderator decided otherwise ("ham", "spam").
     """
@@ -91,14 +91,20 @@ class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Sender(msgspec.Struct, frozen=True, array_like=True):
-    """Where a text came from, for classifiers that need it. Stored encrypted, until they answer."""
+    """The origin of a text, for classifiers that need it.
+
+    It is stored encrypted until they answer.
+    """
 
     network: str = ""
     browser: str = ""
 
 
 class Heard(NamedTuple):
-    """How a request ended. A delivered one without an answer will be answered later."""
+    """How a request ended.
+
+    If a question was delivered without an answer, the answer follows later.
+    """
 
     outcome: outcomes.Outcome
     opinion: ClassifierAnswer | None = None
@@ -147,7 +153,7 @@ def decode_question(content: str) -> ClassifierQuestion:
 
 
 def decode_sender(text: str) -> Sender:
-    """Decode a decrypted sender; the empty text is an unknown one."""
+    """Decode a decrypted sender; an empty text means an unknown sender."""
     return msgspec.json.decode(text, type=Sender) if text else Sender()
 
 

@@ -1,12 +1,13 @@
 """Counters that do not drift: what a change adds to every counter (pure).
 
-Owns the one formula and the registry of what is counted. A counter has a `key`, where a state is
-counted, and a `value`, how much it counts there. A change removes a state and adds another:
+Owns the only formula for counting and the registry of counters. A counter has a `key`, the place
+where a state is counted, and a `value`, the amount it counts there. A change removes a state and
+adds another:
 
     increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
 
-A creation has no old state, a purge no new one; approval, retraction, a move and a change of author
-or votes are all the same sum.
+A creation has no old state, and a purge has no new one; approval, retraction, a move and a change
+of author or votes all use the same sum.
 
 Counting happens in scopes: a thread, a website, one of its categories, a day on it or in a
 category; and an author in each of them. The names of scopes and numbers are stored, so they must
@@ -19,7 +20,7 @@ leaves or returns to 0 (`PRESENCE`).
 
 Invariants:
 
-1. `increments` depends on two states only, so every path to a state leads to the same counters.
+1. `increments` depends only on the two states, so every path to a state gives the same counters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -57,14 +58,14 @@ class Key(NamedTuple):
 
 
 class Counter(NamedTuple, Generic[S]):
-    """A counter, by what it counts. States with a `key` of None are not counted."""
+    """A counter, defined by what it counts. States with a `key` of None are not counted."""
 
     key: Callable[[S], Key | None]
     value: Callable[[S], int]
 
 
 class CountedState(NamedTuple):
-    """What counters need of a comment. `thread` is a key name; `author` may be empty.
+    """The part of a comment that counters need. `thread` is a key name; `author` may be empty.
 
     Events of an earlier version have no `day`.
     """
@@ -81,14 +82,14 @@ class CountedState(NamedTuple):
 
 
 class Presence(NamedTuple):
-    """How many approved comments an author has in a scope."""
+    """The number of an author's approved comments in a scope."""
 
     scope: Scope
     comments: int
 
 
 class Following(NamedTuple):
-    """A member of a thread's follower list, as far as counters need it."""
+    """The part of a thread's follower that counters need."""
 
     thread: str
 
@@ -239,7 +240,7 @@ PRESENCE: Sequence[Counter[Presence]] = (
 
 
 def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> dict[Key, int]:
-    """Return what a change of state adds to each counter, without zeros."""
+    """Return the amounts that a change of state adds to each counter, without zeros."""
     sums: dict[Key, int] = {}
     for counter in registry:
         for state, sign in ((old, -1), (new, 1)):
@@ -274,7 +275,7 @@ def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]
 
 
 def rows(changes: Iterable[CountedChange]) -> set[Scope]:
-    """Return the scopes whose rows counting these changes from events may write."""
+    """Return the scopes whose rows may be written when these changes are counted from events."""
     scopes = {key.scope for change in changes for key in increments(FROM_EVENTS, *change)}
     return scopes | {above(scope) for scope in scopes if scope.author}
 
@@ -296,7 +297,7 @@ def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
 
 
 def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:
-    """Return the change of a scope's participants when an author's numbers change."""
+    """Return the change in a scope's number of participants when an author's numbers change."""
     before, after = (Presence(scope, numbers.get(APPROVED, 0)) for numbers in (old, new))
     return increments(PRESENCE, before, after)
 

@@ -1,6 +1,6 @@
 """Outcomes: how an attempt to deliver to a recipient outside ended (pure).
 
-Owns the three ends that a delivery acts on, the same for mail and for webhooks.
+Owns the three possible outcomes, which mail and webhooks share.
 """
 
 import dataclasses
@@ -17,10 +17,11 @@ class End(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an attempt, and a reason for operators, without text from the peer.
+    """The outcome of an attempt, and a reason for operators that contains no text from the peer.
 
-    `retry_after` is how many seconds the peer asked for; None if it did not. `is_general` says that
-    the failure concerns the peer and not this message: the next message would fail too.
+    `retry_after` is the number of seconds that the peer asked to wait; None if it did not ask.
+    `is_general` says that the failure concerns the peer and not this message: the next message
+    would fail too.
     """
 
     end: End

@@ -1,9 +1,9 @@
-"""Public comments: a comment as readers see it, and its JSON.
+"""Public comments: the form of a comment that readers see, and its JSON.
 
-Owns what the public may learn of a comment: exactly the fields of `PublicComment`. An author's id
-and e-mail address have no field here. The JSON is made once per revision, as a *fragment*:
-everything but the number of replies, which changes without the comment and is added when an answer
-is made.
+Defines what the public may learn about a comment: exactly the fields of `PublicComment`. An
+author's id and e-mail address have no field here. The JSON is made once per revision, as a
+*fragment*: everything except the number of replies, which changes without the comment and is added
+to each answer.
 """
 
 import enum
@@ -15,7 +15,7 @@ from comments.domain import author_ids, records
 
 
 class Shown(enum.StrEnum):
-    """What readers learn of a comment's status. Only its author learns that it is `pending`."""
+    """The statuses that readers can see. Only its author learns that it is `pending`."""
 
     APPROVED = "approved"
     PENDING = "pending"
@@ -34,7 +34,7 @@ class AuthorKind(enum.StrEnum):
 
 
 class PublicAuthor(msgspec.Struct, frozen=True):
-    """What the public learns of a comment's author.
+    """The public form of a comment's author.
 
     `kind` is absent for imported comments, whose authors are unknown, and in buckets of releases
     without it until they are compacted again: treat it as a guest's.
@@ -46,9 +46,9 @@ class PublicAuthor(msgspec.Struct, frozen=True):
 
 
 class PublicComment(msgspec.Struct, frozen=True):
-    """A comment as the public sees it. `html` is sanitized; `replies` counts all comments below it.
+    """The public form of a comment. `html` is sanitized; `replies` counts all comments below it.
 
-    A removed comment keeps only its place: no text, no author. `replies` is absent where it was not
+    A removed comment keeps only its place: no text, no author. `replies` is absent if it was not
     counted, and must stay the last field: `with_replies` appends it to a fragment. `pinned` is
     present only if it is true.
     """
@@ -81,7 +81,7 @@ class Rows(msgspec.Struct, frozen=True):
 
 
 class JoinedRows(msgspec.Struct, frozen=True):
-    """Comments' JSON, already joined as it is sent. It is split only on demand."""
+    """Comments' JSON, already joined for sending. It is split only on demand."""
 
     sent: bytes
 
@@ -153,7 +153,7 @@ _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
 }
-# What authors see of their own comments that were not taken away.
+# The statuses that authors see for their own comments, unless these were removed.
 _OWN = {
     records.Status.PENDING: Shown.PENDING,
     records.Status.APPROVED: Shown.APPROVED,
@@ -169,7 +169,7 @@ def page(listing: records.OrderedPage) -> ThreadPage:
 def comment(
     record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
 ) -> PublicComment:
-    """Return what the public may see of a comment; of a tombstone, only its place."""
+    """Return the public form of a comment; for a tombstone, only its place."""
     gone = record.status is not records.Status.APPROVED  # a tombstone
     return PublicComment(
         id=record.id,
@@ -190,7 +190,7 @@ def comment(
 
 
 def author(record: records.Author) -> PublicAuthor:
-    """Return what the public may see of a comment's author, with the server's mark."""
+    """Return the public form of a comment's author, with the server's mark."""
     return PublicAuthor(record.name, record.website, kind(record) or msgspec.UNSET)
 
 
@@ -204,7 +204,7 @@ def kind(record: records.Author) -> AuthorKind | None:
 
 
 def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> PublicComment:
-    """Return what an author may see of their own comment: a pending one with its text and status.
+    """Return an author's view of their own comment: a pending comment has its text and status.
 
     See `seeming`.
     """
@@ -230,7 +230,7 @@ def fragment(record: records.Comment) -> bytes:
 
 
 def is_shown(made: bytes) -> bool:
-    """Whether a fragment is of a comment that readers see, and not of a tombstone."""
+    """Whether a fragment contains a comment that readers see and not a tombstone."""
     return _STATE.decode(made).status is not Shown.REMOVED
 
 

@@ -18,7 +18,7 @@ from comments.domain import sorthash
 class Status(enum.StrEnum):
     """The status of a comment. Stored as text: renaming one is a migration.
 
-    Readers see only approved comments. A `HIDDEN` comment was taken out of sight without a
+    Readers see only approved comments. A `HIDDEN` comment was hidden from readers without a
     judgment. A `SHADOWED` comment is visible only to its author, who is not told.
     """
 
@@ -32,10 +32,10 @@ class Status(enum.StrEnum):
 
 
 class Policy(enum.StrEnum):
-    """What happens to new texts that no rule matches. Stored as text.
+    """The default moderation of new texts that no rule matches. Stored as text.
 
     `FIRST` holds texts until the author has an approved comment, `LINKS` holds texts with a link,
-    `ALL` holds everything. `CLOSED` takes no comments, `READ_ONLY` no edits either.
+    `ALL` holds everything. `CLOSED` accepts no comments; `READ_ONLY` accepts no comments or edits.
     """
 
     OFF = "off"
@@ -47,7 +47,7 @@ class Policy(enum.StrEnum):
 
 
 class Verb(enum.StrEnum):
-    """What moderators do, by its name in the audit log. Stored: renaming one is a migration."""
+    """Moderators' actions, by their names in the audit log. Stored: renaming one is a migration."""
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -60,14 +60,14 @@ class Verb(enum.StrEnum):
 
 
 class ThreadState(enum.StrEnum):
-    """Whether a thread takes comments. Stored as text."""
+    """Whether a thread accepts comments. Stored as text."""
 
     OPEN = "open"
     CLOSED = "closed"
 
 
 class OwnPostLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A website's own limits for posts, where they differ from the service's (`post_limits`)."""
+    """A website's own limits for posts, if they differ from the service's (`post_limits`)."""
 
     proof_of_work: int | None = None
     form_seconds: int | None = None
@@ -78,7 +78,7 @@ class OwnPostLimits(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a website may use per day, 0 for no limit, and what happens then (`budgets`)."""
+    """A website's limits per day, 0 for no limit, and the effect of exceeding them (`budgets`)."""
 
     reads: int = 0
     writes: int = 0
@@ -94,8 +94,8 @@ NO_BUDGET = Budget()
 class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A website's Turnstile settings (`turnstile`).
 
-    `key` is for browsers; `secret` is encrypted. If Turnstile does not answer, a comment is held,
-    or with `refuses` refused. `url` is the service to ask, "" for Cloudflare.
+    `key` is for browsers; `secret` is encrypted. If Turnstile does not answer, the comment is held
+    or, with `refuses`, refused. `url` is the service to ask, "" for Cloudflare.
     """
 
     key: str
@@ -108,8 +108,8 @@ class Site(msgspec.Struct, frozen=True):
     """One website. `origins` are exact web origins; `query_keys` are those that identify pages.
 
     `cdn_seconds` is how long a shared cache in front of the service may reuse an answer; 0 for
-    never. `freshness` is for how many seconds a process may reuse a thread without a probe.
-    `categories` are those under which pages may file their threads. `moderators` are e-mail
+    never. `freshness` is the number of seconds for which a process may reuse a thread without a
+    probe. `categories` are those under which pages may file their threads. `moderators` are e-mail
     addresses that are notified of pending comments.
     """
 
@@ -158,7 +158,9 @@ class VotedComment(msgspec.Struct, frozen=True):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A discussion. `child_count` counts the roots it ever had; `url` and `title` may be empty.
+    """A discussion.
+
+    `child_count` counts all roots that it has ever had; `url` and `title` may be empty.
 
     Its `policy` overrides its site's. `title`, `url` and `categories` are those of the comment
     `named_by` ("" for none), except for the fields in `own`, which a moderator set.
@@ -179,7 +181,7 @@ class Thread(msgspec.Struct, frozen=True):
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
     """The title and address that a thread shows, see `Thread`.
 
-    `by` is the comment that they came from, "" for none; None in directories of older releases.
+    `by` is the comment that set them, "" for none; None in directories of older releases.
     """
 
     title: str
@@ -203,7 +205,7 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who performs a recorded action: `id` is their account's, and `name` is shown.
+    """The person who performs a recorded action: `id` is their account's id, and `name` is shown.
 
     An actor without an account has an id without ":", such as "cli" for the command line.
     """
@@ -244,10 +246,10 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A comment as its moderators see it: with the rule that led to its status, and why.
+    """The form of a comment that moderators see, with the rule and the reason for its status.
 
     `stood` is its status before the last decision, None if there was none or it was undone.
-    `judged` is when that was. `brought` is what it said of its thread (`naming`).
+    `judged` is the time of that decision. `brought` is what it said about its thread (`naming`).
     """
 
     comment: "Comment"
@@ -261,8 +263,8 @@ class Case(msgspec.Struct, frozen=True):
 class Comment(msgspec.Struct, frozen=True):
     """A comment as stored. `parent` is its place in the tree, `reply_to` the comment it answers.
 
-    `changed` is when readers last saw it change: when it was posted, edited or retracted; None if
-    they never saw it. `text_revision` is the revision of its text; later revisions were votes.
+    `changed` is the last change that readers saw (a post, edit or retraction); None if they never
+    saw the comment. `text_revision` is the revision of its text; later revisions were votes.
     `pinned` comments are marked for readers.
     """
 
@@ -293,7 +295,7 @@ class Comment(msgspec.Struct, frozen=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether readers see only that something was here: listed because of its replies."""
+        """Whether readers see only the comment's place, because it has listed replies."""
         return self.status is not Status.APPROVED
 
     def has_text_of(self, revision: int) -> bool:
@@ -304,7 +306,7 @@ class Comment(msgspec.Struct, frozen=True):
 class ImportedComment(msgspec.Struct, frozen=True):
     """A comment read from another system's export, to be placed in a tree.
 
-    `id` is derived from the source's id, so a second import finds the first one's rows. `reply_to`
+    `id` is derived from the source's id, so a second import finds the rows of the first. `reply_to`
     is the id of the comment it answers; the tree decides its place.
     """
 
@@ -322,7 +324,7 @@ class ImportedComment(msgspec.Struct, frozen=True):
 
 
 class OrderedPage(msgspec.Struct, frozen=True):
-    """A page of a listing. `replies[i]` is how many listed comments are below `comments[i]`.
+    """A page of a listing. `replies[i]` is the number of listed comments below `comments[i]`.
 
     `cursor` continues after the last comment and is None at the end. `changed` is the newest change
     of the thread, None if readers never saw any.
@@ -336,7 +338,7 @@ class OrderedPage(msgspec.Struct, frozen=True):
 
 
 def newest(moments: Iterable[datetime | None]) -> datetime | None:
-    """Return the latest of some moments; None if there is none."""
+    """Return the latest of these times; None if there is none."""
     return max((moment for moment in moments if moment is not None), default=None)
 
 

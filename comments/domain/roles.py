@@ -1,14 +1,14 @@
-"""Roles, and what each of them allows (pure).
+"""Roles and their permissions (pure).
 
 Owns all permissions, in two tables. A *role* is held on one site, or on `SERVICE`, which means
 every site and the service itself. Guests and authors hold none: to write, vote and follow, they
-need their own token. Whether a comment is theirs is decided by its author id (`posting`), never by
-a role.
+need their own token. The author id, never a role, decides whether a comment is their own
+(`posting`).
 
 Invariants:
 
-1. Nothing is allowed that is not in the table.
-2. A role on one site allows nothing on another.
+1. Only the actions in the table are allowed.
+2. A role on one site allows nothing on other sites.
 3. An empty site id means no site, and never all sites.
 """
 
@@ -68,5 +68,5 @@ def may(grants: Iterable[Grant], right: Right, site: str) -> bool:
 
 
 def has(grants: Iterable[Grant], role: Role, site: str) -> bool:
-    """Whether grants include a role on a site, or one that allows everything it allows."""
+    """Whether grants allow everything that a role allows on a site."""
     return all(may(grants, right, site) for right in _RIGHTS[role])

@@ -1,9 +1,9 @@
 """Thread ids: one canonical form for everything that names a thread.
 
-A thread is named by an explicit id, taken as the site gives it, or by a page URL, reduced to what
-identifies the page. Two rules decide every case here: the canonical form is idempotent, and two
-names that might mean different pages never become one. A name that can be read in more than one way
-is refused.
+A thread is named by an explicit id, used as the site gives it, or by a page URL, reduced to the
+parts that identify the page. Two rules decide every case here: the canonical form is idempotent,
+and two names that might mean different pages never become one. A name that can be read in more than
+one way is refused.
 
 The form of a page is ASCII:
 
@@ -34,7 +34,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from comments import errors
 from comments.domain.text import host_names
 
-# The API promises this limit. It is above what browsers and servers accept of a path in practice.
+# The API promises this limit. It is above the length of a path that browsers and servers accept in
+# practice.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
 MAX_QUERY_KEY = 100  # characters
@@ -126,7 +127,7 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def page_url(url: str, thread: str, rules: SiteRules) -> str:
-    """Return the URL of a page as it may be shown with its thread: without fragment.
+    """Return the URL of a page in the form shown with its thread: without a fragment.
 
     If the page names the thread, the query contains only the keys that identify the site's pages.
     The other keys belong to the visitor who sent the URL, and may be secret.

@@ -1,13 +1,13 @@
-"""Caller marks: how a ban recognizes a caller with a new token, by network and mailbox.
+"""Caller marks: let a ban recognize a caller with a new token by network and mailbox.
 
-A ban may contain marks of both, and each post is compared with them. A mark is a keyed digest that
-also covers the site, so it identifies nobody without the service's secret. A guest's comment stores
-the mark of its network encrypted, so the store does not show which comments are from one network.
-The mark is decrypted when a moderator bans the author. It is erased with the comment, or after
-`retention.TERM`.
+A ban may contain both kinds of mark, and each post is compared with them. A mark is a keyed digest
+that also covers the site, so it identifies nobody without the service's secret. A guest's comment
+stores the mark of its network encrypted, so the store does not show which comments came from the
+same network. The mark is decrypted when a moderator bans the author. It is erased with the comment,
+or after `retention.TERM`.
 
 A network is the same as for limits (`client_networks.of`): an IPv4 address, or an IPv6 /64. The
-local machine and unknown networks have no mark, because banning one would ban everybody behind a
+local machine and unknown networks have no mark, because banning them would ban everyone behind a
 proxy that is not configured.
 """
 
@@ -50,7 +50,7 @@ def kept(site: str, network: str, secret: str, *, now: datetime) -> str:
 
 
 def opened(stored: str, secret: str, *, now: datetime) -> str:
-    """Decrypt the mark in a comment's row; "" for none, and if the secret is another one."""
+    """Decrypt the mark in a comment's row; "" for none, or if the secret is different."""
     try:
         return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""
     except errors.BadLink:

@@ -1,10 +1,10 @@
-"""Client networks: the network of a caller, as limits need it (pure).
+"""Client networks: identify a caller's network for limits (pure).
 
-Owns what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because one
+Defines what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because one
 customer controls a whole /64. An address is personal data: it is never stored, only `digest`, a
-keyed hash that also covers the subject of the limit. Without the secret, nobody can tell whose
-network it is. Hashes for different limits differ, so the store does not show that two limits are of
-one network.
+keyed hash that also covers the subject of the limit. Without the secret, the digest does not
+identify the network. Hashes for different limits differ, so the store does not show that two limits
+belong to the same network.
 
 A provider may give one customer 256 or 65,536 of those /64s. Every limit of an IPv6 network
 therefore also applies to the /56 and the /48 around it, with a limit that is `WIDER` times as
@@ -16,7 +16,7 @@ import ipaddress
 from comments.domain.crypto import keyed_hashes
 
 UNKNOWN = "unknown"
-_PREFIX = 64  # bits of an IPv6 address that a provider gives to one customer
+_PREFIX = 64  # bits of the IPv6 prefix that a provider gives to one customer
 # Prefixes around a /64, and the factors of their limits. A household often gets a /56 and a company
 # a /48; some providers put many customers into a /48.
 WIDER = ((56, 4), (48, 16))
@@ -24,7 +24,10 @@ _AREA_V4, _AREA_V6 = 16, 32  # bits: roughly the range of one provider
 
 
 def of(address: str) -> str:
-    """Return an address's network. All malformed addresses are one, so none escapes a limit."""
+    """Return an address's network.
+
+    All malformed addresses count as one network, so no caller escapes a limit with one.
+    """
     try:
         found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
     except ValueError:

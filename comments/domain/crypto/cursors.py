@@ -1,8 +1,8 @@
-"""Cursors: signed positions in a listing, as clients hold them.
+"""Cursors: the signed positions in a listing that clients get.
 
 Owns their form. A cursor is bound to its listing by the label with which it is signed, so a cursor
-of another thread, order or parent is refused like a forged one. The listing decides what a position
-is.
+for a different thread, order or parent is refused like a forged one. The listing decides what a
+position is.
 """
 
 import functools
@@ -19,7 +19,7 @@ _SIGNATURE = 20  # bytes
 
 
 def label(*parts: str) -> str:
-    """Return the label of a listing, which distinguishes it from every other."""
+    """Return the label of a listing, which distinguishes it from every other listing."""
     return "\0".join(parts)
 
 
@@ -33,7 +33,8 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
     """Verify and decode a position of a listing.
 
     Raises:
-        errors.BadCursor: it is of another listing, or not signed by this service.
+        errors.BadCursor: the cursor belongs to a different listing, or this service did not sign
+        it.
     """
     try:
         position: list[str] = _serializer(secret_rotation.accepted(secret)).loads(
@@ -53,8 +54,7 @@ class Keyed(SigningAlgorithm):
 
 @functools.lru_cache(maxsize=4)
 def _serializer(accepted: tuple[str, ...]) -> URLSafeSerializer:
-    # The fallback accepts cursors from before an update, which pages may still hold: HMAC with
-    # SHA-1.
+    # The fallback, HMAC with SHA-1, accepts older cursors that open pages may still contain.
     return URLSafeSerializer(
         list(accepted[::-1]),  # the library expects the oldest first
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": Keyed()},

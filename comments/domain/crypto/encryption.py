@@ -4,8 +4,8 @@ Owns their form: Fernet (AES-128-CBC and HMAC-SHA256, with the time of encryptio
 is derived from the service's secret for one purpose. A text that was encrypted for one purpose
 cannot be decrypted for another.
 
-Encrypted texts are stored, and links wait in mailboxes. Renaming a purpose makes them unreadable,
-and so does a change of the secret, unless the old one is kept (`secret_rotation`).
+Renaming a purpose makes stored texts and the links in mailboxes unreadable, and so does a change of
+the secret, unless the old secret is kept (`secret_rotation`).
 """
 
 import base64
@@ -30,7 +30,8 @@ def unseal(
     """Decrypt a text.
 
     Raises:
-        errors.BadLink: it was not encrypted here for this purpose, or it is older than `term`.
+        errors.BadLink: the text was not encrypted here for this purpose, or it is older than
+        `term`.
     """
     for each in secret_rotation.accepted(secret):
         found = _opened(sealed, purpose, each)
@@ -45,7 +46,7 @@ def unseal(
 
 
 def renewed(sealed: str, purpose: str, secret: str) -> str:
-    """Re-encrypt a text under the current secret; "" if it already is, or cannot be decrypted.
+    """Re-encrypt a text under the current secret; "" if that is not needed or not possible.
 
     The result keeps the time of the first encryption.
     """

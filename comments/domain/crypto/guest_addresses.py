@@ -21,7 +21,7 @@ def sealed_address(address: str, secret: str, *, now: datetime) -> str:
 
 
 def address(stored: str, secret: str, *, now: datetime) -> str:
-    """Return the stored address; "" for none, and if it was stored under another secret."""
+    """Return the stored address; "" for none, or if it was encrypted under a different secret."""
     if not stored or is_clear(stored):
         return stored
     try:
@@ -31,5 +31,8 @@ def address(stored: str, secret: str, *, now: datetime) -> str:
 
 
 def is_clear(stored: str) -> bool:
-    """Whether an older release stored the address unencrypted. An encrypted one contains no "@"."""
+    """Whether an older release stored the address unencrypted.
+
+    An encrypted address contains no "@".
+    """
     return "@" in stored

@@ -1,8 +1,8 @@
-"""Keyed digests: ids and marks that only this service can make, and that reveal nothing (pure).
+"""Keyed digests: ids and marks that reveal nothing and that only this service can make (pure).
 
-Owns how several texts become one input: length-prefixed, so no two different tuples give the same
-bytes. The first text names the purpose, which keeps the purposes apart. The ids of comments are
-such digests, so the form must never change.
+Owns the encoding of several texts as one input: each is length-prefixed, so no two different tuples
+give the same bytes. The first text names the purpose, which keeps the purposes apart. The ids of
+comments are such digests, so the form must never change.
 """
 
 import base64
@@ -30,7 +30,7 @@ def is_one(given: str, secret: str, *parts: str) -> bool:
 
 
 def joined(parts: tuple[str, ...]) -> bytes:
-    """Encode several texts as bytes that no other tuple gives."""
+    """Encode several texts as bytes; no two tuples give the same bytes."""
     return b"".join(b"%d:%s" % (len(part.encode()), part.encode()) for part in parts)
 
 

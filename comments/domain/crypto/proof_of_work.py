@@ -2,13 +2,14 @@
 
 Owns the content of a challenge, in the salt that its signature covers: the site and the purpose,
 the network to which it is charged (a keyed hash, and one for each wider network around it), the
-number of attempts, when the form was opened, and when the challenge expires. Making one stores
-nothing; `admission` ensures that each is used for one post only, by `Proof.digest`.
+number of attempts, when the form was opened, and when the challenge expires. Making a challenge
+stores nothing; `admission` uses `Proof.digest` to ensure that each is used for only one post.
 
     salt       {24 hex digits}?s={site}&n={network}[.{network}...]&t={opened}&w={tries}
                [&p={purpose}]&expires={seconds since 1970}&
 
-Without `p` it is for a post. Browsers hash the salt with every attempt, so it is kept short.
+A challenge without `p` is for a post. Browsers hash the salt with every attempt, so it is kept
+short.
 
     challenge  SHA-256 of salt and number; `signature` is its HMAC under a key of this purpose only
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
@@ -36,10 +37,10 @@ _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """What a browser gets: it has to find the `number`, up to `maxnumber`, that gives `challenge`.
+    """A browser's challenge: find the `number`, up to `maxnumber`, that gives `challenge`.
 
     A comment that is sent within `wait` seconds is refused. `turnstile` is the site's Turnstile
-    key, if a Turnstile token has to be sent too.
+    key, if the browser must also send a Turnstile token.
     """
 
     algorithm: str
@@ -52,7 +53,7 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 class _Solution(msgspec.Struct, frozen=True):
-    """What the browser sends. Other ALTCHA widgets add how long it took."""
+    """What the browser sends. Other ALTCHA widgets also add the time taken."""
 
     algorithm: Literal["SHA-256"]
     challenge: str
@@ -118,10 +119,12 @@ def make(  # noqa: PLR0913 - all that a challenge says
 
 
 def check(solution: str, *, secret: str) -> Proof:
-    """Check a solution. The caller checks its site, its time, and whether it was used before.
+    """Check a solution.
+
+    The caller checks the proof's site and time, and whether it was used before.
 
     Raises:
-        errors.Forbidden: it does not solve a challenge of this service.
+        errors.Forbidden: the solution does not solve a challenge of this service.
     """
     from altcha import v1  # noqa: PLC0415 - see above
 

@@ -1,7 +1,7 @@
-"""Secret rotation: the service's secret and the previous one, and which is used for what (pure).
+"""Secret rotation: the uses of the service's current and previous secrets (pure).
 
-Everything new is signed, encrypted and looked up under `SECRET`. What was made under `SECRET_OLD`
-is accepted too, until it expires, so a secret can be changed while people are signed in.
+Everything new is signed, encrypted and looked up under `SECRET`. Values made under `SECRET_OLD` are
+also accepted until they expire, so a secret can be changed while people are signed in.
 docs/secrets.md lists every use. A plain string is a secret without a previous one.
 """
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Secret(str):
-    """A secret that knows the one it replaced. Used as a string, it is the new one."""
+    """A secret along with the secret that it replaced. Used as a string, it is the new one."""
 
     __slots__ = ("old",)
     old: str

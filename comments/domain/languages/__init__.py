@@ -1,5 +1,5 @@
-"""What people read, one catalogue per language.
+"""The texts that people read, with one catalogue per language.
 
-Doors: `catalogue` for texts by key, `formats` for numbers and dates. Each language is a folder of
-JSON files, one file per surface (widget, embed page, admin console, mail, feeds, errors).
+Entry points: `catalogue` for texts by key, `formats` for numbers and dates. Each language is a
+folder of JSON files, one file per surface (widget, embed page, admin console, mail, feeds, errors).
 """

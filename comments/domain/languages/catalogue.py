@@ -7,7 +7,7 @@ named `count` chooses among them:
 
     {"comments": {"one": "{count} comment", "other": "{count} comments"}}
 
-Whole numbers are written as the language writes them. The widget fills the same texts with the
+Whole numbers are formatted by the rules of the language. The widget fills in the same texts by the
 same rules (`words.js`).
 """
 
@@ -25,7 +25,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class Catalogue:
-    """All texts of one language; `entries` holds them by surface and name."""
+    """All texts of one language; `entries` maps surface and name to a text."""
 
     def __init__(self, language: str, entries: Mapping[str, Mapping[str, Entry]]) -> None:
         self.language = language
@@ -40,7 +40,7 @@ class Catalogue:
         return self.fill(key, values, str)
 
     def fill(self, key: str, values: Mapping[str, object], quote: Callable[[object], str]) -> str:
-        """Return a text that went through `quote`, its values too: for HTML, `markupsafe.escape`.
+        """Return a text with `quote` applied to it and its values, as `markupsafe.escape` for HTML.
 
         Raises:
             KeyError: no such key, or a placeholder without a value.

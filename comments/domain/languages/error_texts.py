@@ -1,4 +1,4 @@
-"""The English sentence of an error, made from its code, field and parameters."""
+"""The English sentence for an error, made from its code, field and parameters."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ _MINUTE, _HOUR = 60, 3_600
 
 
 def sentence(error: errors.FlatthreadError, texts: catalogue.Catalogue = catalogue.ENGLISH) -> str:
-    """Return what an error says; the plain message of one that is not for clients."""
+    """Return an error's sentence; for an error that is not for clients, its plain message."""
     if not isinstance(error, errors.CodedError):
         return error.message
     return of_code(error.code, error.field, error.params, texts)
@@ -21,10 +21,11 @@ def of_code(
     params: Mapping[str, errors.Param] | None = None,
     texts: catalogue.Catalogue = catalogue.ENGLISH,
 ) -> str:
-    """Return the sentence of a code.
+    """Return the sentence for a code.
 
-    A code may have a sentence for one field: `required.name` goes before `required`. A sentence can
-    name the field (`{field}`), each parameter, and the duration that `seconds` holds (`{wait}`).
+    A code may have a sentence for one field: `required.name` takes precedence over `required`. A
+    sentence can contain the field (`{field}`), each parameter, and the duration in `seconds`
+    (`{wait}`).
 
     Raises:
         KeyError: the code has no sentence, or a placeholder has no parameter.

@@ -1,6 +1,6 @@
 """Numbers, plural categories and dates as a language writes them (Unicode CLDR, through Babel).
 
-Babel is imported on first use, because most processes write nothing but small English numbers.
+Babel is imported on first use, because most processes format only small English numbers.
 """
 
 import functools

@@ -37,7 +37,7 @@ def canonical(name: str, field: str) -> str:
     # A scope ("%eth0") is local to one machine; no address on the web has one.
     if name.startswith("[") and name.endswith("]") and "%" not in name:
         return f"[{_address(name[1:-1], field, ipaddress.IPv6Address)}]"
-    # A final dot stands for the DNS root and names the same host.
+    # A final dot denotes the DNS root and names the same host.
     ascii_name = _to_ascii(name, field).removesuffix(".")
     labels = ascii_name.split(".")
     if _NUMERIC.fullmatch(labels[-1]):

@@ -5,11 +5,11 @@ A preview makes the same call.
 Invariants:
 
 1. The HTML contains only the tags and attributes of the lists below. Parsing and serializing it
-   gives the same HTML again, so no browser can read it as something else.
+   gives the same HTML again, so no browser can interpret it differently.
 2. The time to render a body of maximum size is bounded.
 
-`RENDERER` and `SANITISER` are stored beside the HTML they made. Raise them with every change of the
-output, so stored HTML can be rendered again.
+`RENDERER` and `SANITISER` are stored with the HTML that they produced. Raise them with every change
+to the output, so stored HTML can be rendered again.
 
 The dialect is CommonMark with tables and strikethrough, without HTML and images. A text of 10,000
 characters can take the parser hundreds of times as long as prose does, for example thousands of
@@ -260,8 +260,8 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
     del silent
     _spend(state, _TRIES.get(state.src[state.pos], STEP))
     if state.src.startswith("](", state.pos):
-        # It was not a link, or this rule would not be tried. To find that out, the parser read on
-        # to a blank or to 32 more brackets.
+        # The text was not a link; otherwise the parser would not try this rule. To find that out,
+        # the parser read on to a blank or to 32 more brackets.
         found = _UNSPACED.match(state.src, state.pos + 2)
         _spend(state, ADDRESS * len(found[0]) // 2 if found else 0)
     return False
@@ -282,7 +282,7 @@ def _parser() -> markdown_it.MarkdownIt:
     parser.configure("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable("image")
     parser.inline.ruler.before("text", _WORK, _try_inline)
-    # Before the delimiters are paired, which takes time too.
+    # Check before the delimiters are paired, which also takes time.
     parser.inline.ruler2.before("balance_pairs", _WORK, _inline_made)
     ends = ["paragraph", "reference", "blockquote", "list", "table"]
     parser.block.ruler.before("table", _WORK, _try_block, {"alt": ends})
