@@ -1,7 +1,8 @@
 """The message sender: delivers every message to its recipient, each queue at its own pace.
 
-Owns the delivery of messages (`message_queue`): the concurrent service of queues and the treatment
-of each attempt's result. A *channel* finds the recipients of its queues, see `channels`.
+Owns the delivery of messages (`message_queue`): it decides which queues are served
+concurrently and what follows each attempt. A *channel* finds the recipients of its queues (see
+`channels`).
 
 Invariants:
 

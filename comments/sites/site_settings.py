@@ -1,7 +1,7 @@
 """Site settings: adding and changing websites, and reading them from a copy in the process.
 
-Owns the Site rows and their copies in this process. Requests use a copy of at most `_TERM` seconds
-of age and do not read the site from the store. A site's sort hash scheme never changes.
+Owns the Site rows and their copies in this process. A copy is used for at most `_TERM` seconds, so
+most requests do not read their site from the store. A site's sort hash scheme never changes.
 """
 
 import contextlib
