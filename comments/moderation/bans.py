@@ -65,7 +65,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 
     Raises:
         errors.BadInput: a field is not valid; the error names the field.
-        errors.Conflict: the network or the mailbox is not known.
+        errors.Conflict: the network or the mailbox is unknown.
     """
     days = wanted.network_days
     if days is not None and not 1 <= days <= LONGEST:
@@ -91,7 +91,7 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 
 
 def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
-    """Add author names and excerpts to bans. Look up all their comments in one call."""
+    """Add author names and excerpts to bans. Read all comments in one call."""
     found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
     return [_listed(each, found.get(each.known.comment)) for each in bans]
 

@@ -4,8 +4,8 @@ Each decision is one transaction. The caller must have checked that the actor ma
 
 Invariants:
 
-1. A decision applies only to a comment on the given site. If the moderator's revision is given, the
-   decision also fails if the comment has changed since.
+1. A decision applies only to a comment on the given site. If the caller passes the revision that
+   the moderator saw, the decision fails after any later change to the text or status.
 2. The commit that changes the comment also writes the entry in the audit log.
 3. Repeating a decision is safe: if the comment already has the wanted status, neither the comment
    nor the audit log changes.
@@ -52,7 +52,7 @@ class DecisionResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Comments for moderators, newest first. `cursor` continues the list; None ends it."""
+    """Comments for moderators, newest first. `cursor` continues the list; None marks its end."""
 
     cases: tuple[records.Case, ...]
     cursor: datetime | None
@@ -144,7 +144,7 @@ def hide_all(
 ) -> list[DecisionResult]:
     """Hide an author's approved comments on a site; `restore_all` restores them.
 
-    One call hides at most `MOST_AT_ONCE` comments. Call again while the result has that length.
+    One call hides at most `MOST_AT_ONCE` comments. If it returns that many results, call it again.
     """
     found = _by_author(site, author, Status.APPROVED)
     return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
@@ -219,7 +219,7 @@ def queue(
 def _of_status(
     site: str, status: Status, before: datetime | None, limit: int
 ) -> list[tuple[str, datetime]]:
-    """Return the ids and creation times of the newest comments, at most one above the limit."""
+    """Return the ids and creation times of the newest comments, at most `limit` + 1."""
     where = [("site", "=", site), ("status", "=", status.value)]
     query = reads.Query(
         "Comment",

@@ -1,11 +1,11 @@
 """Dry-run rules: find what they would do to stored comments, without changing the comments.
 
-Each stored comment is judged as if it had just been sent. These conditions need other data:
+Each stored comment is judged as if it had just been sent, with these exceptions:
 
 - `networks` never matches, because a comment's network is not stored.
 - `approved_under` uses the author's current number of other approved comments.
-- `younger_than` uses the author's age when the comment was written, which the author id or the
-  account shows.
+- `younger_than` uses the number of days that the author had been on the site when the comment was
+  written, according to the author id or the account.
 - `repeated` counts only the comments that the dry run examines.
 """
 
@@ -75,7 +75,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    """Find the newest comments that are not retracted by index queries, and read them."""
+    """Read the newest comments that are not retracted. Index queries find them."""
     places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
     newest = sorted(places, reverse=True)[:last]
     found = reads.read([comment_rows.comment_key(name) for _, name in newest])
@@ -127,7 +127,7 @@ def _since(
 
 
 def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int | None:
-    """Return the author's age in days at the time of the comment; None for imported comments."""
+    """Return how many days the author had been on the site; None for imported comments."""
     author = comment.author.id
     return author_ids.age(author, since.get(author), comment.created) if author else None
 

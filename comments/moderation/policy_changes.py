@@ -33,7 +33,7 @@ _MOST_AUTHOR = 200  # characters of an author's id
 _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# Maps a classifier's old registration to the new one. None means that it is not registered.
+# Maps a classifier's old registration to the new one. None is an unregistered classifier.
 Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
@@ -249,7 +249,7 @@ def undo(
 
 
 def is_undoable(entry: records.Audit) -> bool:
-    """Return whether `undo` can undo this entry as long as its result is current."""
+    """Return whether `undo` accepts this entry as long as the entry's result is current."""
     return bool(entry.back)
 
 

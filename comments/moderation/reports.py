@@ -63,8 +63,9 @@ def add(
     """Add a report to a row, or to `fresh` if there is no row yet. Return the row to store.
 
     Return None if the reporter has already reported the comment, or if the row has `MOST` reports.
-    `is_vouched` is True for a report from a signed-in account. `people` are the reporter's digests:
-    the first group is made with the current secret and is stored, the others with older secrets.
+    `is_vouched` is True for a report from a signed-in account. `people` contains the reporter's
+    digests in groups. The first group is made with the current secret and is stored; the others are
+    made with older secrets.
     """
     row = row or fresh
     numbers = _numbers(row)

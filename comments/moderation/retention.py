@@ -8,8 +8,8 @@ refuse them. A comment's reports are deleted `TERM` after the last report.
 A guest's mail address and the caller mark of the guest's network (`caller_marks`) are erased `TERM`
 after the comment was created. Mail does not need this address, because subscriptions store their
 own copy (`subscriptions`). No property marks the comments that have an address, because it would
-make every comment more expensive. Instead, a scan visits all comments in order of creation, each of
-them once, when it is old enough. A Job row stores the position of the scan. A second scan starts at
+make every comment more expensive. Instead, a scan visits every comment once, in order of creation,
+when the comment is old enough. A Job row stores the position of the scan. A second scan starts at
 that position and immediately erases addresses that an older release stored without encryption.
 """
 

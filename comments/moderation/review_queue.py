@@ -10,8 +10,8 @@ Invariants:
    Words have no index, so a page examines at most `LOOKED_THROUGH` comments, and its cursor
    continues after the last one.
 2. A page starts right after the last comment that the previous page examined, ordered by creation
-   time, revision and id. If a comment changes between two pages, it may be listed twice among
-   comments created at the same time, but no comment is skipped.
+   time, revision and id. No comment is skipped. A comment can be listed twice only if it changes
+   between two pages and other comments were created at the same time.
 """
 
 import dataclasses
@@ -84,7 +84,7 @@ class QueueFilter:
 class QueuePage:
     """Comments, newest first.
 
-    `back_to` is the creation time of the oldest comment examined; `cursor` continues after it.
+    `back_to` is the creation time of the oldest examined comment; `cursor` continues after it.
     """
 
     cases: tuple[records.Case, ...]
@@ -240,8 +240,8 @@ def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_P
 
 def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
     """Return the newest positions of a scan after a position, by time, then revision, then id."""
-    # Datastore cannot compare tuples, so the rest with the same revision and the rest with the
-    # same creation time take separate range queries.
+    # Datastore cannot compare tuples, so the other comments with the same revision and those with
+    # the same creation time need separate range queries.
     if after is None:
         return _asked(where, limit)
     moment, revision, name = after

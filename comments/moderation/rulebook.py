@@ -28,7 +28,7 @@ _MOST_COPIES = 10_000  # sites
 MOST_RULES = 100
 MOST_PATTERNS = 1_000  # in all rules together; matching the worst text then takes about 40 ms
 MOST_BANS = 2_000
-_LARGEST = 900_000  # bytes; an entity holds slightly more
+_LARGEST = 900_000  # bytes; Datastore's limit for an entity is slightly higher
 LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
 
 
@@ -99,7 +99,7 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
         return next(found, None) if author else None
 
     def ban_meeting(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
-        """Return the strictest ban in force that matches these marks, or None."""
+        """Return the strictest active ban that matches these marks, or None."""
         found = [ban for ban in self.bans if ban.is_active(now) and ban.meets(marks, now)]
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 

@@ -6,7 +6,7 @@ applies; among equally strict rules, the first one does.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
 word is one search for a fixed string, which takes time proportional to the length of any text.
-There are no regular expressions: a crafted text can make Python's run for hours. RE2 would be safe,
+Rules have no regular expressions: Python's can run for hours on a crafted text. RE2 would be safe,
 but it is a compiled library that every cold start would have to load for a few users.
 
 Before the comparison, texts are case-folded and normalized (NFKC), invisible characters are

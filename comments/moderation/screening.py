@@ -1,14 +1,14 @@
 """Screen a new or edited text: decide its status by bans, rules, policy and classifiers.
 
-Screening costs at most one read in the post's transaction: the author's number of approved
+Screening costs at most one read in the post's transaction, of the author's number of approved
 comments. This number is read only if the author has an id and the decision depends on it. The
 rulebook comes from the process's cache. `admission` counts how often the text was posted within a
 day, if a rule needs that.
 
 Invariants:
 
-1. Authors earn trust for the author id of their token or account, never for a name or mail address,
-   which anyone can enter.
+1. Trust is tied to the author id of a token or account, never to a name or mail address, which
+   anyone can enter.
 2. A shadowed comment appears to its author as it would without the shadow.
 """
 

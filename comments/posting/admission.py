@@ -1,8 +1,8 @@
 """Admit or refuse a post before it is stored, to keep bots out.
 
 Owns the order of the checks, and the transaction that counts the post before it is stored. A
-refused post stores nothing. The checks ignore the meaning of the text, which the site's rules
-judge. They are:
+refused post stores nothing. These checks do not judge the text; the site's rules do that. The
+checks are:
 
 1. The honeypot: a field that only bots fill in.
 2. A proof of work. It must be made for this site, must not have expired, is valid for one post, and
@@ -33,7 +33,7 @@ Invariants:
 2. Of concurrent posts, exactly the allowed number is admitted, because the store serializes their
    transactions.
 3. If the store does not answer within `PATIENCE` seconds, the post fails with 503 and nothing is
-   stored. Skipping the limits would not help, because the comment goes to the same store.
+   stored. Skipping the limits would not help, because storing the comment needs the same store.
 """
 
 import hashlib
@@ -226,7 +226,7 @@ class _Check:
                 self._problem = errors.Unchecked("turnstile-unavailable", retry_after=_AGAIN)
 
     def _counted(self) -> int:
-        """Count the post. Return how often its text was posted in a day, or 0 if no rule asks."""
+        """Count the post. Return how often its text was posted in a day; 0 if no rule needs it."""
         found = (self._network, self._author, self._texts)
         journals = [journal for journal in found if journal is not None]
         if not journals:
@@ -246,7 +246,8 @@ class _Check:
         mark = rate_limits.CountedItem(
             int(self._now.timestamp()), self._what, self._text, self._once
         )
-        # If the text's row only counts, its mark needs no digests, which would be kept for longer.
+        # If the text's row only counts, its mark omits the digests: marks with a proof are kept for
+        # longer.
         counted = rate_limits.CountedItem(mark.at, mark.what)
         is_counted = self._is_known or self._text == rate_limits.NOTHING
         transactions.apply(

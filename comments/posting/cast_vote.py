@@ -108,7 +108,7 @@ def own(
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `MOST_OWN`.
-        errors.BadCursor: the cursor belongs to another listing or voter, or is not valid.
+        errors.BadCursor: the cursor belongs to a different listing or voter, or is not valid.
     """
     if not 1 <= limit <= MOST_OWN:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST_OWN)
@@ -169,7 +169,7 @@ def _count(comment_id: str, now: datetime) -> _Step:
 
 
 def _forget(comment_id: str) -> _Step:
-    """Delete one batch of votes. When no votes are left, delete the mark that counting is due."""
+    """Delete one batch of votes. If no votes are left, mark the comment as counted."""
     forgotten = votes.forgotten(comment_id)
     transactions.apply(forgotten if forgotten.keys else votes.counted(comment_id))
     return _Step(is_last=not forgotten.keys)

@@ -137,7 +137,7 @@ def _prepared(
     fingerprint = keyed_hashes.keyed(secret, "post", *said)
     origin, came_from = b"", ""
     if sent.key is not None and not author.id:
-        # Recognize the network when a newcomer repeats the post later.
+        # Recognizes the network if a newcomer repeats the post later.
         origin = keyed_hashes.keyed(secret, "origin", made, network)[:8]
     if not author.id.startswith(author_ids.ACCOUNT):
         # A later ban of this guest may include the network. Accounts are banned by their id.

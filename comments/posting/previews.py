@@ -32,7 +32,7 @@ class Pace:
         self._made: dict[str, int] = {}
 
     def wait(self, network: str, most: int) -> int:
-        """Count a preview and return 0. At the limit, return the seconds to wait instead."""
+        """Count a preview and return 0. If the limit is reached, return the seconds to wait."""
         wider = ((network, 1), *client_networks.around(network))
         with self._lock:
             now = self._clock()

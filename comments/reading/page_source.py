@@ -102,7 +102,7 @@ class PageSource(abc.ABC, Generic[Made]):
         return self._page
 
     def page(self) -> Made:
-        """Look and make the current page."""
+        """Call `look`, and make the current page."""
         self.look()
         return self.make()
 

@@ -40,7 +40,7 @@ class PageRequest(msgspec.Struct, frozen=True):
 
 
 class ListingPage(PageSource[presentation.ThreadPage]):
-    """A page of a listing that cursors continue.
+    """A page of a listing. Its cursor continues the listing.
 
     Raises:
         errors.BadInput: the limit is outside 1 .. `ordered_query.MAX_LIMIT`.
@@ -82,7 +82,7 @@ class ListingPage(PageSource[presentation.ThreadPage]):
 
 
 def view_of(found: Found) -> merged_view.View:
-    """Check that `found` is a view and return it. Only pages with `first` can be heads instead."""
+    """Check that `found` is a view and return it. A head is only for pages with `first`."""
     if not isinstance(found, merged_view.View):
         raise TypeError("heads are for pages in reading order")
     return found

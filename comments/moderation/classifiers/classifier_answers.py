@@ -48,7 +48,7 @@ class AnswerState(enum.StrEnum):
 
 
 class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A classifier's verdict about a text with its time and reason, or the reason of a failure.
+    """A classifier's verdict about a text with its time and reason, or the reason for a failure.
 
     `told` is the last correction that was queued for the classifier.
     """
@@ -144,7 +144,8 @@ def corrections(
     """Queue a correction if a moderator's decision contradicts Akismet's verdict.
 
     Call this in the transaction of the decision. A correction is queued only if Akismet has judged
-    the current text, and only if it differs from Akismet's verdict or from the last correction.
+    the current text, and only if it differs from the last correction or, without one, from
+    Akismet's verdict.
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None

@@ -12,7 +12,7 @@ Invariants:
 3. Questions are sent outside transactions, and no reader's request waits for an answer. Questions
    are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
    fails, the site's settings decide whether the comment keeps its status or is shown. Moderators
-   see the reason of the failure.
+   see the reason for the failure.
 4. Data about the sender is stored only in the question. It is encrypted, and it is deleted after
    the answer or the last attempt.
 """
@@ -52,7 +52,7 @@ from comments.tree.threads import naming
 
 LIMITS = safe_http.RequestLimits(connect=3.0, total=5.0, answer=16 * 1024)
 OUTBOUND = per_process.PerProcess(lambda: safe_http.HttpClient(LIMITS))
-TERM = timedelta(days=7)  # answers later than this after a text was written are ignored
+TERM = timedelta(days=7)  # answers about older texts are ignored
 _VERBS = {
     Status.APPROVED: Verb.APPROVE,
     Status.PENDING: Verb.HOLD,
@@ -64,7 +64,7 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 
 
 class Taken(enum.Enum):
-    """The result of taking a classifier's answer."""
+    """The result of handling a classifier's answer."""
 
     DONE = enum.auto()  # the answer was stored and applied
     KNOWN = enum.auto()  # the same verdict was already stored
@@ -356,7 +356,7 @@ def _ruling(
 
 
 def _lets(name: str, after: classifier_answers.StoredAnswers, book: rulebook.Rulebook) -> bool:
-    """Return whether a classifier lets a comment be shown: it approved it or may fail."""
+    """Return whether a classifier approved a comment, or failed and the site shows it anyway."""
     entry, adviser = after.of.get(name), book.adviser(name)
     if entry is None:
         return False

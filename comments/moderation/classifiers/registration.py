@@ -63,7 +63,7 @@ def secrets_of(
     """Decrypt the secrets of a classifier.
 
     Raises:
-        errors.BadLink: they were encrypted with a `SECRET` that is no longer accepted.
+        errors.BadLink: the secrets were encrypted with a `SECRET` that is no longer accepted.
     """
     return tuple(
         encryption.unseal(each, classifier_verdicts.SECRET, secret, now=now)

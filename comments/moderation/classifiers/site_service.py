@@ -1,8 +1,8 @@
 """Ask a site's own service for a verdict about a comment.
 
-Owns the format of questions and answers. A question is sent like a webhook (`webhooks`), with the
-same form of id and signatures. The service can answer immediately, in the body of its response, or
-later, in a request that it signs in the same way with the same secret.
+Owns the format of questions and answers. A question is sent like a webhook (`webhooks`), and its id
+and signatures have the same form. The service can answer immediately in the body of its response.
+It can also answer later, in a request that it signs in the same way with the same secret.
 
 Invariants:
 

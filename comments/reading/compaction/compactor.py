@@ -224,7 +224,7 @@ def switch(prepared: PreparedBuckets) -> CompactionResult | None:
             return True  # an earlier run of this body committed, but its response was lost
         if found != prepared.base.version or None in written:
             return False
-        # A process that is just reading the old parts detects this and reads the directory again.
+        # A process that is reading the old parts detects the deletion and reads the new directory.
         old = () if stored is None else stored.parts
         gone = [bucket_rows.bucket_key(name, each) for each in old]
         gone += [bucket_rows.ranking_key(name, each) for each in expired]

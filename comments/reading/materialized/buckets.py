@@ -1,6 +1,6 @@
 """Define the stored forms of buckets and directories, and compute positions and sizes (pure).
 
-A *bucket* is a run of listed rows in reading order; each row is the JSON that readers get. A bucket
+A *bucket* is a run of listed rows in reading order, including the JSON that readers get. A bucket
 is written once and never changed. The *directory* has a line for each bucket and a *tail*, which
 keeps changed rows until rewriting a bucket is worth the cost. Tail rows override bucket rows.
 

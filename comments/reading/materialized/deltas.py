@@ -4,8 +4,8 @@ Owns the queries for these rows, and the form in which they are read.
 
 Invariants:
 
-1. The properties `shelved`, `rewrites` and `moved` of each row record how a directory may contain
-   the row. `tree` writes them together with the row.
+1. The properties `shelved`, `rewrites` and `moved` of each row record whether and how a directory
+   may contain the row. `tree` writes them together with the row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ def merged(directory: buckets.Directory, rows: Iterable[DeltaRow]) -> list[bucke
         entry, known = row.entry, marks.get(row.entry.id)
         if known is not None and known.revision > entry.revision:
             continue
-        # `shelved` refers to the last directory. Without a directory, no bucket holds the row.
+        # `shelved` refers to the last directory. Without a directory, no bucket contains the row.
         held = row.shelved and bool(directory.version)
         if known is not None:
             held = known.held

@@ -58,7 +58,7 @@ def load(name: records.ThreadName) -> tuple[buckets.Directory, first_page.FirstP
 
 
 def some(most: int) -> list[records.ThreadName]:
-    """List up to `most` threads with a directory. Takes one query, and one read per thread."""
+    """List up to `most` threads with a directory, by one query and one read per thread."""
     query = reads.Query("BucketDirectory", keys_only=True, limit=most)
     names = [message.key.path[0].name for message in reads.fetch(query)]
     rows = reads.get_multi([comment_rows.thread_key_of(name) for name in names])

@@ -6,8 +6,8 @@ listed rows. A view loads only the buckets that it needs.
 
 Invariants:
 
-1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`). Sizes are
-   computed from this record, so no bucket is loaded for them.
+1. Each mark records whether the buckets also contain its row (`ChangedEntry.held`). No bucket is
+   ever loaded only to find this out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class View:
 
     @functools.cached_property
     def tag(self) -> str:
-        """A digest of the directory's version and the marks. Computing it loads no bucket.
+        """A digest of the directory's version, the newest change and the marks. Loads no bucket.
 
         Views with the same tag give the same results in every process.
         """

@@ -15,9 +15,9 @@ to a discussion that the top shows.
 
 The formula is the lower bound of Wilson's score interval for the share up/(up+down) at 95 %
 confidence (E. B. Wilson, "Probable inference", JASA 22, 1927; for comments: E. Miller, "How Not To
-Sort By Average Rating", 2009). 90 upvotes of 100 votes thus rank above 1 of 1. In a tie, the older
-discussion comes first. Without an upvote the score is 0, regardless of the downvotes, so such a
-discussion is treated like one without votes.
+Sort By Average Rating", 2009). A discussion with 90 upvotes in 100 votes therefore ranks above a
+discussion with a single upvote. In a tie, the older discussion comes first. Without an upvote the
+score is 0, regardless of the downvotes, so such a discussion is treated like one without votes.
 
 Stored data outlives releases, so these forms must not change; golden tests check this.
 """

@@ -1,13 +1,13 @@
 """Make views of materialized threads from the directory, the buckets and the changed rows.
 
 A view costs one read for the directory and one for each bucket that it needs. A bounded cache keeps
-both (`view_cache`). A view also needs a *probe*: a projection query for the keys and revisions of
-the flagged rows. A probe bills one read. By one interpretation of the service's prices, a probe
-without results is free (see the emulator's cost meter). Rows that the probe finds are read only if
-neither the directory nor this process has them at that revision. Callers may accept a probe that is
-at most `age` seconds old; 0 always sends a new one.
+directories and buckets (`view_cache`). A view also needs a *probe*: a projection query for the keys
+and revisions of the flagged rows. A probe bills one read. By one interpretation of the service's
+prices, a probe without results is free (see the emulator's cost meter). Rows that the probe finds
+are read only if neither the directory nor this process has them at that revision. Callers may
+accept a probe that is at most `age` seconds old; 0 always sends a new one.
 
-Invariants, in addition to those of `view_cache`, which keep readers from seeing outdated rows:
+Invariants. Together with those of `view_cache`, they keep readers from seeing outdated rows:
 
 1. If the directory contains a row of a view, the row has the same hash in both. The commit in
    `tree` that gives a row a new hash also sets the row's `moved` flag.

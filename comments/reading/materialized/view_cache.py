@@ -195,9 +195,8 @@ class Holdings:
         Raises:
             NotMaterialized: there are too many rows, or they change faster than they are read.
         """
-        # A row may change after the probe and before it is read, and other rows may have changed
-        # before it. The new row without these other changes would show a state that never existed,
-        # so probe again.
+        # After the probe, another row may change first, and then a row that is still to be read.
+        # A view with only the second change would show a state that never existed, so probe again.
         for _ in range(_PROBES):
             probed = self.probe(name, kept, age)
             rows = self._rows(name, probed) if probed else {}
