@@ -1,9 +1,9 @@
 """Run the background work of a serving process in a thread.
 
-Owns the timing: the process's own changes are handled a moment later, and the work that other
-processes left every `LOOK_EVERY` and `SWEEP_EVERY` seconds. The worker starts after the fork. It
-also starts one thread for messages (`message_sender`) and one for mail (`mail_worker`), because
-their recipients may be slow.
+Owns the timing: the worker handles the process's own changes a moment later, and looks every
+`LOOK_EVERY` and `SWEEP_EVERY` seconds for work that other processes left. The worker starts after
+the fork. It also starts one thread for messages (`message_sender`) and one for mail
+(`mail_worker`), because their recipients may be slow.
 
 Invariants:
 
@@ -38,10 +38,10 @@ class BackgroundWorker:
     Args:
         store: the store to work on.
         scheme: the scheme of the sites' sort hashes.
-        handlers: the handlers that events are delivered to.
-        first: seconds until it first looks for work that other processes left. The process's own
-            changes do not wait for that.
-        reach: the channels that messages are sent through.
+        handlers: the handlers that receive events.
+        first: seconds until the worker first looks for work that other processes left. The
+            process's own changes do not wait for this.
+        reach: the channels for sending messages.
     """
 
     def __init__(
@@ -116,7 +116,10 @@ class BackgroundWorker:
             scheduler.report("Delivering events", error)
 
     def _hand_out(self, events: Sequence[str]) -> int:
-        """Pass mail events to the mail thread and deliver the others; return how many were."""
+        """Pass mail events to the mail thread and deliver the others.
+
+        Return the number of events delivered here.
+        """
         self._postman.take(filter(outbox.is_of_mail, events))
         others = [event for event in events if not outbox.is_of_mail(event)][: dispatcher.SWEPT]
         delivered = self._upkeep.deliver(others).delivered

@@ -1,27 +1,28 @@
 """Enqueue Cloud Tasks that start delivery and compaction soon after a commit.
 
 On App Engine, no code runs after a response, so nothing would empty the process's backlog
-(`backlog`). `TaskQueue` takes its place: it enqueues tasks that call `/tasks/deliver` and
+(`backlog`). `TaskQueue` replaces the backlog: it enqueues tasks that call `/tasks/deliver` and
 `/tasks/compact`.
 
-An edit or retraction requests the compaction of its thread, and so does a follower list that needs
-it. Other changes wait for cron: compacting each at once would cost writes without a benefit for
+Edits and retractions request the compaction of their thread, and follower lists request their own.
+Other changes wait for cron: compacting after each of them would cost writes without a benefit for
 readers.
 
-This module does not use google-cloud-tasks, because all it needs is one POST. That client would add
-33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because the store
-needs it anyway.
+This module does not use google-cloud-tasks, because a single POST is enough. The client library
+would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
+the store needs it anyway.
 
 Invariants:
 
-1. Correctness does not depend on the tasks: cron's sweep finds within about a minute whatever was
-   not enqueued.
+1. Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work that
+   was not enqueued.
 2. No request fails because of a task, and no request waits longer than `WITHIN` for one. After a
-   failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks. A
-   hanging service therefore delays one request by `WITHIN`, and no others.
+   failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks. If
+   the service hangs, it therefore delays one request by `WITHIN`, and no other requests.
 3. Many commits share one task. A task is named after its path and the end of a time span of a few
-   seconds, and runs at the end of the span, which is after every commit of the span on any
-   instance. A name that exists already (409) is a success. An instance enqueues one task per span.
+   seconds. It runs at the end of the span, which is after every commit that any instance makes
+   within the span. If the name exists already (409), the call counts as a success. An instance
+   enqueues one task per span.
 """
 
 import hashlib
@@ -44,8 +45,8 @@ _log = logging.getLogger("flatthread")
 
 SERVICE = "https://cloudtasks.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-WITHIN = 0.5  # seconds that a request waits for a task to be enqueued
-REST = 30.0  # seconds without an attempt after a failure
+WITHIN = 0.5  # maximum seconds that a request waits while a task is enqueued
+REST = 30.0  # seconds after a failure without a further attempt
 LONGEST_REST = 600.0
 DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
 SPANS = {DELIVER: 2, COMPACT: 10}  # seconds of a span; each span has one task
@@ -134,7 +135,7 @@ class TaskQueue:
             self._rest(path, f"answered {response.status_code}", asked)
 
     def _task(self, path: str, end: int) -> dict[str, object]:
-        # Names with a common prefix are slow to look up, so they start with a digest.
+        # Names with a common prefix are slow to look up, so each name starts with a digest.
         digest = hashlib.sha256(f"{path} {end}".encode()).hexdigest()[:12]
         routing = {"appEngineRouting": {"service": self._service}} if self._service else {}
         return {
@@ -158,7 +159,7 @@ def _seconds(asked: str) -> float:
 
 
 def _session() -> "AuthorizedSession":
-    # Imported with the first task, to keep cold starts fast.
+    # Import this with the first task, to keep cold starts fast.
     import google.auth  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 

@@ -1,21 +1,22 @@
 """Export and erase all data about an author.
 
 An author's data consists of their comments, votes, mail subscriptions and account. All of it is
-found by the author id. No public response contains that id, so a caller has shown the author's
-token or runs commands as an operator.
+found by the author id. No public response contains that id, so a caller must present the author's
+token or run commands as an operator.
 
 Invariants:
 
-1. An export contains nothing about others: of a comment that the author replied to it has the id,
-   and nothing about that comment's author.
-2. Erasure does what authors can do themselves, comment by comment: texts and names are erased and
-   the positions stay, so threads stay intact. Repeating an interrupted erasure continues it;
-   repeating a finished one finds nothing.
-3. A token of a site reaches only data of that site, because the page that got the token may know
-   it and an account may write on many sites. Nothing of other sites is exported or erased, and an
-   account with data elsewhere is kept.
-4. Mail addresses of the account and of subscriptions are not exported, only their existence.
-5. With a token, a comment's status is the one that its author sees elsewhere
+1. An export contains nothing about other people: for a comment that the author replied to, it
+   contains the id, but nothing about that comment's author.
+2. Erasure does what authors can also do themselves for each comment: it erases texts and names and
+   keeps positions, so threads stay intact. Repeating an interrupted erasure continues it; repeating
+   a finished one finds nothing.
+3. A token of a site gives access only to data on that site, because the site's page may know the
+   token, and an account may write on many sites. Data on other sites is neither exported nor
+   erased, and an account with such data is kept.
+4. An export says whether the account and subscriptions have mail addresses, but does not contain
+   the addresses.
+5. With a token, each comment has the status that its author sees elsewhere
    (`presentation.seeming`); otherwise an export would reveal a shadow ban. Operators get the real
    status.
 """
@@ -38,7 +39,7 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
 
-AT_ONCE = 100  # comments, and votes, per step of an erasure
+AT_ONCE = 100  # comments per step of an erasure; the same number of votes
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ class ErasureStep(NamedTuple):
 
 
 def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
-    """Collect an author's data: of all sites for an operator, or of one as the author sees it."""
+    """Collect an author's data: from all sites for an operator, or from one as the author sees it."""
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
@@ -105,9 +106,9 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
 def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep:
     """Erase an author's data, one step per call; repeat until `is_done`.
 
-    With `site`, only the data that a token of that site can reach is erased. The account is deleted
-    if it has no data left. An account with a role is not erased here; an owner removes it (`account
-    remove`).
+    With `site`, erase only the data to which a token of that site gives access. The account is
+    deleted if it has no data left. An account with a role is not erased here; an owner removes it
+    (`account remove`).
 
     Raises:
         errors.Conflict: the account has a role.
@@ -132,7 +133,7 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
 
 
 def author_of(comment_id: str) -> str:
-    """Return the id of a comment's author, for commands.
+    """Return the author id of a comment. Only commands use this.
 
     Raises:
         errors.NotFound: there is no such comment, or its author is not known.

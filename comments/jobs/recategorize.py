@@ -1,26 +1,27 @@
-"""Change a thread's categories, as a job that may be interrupted at any point.
+"""Change a thread's categories, in a job that can be interrupted at any point.
 
-Each comment stores the categories it is counted under, so changing its thread's categories takes a
-scan of all comments of the thread. Owns this scan and its journal, a Job row:
+Each comment stores the categories under which it is counted, so changing a thread's categories
+requires a scan of all its comments. Owns this scan and its journal, a Job row:
 
 1. One transaction sets the thread's categories, numbers the change (`Thread.filed`) and writes the
    journal (`category_journal`): the number of the change, and the comment after which the scan
    continues. `tree` does the same when the comment that names a thread appears or disappears.
 2. Each step takes the next comments by key. One transaction counts them under the thread's current
-   categories (`job_writes.recategorize`) and advances the journal. The last step deletes it.
+   categories (`job_writes.recategorize`) and advances the journal. The last step deletes the
+   journal.
 
-`finish` continues interrupted scans; every process with a worker calls it from time to time.
+`finish` continues interrupted scans; every process with a worker calls `finish` from time to time.
 Setting the same categories again repeats the scan and corrects comments that are counted elsewhere
 because of damage.
 
 Invariants:
 
-1. A comment placed after step 1 has the new categories, because placing it reads the thread. A
-   comment placed before is found by the scan, because the scan starts later and keys of comments
-   never change.
-2. A comment moves from the categories it is counted under, whatever they are, in the commit that
-   writes the event about the move. Consecutive changes and concurrent changes of comments therefore
-   add up correctly.
+1. A comment that is placed after step 1 has the new categories, because placing a comment reads its
+   thread. The scan finds every comment that was placed earlier, because the scan starts later and
+   keys of comments never change.
+2. A comment moves away from the categories under which it is actually counted, in the commit that
+   writes the event about the move. Counts are therefore correct after consecutive changes, and
+   after concurrent changes of comments.
 3. A step does nothing if the journal has changed since it was read, so two processes can share a
    scan.
 """

@@ -1,23 +1,24 @@
-"""Recount: compare every counter with what it counts, and correct it.
+"""Compare every counter with the rows that it counts, and correct it.
 
 First, the vote counts in each comment's row are compared with the votes, unless some votes are
-uncounted. They are corrected by counting again, which may be repeated any number of times. Then
-each thread's counters are compared with its comments, the site's with its threads, the authors'
-with their numbers in threads, and the site's categories and days with its comments.
+uncounted. Wrong vote counts are corrected by counting again, which can safely be repeated. Then
+each thread's counters are compared with its comments, the site's counters with its threads, the
+authors' counters with their numbers in threads, and the counters of the site's categories and days
+with its comments.
 
 Participant counters count rows of other counters. They are corrected to match these rows as stored.
-If the rows are corrected too, the usual formula then adjusts the participants.
+If the rows are also corrected, the usual formula then adjusts the participants.
 
 An interrupted recount of a site continues after the last thread noted in its Job row.
 
 Invariants:
 
-1. Each comparison reads one moment (a read-only transaction) and includes what undelivered events
-   have still to add, so concurrent writes cause no differences.
+1. Each comparison reads one snapshot (a read-only transaction) and includes the amounts that
+   undelivered events will add, so concurrent writes cause no differences.
 2. A counter is corrected by adding the difference, not by storing the expected number, so
    concurrent increments are kept.
-3. A difference is added once: each correction stores its number in the corrected row (`mended`) and
-   is refused if the row was corrected since the comparison.
+3. A difference is added only once: each correction stores its number in the corrected row
+   (`mended`) and is refused if the row was corrected after the comparison.
 """
 
 import dataclasses
@@ -39,7 +40,7 @@ from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
 AT_ONCE = 100  # authors' rows per transaction
-NOTE_EVERY = 20  # threads between two notes of the position; a restart repeats at most these
+NOTE_EVERY = 20  # threads between two notes of the position; a restart repeats at most this many
 _TRIES = 5  # attempts, in case other processes correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
@@ -59,7 +60,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of one comparison. `missing` is to be added to the row of each scope."""
+    """The result of one comparison. `missing` holds the amounts to add to the row of each scope."""
 
     mended: int
     missing: Mapping[Scope, Numbers]
@@ -123,9 +124,9 @@ def _miscounted(name: records.ThreadName) -> list[Difference]:
 
 
 def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
-    """Yield a row's wrong vote counts: the name, the stored and the expected number."""
+    """Yield a row's wrong vote counts, each with its name, stored number and expected number."""
     if row is None or row["status"].string_value == records.Status.RETRACTED:
-        # The comment takes no votes any more, so these should have been deleted.
+        # The comment no longer accepts votes, so these votes should have been deleted.
         pairs = {"votes": (sum(cast), 0)}
     else:
         up, down = (
@@ -144,21 +145,21 @@ def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
 def _settle(
     look: Callable[[], _Found], mend: Callable[..., ownership.Writes], tell: Tell, *, fixes: bool
 ) -> int:
-    """Compare, report the differences and correct them; retry if another process was faster."""
+    """Compare, report the differences and correct them; retry if another process does so first."""
     for _ in range(_TRIES):
         found = look()
         if not fixes or not found.differences or _mend(found, mend):
             for difference in found.differences:
                 tell(difference)
             return len(found.differences)
-    raise errors.Overloaded("other processes repair the same counters")
+    raise errors.Overloaded("other processes are repairing the same counters")
 
 
 def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
     """Add what is missing, in transactions of bounded size.
 
     Returns:
-        False if another process corrected the counters meanwhile.
+        False if another process corrected the counters first.
     """
     missing = list(found.missing.items())
     parts = [dict(missing[n : n + AT_ONCE]) for n in range(0, len(missing), AT_ONCE)] or [{}]
@@ -172,9 +173,9 @@ def _apply(mend: Callable[..., ownership.Writes], step: int, part: Mapping[Scope
     try:
         transactions.apply(mend(step, part))
     except counter_repair.MendedMeanwhile as other:
-        # If the row is one step further, an earlier run of this transaction committed and its
-        # answer was lost, or another process found the same difference. Either way it was added
-        # once.
+        # If the row is one step ahead, an earlier run of this transaction committed and its answer
+        # was lost, or another process found the same difference. In both cases, the difference was
+        # added once.
         return other.mended == step + 1
     return True
 
@@ -263,7 +264,7 @@ def _compared(
     expected: Mapping[Scope, Numbers],
     mended: int,
 ) -> _Found:
-    """Compare the numbers of a place, of the places in it, and of their authors."""
+    """Compare the numbers of a site or thread, of the places in it, and of their authors."""
     part = counting.PARTICIPANTS
     present, wanted = _present(stored), _present(expected)
     scopes = {*stored, *expected, *present, *wanted}
@@ -340,7 +341,7 @@ def _threads(site_id: str, *, after: str) -> Iterator[records.ThreadName]:
         where.append(("__key__", ">", after))
     for entity in reads.walk(reads.Query("Thread", where=where, order=("__key__",))):
         yield records.ThreadName(site_id, entity.properties["thread"].string_value)
-    # Threads that have followers but no comments yet.
+    # These threads have followers but no comments yet.
     for thread_id in subscriptions.followed(site_id):
         name = records.ThreadName(site_id, thread_id)
         if reads.get(comment_rows.thread_key(name)) is None:

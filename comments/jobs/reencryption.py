@@ -5,8 +5,8 @@ questions expire by themselves; docs/secrets.md lists both.
 
 Invariants:
 
-1. Each row is changed in a transaction of its own, and rows encrypted under the current secret are
-   left alone. The job may be interrupted, repeated, and run while the service is in use.
+1. Each row is changed in its own transaction, and rows encrypted under the current secret stay
+   unchanged. The job can be interrupted, repeated, and run while the service is in use.
 """
 
 from typing import NamedTuple

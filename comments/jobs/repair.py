@@ -3,8 +3,8 @@
 Parent links and numbers determine every hash, level, slug and listing. This module recomputes them
 for a whole thread, compares them with the stored values and corrects the differences.
 `find_problems` writes nothing. `fix` writes in transactions of at most `_BATCH` comments, each of
-which leaves a valid state. If it is interrupted, run it again. Afterwards `find_problems` finds
-nothing, unless there is new damage.
+which leaves a valid state. If it is interrupted, run it again. After a complete run,
+`find_problems` finds nothing unless there is new damage.
 
 Links and numbers are the source of truth. If two siblings have the same number, the older one keeps
 it and the other gets a new one. A comment whose parent is missing, or whose links form a cycle,
@@ -22,7 +22,7 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 
 _BATCH = 100
-SECONDS = 240.0  # for reading one thread; the service aborts transactions after 270
+SECONDS = 240.0  # seconds for reading one thread; the service aborts transactions after 270
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
         return 0
     places = _places(scheme, _stored(name))
     wrong = [places[key] for key in dict.fromkeys(p.comment for p in problems) if key in places]
-    # Parents before children, so a partial repair is correct from the root down.
+    # Write parents before children, so that a partial repair is correct from the root down.
     wrong.sort(key=lambda place: place.level)
     for start in range(0, len(wrong), _BATCH):
         _mend(name, wrong[start : start + _BATCH])
@@ -167,10 +167,9 @@ def _rooted(rows: dict[str, records.Comment]) -> set[str]:
 def _numbered(
     siblings: list[records.Comment], parent: str | None
 ) -> Iterator[tuple[records.Comment, int]]:
-    """Yield siblings with their numbers, replacing duplicate and too small ones by new numbers.
+    """Yield siblings with their numbers, replacing duplicates and too small numbers by new ones.
 
-    A comment that was already a child of this parent keeps its number before one that is moved
-    here.
+    Comments that were already children of this parent take precedence over moved comments.
     """
     first = 0 if parent is None else 1
     siblings = sorted(

@@ -1,17 +1,17 @@
 """Schedule compaction, vote counting and delivery in a process.
 
-Compacts the threads that are due, remembers each switch with its time by this process's monotonic
-clock, and after `compactor.GRACE` clears the flags and deletes replaced and unreferenced buckets.
-Also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`); neither needs a
-second step. The process's own events are delivered a moment after their commit, and those of
-processes that are gone by a sweep (`dispatcher`).
+The scheduler compacts threads that are due and notes the time of each switch by this process's
+monotonic clock. After `compactor.GRACE`, it clears the flags and deletes replaced and unreferenced
+buckets. It also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`); neither
+needs a second step. It delivers the process's own events a moment after their commit. A sweep
+delivers the events of processes that have ended (`dispatcher`).
 
 On one machine, a thread of each serving process drives the scheduler (`background_worker`). On App
 Engine, where no code runs after a response, cron calls `/tasks/compact`, which makes a `visit`.
-Only the instance's own clock may measure the grace, and the instance may end after the call, so the
-call waits for the grace. Replaced rankings are kept for an hour, and no call waits that long: their
-directory stores the time until which they are kept, by the clock of the process that replaced them,
-and any later call deletes them.
+Only the instance's own clock may measure the grace period, and the instance may end after the call,
+so the call waits until the grace period is over. No call waits for the hour for which replaced
+rankings are kept. Instead, their directory stores the time at which they expire, by the clock of
+the process that replaced them, and any later call deletes them.
 
 Invariants:
 
@@ -43,15 +43,15 @@ from comments.sites import rate_limits
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
-_RETRY_AFTER = 5.0  # seconds, up to doubled at random to keep two processes from colliding again
-_TRIES = 5  # attempts of a command to compact one thread
+_RETRY_AFTER = 5.0  # seconds, randomly up to doubled so that two processes do not collide again
+_TRIES = 5  # a command's attempts to compact one thread
 
 _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switched:
-    """A compaction to clear at the time `due` of this process's clock."""
+    """A compaction to clear when this process's clock reaches `due`."""
 
     due: float
     folded: compactor.CompactionResult
@@ -60,7 +60,7 @@ class Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoundSummary:
-    """What a round did: threads and lists compacted, threads cleared, threads to clear later."""
+    """The numbers of compacted threads and lists, cleared threads, and threads to clear."""
 
     folded: int
     cleared: int
@@ -72,11 +72,10 @@ class Scheduler:
 
     Args:
         scheme: the scheme of the sites' sort hashes.
-        clock: returns monotonic seconds; measures the grace.
+        clock: returns monotonic seconds; measures the grace period.
         now: returns the current time; decides how long replaced rankings are kept.
-        handlers: the handlers that events are delivered to; by default those that only write to
-            the store.
-        reach: the channels that messages are sent through.
+        handlers: the handlers that receive events; by default those that only write to the store.
+        reach: the channels for sending messages.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class Scheduler:
 
     @property
     def next_clearing(self) -> float:
-        """The time of the next clearing, by this process's clock; infinity if there is none."""
+        """The time of the next clearing, by this process's clock, or infinity."""
         return min((each.due for each in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
@@ -116,7 +115,7 @@ class Scheduler:
         return dispatcher.sweep(now=self.now(), handlers=self.handlers)
 
     def sweep_fresh(self) -> dispatcher.DeliveryCounts:
-        """Like `sweep`, but include events that no process has tried yet."""
+        """Do the same as `sweep`, but include events that no process has tried yet."""
         return dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
 
     def send(self, within: float) -> message_sender.SendingCounts:
@@ -128,9 +127,10 @@ class Scheduler:
         return dead_letters.waiting(self.now())
 
     def due(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
-        """Yield the entries of a backlog that are due, after checking threads in the store.
+        """Yield the entries of a backlog that are due.
 
-        A thread that another process has compacted meanwhile is dropped.
+        The store is checked first, and threads that another process has already compacted are
+        dropped.
         """
         for name in backlog.take():
             left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
@@ -147,7 +147,7 @@ class Scheduler:
             return 0.0
 
     def round(self, names: Iterable[backlog.Name]) -> RoundSummary:
-        """Count votes, compact the other entries, and clear compactions whose grace is over.
+        """Count votes, compact the other entries, and clear compactions after their grace period.
 
         Only one round runs at a time.
         """
@@ -158,10 +158,10 @@ class Scheduler:
             return RoundSummary(folded, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
-        """Do everything in one call: compact these entries, `wait` for the grace, and clear.
+        """Do everything in one call: compact these entries, `wait` for the grace period, and clear.
 
-        Of several concurrent calls only one waits; the others leave the clearing to it or to the
-        next call.
+        Only one of several concurrent calls waits; the others leave the clearing to that call or to
+        the next one.
         """
         done = self.round(names)
         self.expire()
@@ -186,13 +186,16 @@ class Scheduler:
             report("Deleting expired data", error)
 
     def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
-        """Compact a thread and remember to clear it. Return False if another process was faster."""
+        """Compact a thread and remember to clear it.
+
+        Return False if another process compacted it first.
+        """
         folded = compactor.compact(self._scheme, name, now=self.now(), only_due=only_due)
         if folded is None:
             return False
         if folded.left:
-            # The rows that were due are compacted, and their flags stay set for the grace. The
-            # rest has changed since and is due later.
+            # The rows that were due are compacted, and their flags stay set for the grace period.
+            # The other rows have changed since and are due later.
             backlog.again(name, within=folded.left)
         due = self._clock() + compactor.GRACE
         orphans = tuple(leftovers.sweep(name))
@@ -232,7 +235,7 @@ class Scheduler:
 
 
 def clear(switched: Switched) -> None:
-    """Delete replaced buckets and clear flags of a compaction whose grace is over."""
+    """Finish a compaction after its grace period: delete replaced buckets and clear flags."""
     compactor.clear(switched.folded, switched.orphans)
 
 
@@ -257,7 +260,7 @@ def look(now: datetime | None = None) -> list[backlog.Name]:
 
 
 def settle(now: datetime) -> int:
-    """Merge the counter shards of threads that are quiet again, and return the number of threads.
+    """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
     Also continues a bounded part of unfinished recategorizations and upgrades.
     """
@@ -280,7 +283,7 @@ def compact_whole(
     *,
     wait: Callable[[float], None] | None,
 ) -> RoundSummary:
-    """Compact threads now and, if `wait` is given, wait for the grace and clear them.
+    """Compact threads now; if `wait` is given, also wait for the grace period and clear them.
 
     Raises:
         errors.Overloaded: other processes keep compacting the same thread, or the store is busy.
@@ -304,7 +307,7 @@ def _is_voted(name: backlog.Name) -> bool:
 
 
 def report(what: str, error: Exception) -> None:
-    """Log a failure of work that will be retried."""
+    """Log a failed piece of work that will be retried."""
     if isinstance(error, errors.Overloaded):
         _log.warning("%s failed and will be retried: %s", what, error)
     else:

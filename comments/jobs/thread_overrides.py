@@ -1,8 +1,8 @@
 """Override a thread's title, address or categories as a moderator.
 
-A moderator's value takes precedence over what comments bring, until the moderator resets the field.
-The caller must have checked that the actor may make the change. The audit log's entry names the
-fields, not their values.
+A moderator's value takes precedence over the values from comments until a moderator resets the
+field. The caller must have checked that the actor may make the change. The entry in the audit log
+names the fields, but not their values.
 """
 
 from collections.abc import Collection
@@ -48,7 +48,7 @@ def name(
     now: datetime,
     reason: str = "",
 ) -> Named:
-    """Set fields of a thread, or reset them to what its oldest approved comment brought.
+    """Set fields of a thread, or reset them to the values from its oldest approved comment.
 
     Raises:
         errors.BadInput: a field is not valid; the error names it.

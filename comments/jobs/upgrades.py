@@ -1,12 +1,12 @@
 """Upgrade rows of older releases to the current form, a bounded number at a time.
 
-Owns the upgrade scans and the Job rows with their positions, which let an interrupted scan continue
-and keep a finished one from being repeated. The scheduler calls `go_on` soon after the start of
+Owns the upgrade scans and the Job rows that store their positions, so that an interrupted scan
+continues and a finished scan is not repeated. The scheduler calls `go_on` soon after the start of
 each process and every five minutes; `repair --fix` runs every scan to its end.
 
 Invariants:
 
-1. Rows that a scan has not reached are read in the form of the older release.
+1. Until a scan reaches a row, the row is read in the form of the older release.
 """
 
 import functools
@@ -28,7 +28,10 @@ _FINISHED = per_process.PerProcess(set[str])  # scans that this process knows to
 
 
 class _Walk(NamedTuple):
-    """A scan of a kind by key. `mend` upgrades the rows of a step, given as messages."""
+    """A scan of one kind, in key order.
+
+    `mend` upgrades the rows of one step, passed as messages.
+    """
 
     job: str
     kind: str
@@ -36,7 +39,7 @@ class _Walk(NamedTuple):
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue all scans for up to `steps` steps, or to the end; return the number of rows read.
+    """Continue all scans for up to `steps` steps, or to their end; return the number of rows read.
 
     Raises:
         errors.Overloaded: the store is busy; the next call does the rest.
@@ -54,7 +57,7 @@ def go_on(*, steps: int | None = STEPS) -> int:
 
 
 def _step(walk: _Walk) -> int:
-    """Upgrade the next rows of a scan; return the number of rows, 0 at the end."""
+    """Upgrade the next rows of a scan; return the number of rows, or 0 at the end."""
     key = event_rows.job_key(walk.job)
     row = reads.get(key)
     seen = "" if row is None else row.position
@@ -70,7 +73,7 @@ def _step(walk: _Walk) -> int:
 
 
 def _move_on(key: ndb.Key, seen: str, position: str) -> None:
-    """Store the position of a scan, unless another process has advanced it meanwhile."""
+    """Store the position of a scan, unless another process has advanced the scan since."""
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:
         job = event_rows.JobRow(key=key, position=position)

@@ -9,7 +9,8 @@
     </disqus>
 
 Threads usually come before posts and parents before replies, but nothing here relies on that. A
-deleted post is imported as retracted, even if it is also spam, because its text was to be removed.
+deleted post is imported as retracted, even if it is also spam, because its text was supposed to
+be removed.
 """
 
 from collections.abc import Iterator

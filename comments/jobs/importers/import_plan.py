@@ -1,10 +1,10 @@
 """First pass of an import: read and check the whole file without storing anything.
 
-The file is refused (`errors.BadImport`, with the line) for anything that cannot be read
-unambiguously: dates, ids, texts that are too long. Anything that can be corrected without losing a
-comment is corrected and noted: a comment whose parent is missing or in another thread becomes a
-root, a cycle of replies is cut at its earliest comment, an unusable name becomes "Guest", an
-unusable website is removed.
+The file is refused (`errors.BadImport`, with the line) if a part cannot be read unambiguously: a
+date, an id, a text that is too long. A fault that can be corrected without losing a comment is
+corrected and noted: a comment whose parent is missing or in another thread becomes a root, a cycle
+of replies is cut at its earliest comment, an unusable name becomes "Guest", an unusable website is
+removed.
 
 Memory holds ids, links and dates; the texts are in a temporary file (`spool`).
 """
@@ -25,7 +25,7 @@ from comments.domain.text import cleaning, rendering
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
-# Comments in one file. Each takes about half a kilobyte of memory.
+# Comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
 GUEST = "Guest"
 _MAX_TITLE = 500
@@ -33,7 +33,7 @@ _MAX_EMAIL = 254  # characters; RFC 5321, the longest address in an envelope
 
 
 class PlannedThread(msgspec.Struct, frozen=True):
-    """A thread to write, with its comments in the order of writing."""
+    """A thread to write, with its comments in writing order."""
 
     name: records.ThreadName
     title: str
@@ -43,9 +43,9 @@ class PlannedThread(msgspec.Struct, frozen=True):
 
 
 def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
-    """Return the author id of an imported comment; "" if nothing identifies the author.
+    """Return the author id of an imported comment, or "" if nothing identifies the author.
 
-    Authors are told apart by mail address or, without one, by account in the other system or by
+    Authors are distinguished by mail address or, without one, by account in the other system or by
     name. No token is ever issued for such an id, so nobody can act as the author.
     """
     if _is_email(comment.email):
@@ -62,8 +62,8 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
-    """Return the id of an imported comment, which is the same for every import."""
-    # This must never change: with other ids, a second import would add every comment again.
+    """Return the id of an imported comment. Every import of the comment gives the same id."""
+    # This must never change: with different ids, a second import would add every comment again.
     digest = hashlib.sha256()
     for part in (site, system, source_id):
         data = part.encode()
@@ -92,7 +92,7 @@ class FirstPass:
         """Take the next item of the file.
 
         Raises:
-            errors.BadImport: it cannot be stored.
+            errors.BadImport: the item cannot be stored.
         """
         if isinstance(item, import_source.SourceThread):
             self._take_thread(item)
@@ -198,7 +198,7 @@ class FirstPass:
             return ""
 
     def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
-        """Give each used thread its id; drop the comments of threads that cannot have one."""
+        """Give each used thread its id; drop the comments of threads that cannot have an id."""
         names: dict[str, str | None] = {}
         found: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for node in list(self._nodes.values()):
@@ -289,7 +289,7 @@ class FirstPass:
             earliest.answers = None
 
     def _fault(self, node: write_order.Node) -> str:
-        """Return the kind of note if the comment that a node replies to cannot be its parent."""
+        """Return the kind of note if a node's comment cannot have the parent that it names."""
         if node.answers is None:
             return ""
         answered = self._nodes.get(node.answers)

@@ -4,8 +4,8 @@ Owns the journals of imports: one Job row for each imported file of a site and s
 
     Job  key: "import/{site id}/{system}/{file name}"; `position` is an Import as JSON
 
-A journal is only for display: an import that runs again finds the stored comments by itself
-(`import_writer`). The journal is written at the start, every few seconds, and at the end.
+A journal is only displayed, never used to resume: a repeated import finds the stored comments by
+itself (`import_writer`). The journal is written at the start, every few seconds, and at the end.
 """
 
 import time
@@ -29,7 +29,8 @@ MOST = 100  # imports in a list
 class Import(msgspec.Struct, frozen=True):
     """The progress of one import: `seen` of `comments` comments are done.
 
-    `added` is the number of new comments, None before the end. `at` is the time of the last write.
+    `added` is the number of new comments, or None before the end. `at` is the time of the last
+    write.
     """
 
     system: str
@@ -41,7 +42,7 @@ class Import(msgspec.Struct, frozen=True):
     added: int | None = None
 
     def goes_on(self, now: datetime) -> bool:
-        """Return whether the import is running: it is not finished and wrote recently."""
+        """Return whether the import is running, that is, unfinished with a recent write."""
         return self.added is None and (now - self.at).total_seconds() < LATE
 
 
@@ -71,7 +72,7 @@ class ImportJournal:
         """Write nothing: a journal without an end shows an interrupted import."""
 
     def advance(self, more: int) -> None:
-        """Count more comments as done. Writes the row at most every `PAUSE` seconds."""
+        """Count more comments as done, and write the row at most every `PAUSE` seconds."""
         self._state = msgspec.structs.replace(self._state, seen=self._state.seen + more)
         if time.monotonic() - self._noted >= PAUSE:
             self._write()
@@ -91,7 +92,7 @@ class ImportJournal:
 
 
 def of(site: str) -> list[Import]:
-    """List a site's imports, the most recently started first."""
+    """List a site's imports, most recently started first."""
     start = f"{_JOBS}{site}/"
     query = reads.Query(
         "Job",

@@ -7,9 +7,9 @@ import msgspec
 
 # Characters of a note. Exports contain text typed by strangers.
 _LONGEST = 300
-# Notes of one kind that are shown; the others are only counted.
+# The maximum number of notes shown for each kind; further notes are only counted.
 _SHOWN = 20
-# Lines that are named for a kind summed up in one line.
+# The maximum number of line numbers shown for a kind that is summed up in one line.
 _SUMMED = 3
 
 # The kinds of notes, as shown.
@@ -35,7 +35,7 @@ _IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY}
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note about one place in the file. The kind says what is done about it."""
+    """A note about one place in the file. The kind says how the import handles it."""
 
     kind: str
     line: int

@@ -1,7 +1,7 @@
 """Define what the reader of any export format yields: threads, comments and skipped items.
 
-Owns the checks that all formats share: ids and dates. Readers yield in the order of the file, so a
-comment may come before its parent and before its thread.
+Owns the checks that all formats share: ids and dates. Readers yield items in the order of the file,
+so a comment can come before its parent and before its thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _MAX_ID = 200
 
 
 class SourceThread(msgspec.Struct, frozen=True):
-    """A page of the other system. `key` identifies it within the file.
+    """A page in the other system. `key` identifies it within the file.
 
     - `closed`: it accepts no more comments.
     - `hidden`: it is not public (a draft, or behind a password), so its comments are held.
@@ -36,9 +36,9 @@ class SourceThread(msgspec.Struct, frozen=True):
 
 
 class SourceComment(msgspec.Struct, frozen=True):
-    """A comment of the other system, with its text unchanged. `body` is HTML.
+    """A comment from the other system, with its text unchanged. `body` is HTML.
 
-    `account` identifies the author in the other system; empty for a guest.
+    `account` identifies the author in the other system; it is empty for a guest.
     """
 
     system: str
@@ -56,7 +56,10 @@ class SourceComment(msgspec.Struct, frozen=True):
 
 
 class SkippedItem(msgspec.Struct, frozen=True):
-    """An item with an id that is not a comment, such as a pingback. `what` is for the report."""
+    """An item with an id that is not a comment, such as a pingback.
+
+    `what` describes the item in the report.
+    """
 
     id: str
     line: int
@@ -67,10 +70,10 @@ Reader = Callable[[Path], Iterator[SourceThread | SourceComment | SkippedItem]]
 
 
 def checked_id(file: Path, line: int, raw: str) -> str:
-    """Check an id of the other system, and return it without surrounding blanks.
+    """Check an id from the other system, and return it without surrounding blanks.
 
     Raises:
-        errors.BadImport: it is missing, too long or not printable.
+        errors.BadImport: the id is missing, too long or not printable.
     """
     text = raw.strip()
     if not text or len(text) > _MAX_ID or not text.isprintable():
@@ -82,7 +85,7 @@ def moment(file: Path, line: int, raw: str) -> datetime:
     """Parse a date and time in ISO form, in UTC if it has no offset, from year 1 to 9999.
 
     Raises:
-        errors.BadImport: it is not such a date.
+        errors.BadImport: the text is not such a date.
     """
     text = raw.strip()
     try:

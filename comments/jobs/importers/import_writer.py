@@ -4,14 +4,14 @@
         show(plan.report)
         import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
-Writing goes thread by thread in the order of `write_order`. Each batch is one transaction that also
-updates the counters.
+Threads are written one at a time, with comments in the order of `write_order`. Each batch is one
+transaction that also updates the counters.
 
 Invariants:
 
 1. A file is refused before anything is stored.
-2. Comments that exist already are skipped. Running an import again adds nothing; running it again
-   after an interruption adds the missing comments in their places.
+2. Comments that exist already are skipped. A repeated import adds nothing; after an interruption,
+   it adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
 """
 
@@ -31,15 +31,16 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
 
-# Comments. A transaction may hold 500 entities, and a batch also writes stored parents.
+# Comments. A transaction is limited to 500 entities, and a batch also writes stored parents.
 BATCH = 100
-# Bytes of text in a batch. A transaction may hold 10 MiB, and each text is stored about twice.
+# The maximum bytes of text in a batch. A transaction is limited to 10 MiB, and each text is stored
+# about twice.
 BATCH_BYTES = 3 << 20
 _LOOKUP = 500
 
 
 class ImportSummary(msgspec.Struct, frozen=True):
-    """The result of an import: comments added, comments that existed already, threads."""
+    """The numbers of comments added, comments that existed already, and threads."""
 
     added: int
     present: int
@@ -47,7 +48,7 @@ class ImportSummary(msgspec.Struct, frozen=True):
 
 
 class CheckedImport:
-    """A checked export. It owns a temporary file, so use it in `with`."""
+    """A checked export. The object owns a temporary file, so use it in a `with` statement."""
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class CheckedImport:
         self._spool.close()
 
     def id_of(self, source_id: str) -> str:
-        """Return the comment id for an id of the other system."""
+        """Return the comment id for an id from the other system."""
         return import_plan.comment_id(self._site.id, self._system, source_id)
 
     def batches(self, thread: import_plan.PlannedThread) -> Iterator[list[records.ImportedComment]]:
@@ -133,13 +134,12 @@ def write(
 ) -> ImportSummary:
     """Store the comments that are not stored yet.
 
-    `progress` is called with the number of comments in each finished batch. `told` is called with
-    the events of each batch; the counters of the site and its authors change when these events are
-    delivered.
+    Call `progress` with the number of comments in each finished batch, and `told` with the events
+    of each batch. The counters of the site and its authors change when these events are delivered.
 
     Raises:
-        errors.BadImport: comments of the file are already stored in other threads. Nothing was
-            written.
+        errors.BadImport: comments of the file are already stored in other threads. In this case,
+            nothing was written.
         errors.Overloaded: the store did not answer. Running the import again continues it.
     """
     check(plan)
@@ -173,7 +173,7 @@ def _write_batch(
             now=now,
         )
         transactions.apply(*imported.writes)
-        # After a commit whose answer was lost, the next run finds the comments stored and adds 0.
+        # If a commit's answer is lost, the next run finds the comments already stored and adds 0.
         added.append(imported.added)
         events.extend(imported.events)
 
@@ -188,9 +188,9 @@ def _write_batch(
 def check(plan: CheckedImport) -> None:
     """Check that no comment of the plan is stored in another thread. Stores nothing.
 
-    This happens if the site's rules for page ids have changed, or if another website's export of
-    the same system was imported into this site. Replies would then cross threads. Further calls for
-    the same plan do nothing.
+    A comment is in another thread if the site's rules for page ids have changed, or if a different
+    website's export from the same system was imported into this site. Replies would then cross
+    threads. Further calls for the same plan do nothing.
 
     Raises:
         errors.BadImport: comments of the file are already stored in other threads.

@@ -1,4 +1,4 @@
-"""Keep the comments of an import in a temporary file between the two passes, to save memory.
+"""Store the comments of an import in a temporary file between the two passes, to save memory.
 
 The file has no name, so no other process can open it, and it disappears with the process.
 """

@@ -1,6 +1,6 @@
-"""Arrange the comments of an export in the order in which they are written (pure).
+"""Sort the comments of an export into the order in which they are written (pure).
 
-Comments get their numbers in the order of writing, so this becomes the order of the thread.
+Comments are numbered in the order of writing, so this order becomes the order of the thread.
 
 Invariants:
 
@@ -26,9 +26,10 @@ _LONGEST_NUMBER = 40
 
 @dataclasses.dataclass(slots=True)
 class Node:
-    """One comment of the export, without its text. `place` is its place in the spool.
+    """One comment of the export, without its text.
 
-    `answers` is the source id of the comment it replies to; cutting the link sets it to None.
+    `place` is the comment's position in the spool. `answers` is the source id of the comment that
+    it replies to; cutting the link sets `answers` to None.
     """
 
     id: str
@@ -41,7 +42,7 @@ class Node:
 
     @property
     def order(self) -> tuple[datetime, int, str]:
-        """The sort key of siblings: the date, then the id, as a number if it is one."""
+        """The sort key of siblings: the date, then the id (as a number if it is numeric)."""
         is_number = self.id.isascii() and self.id.isdigit() and len(self.id) < _LONGEST_NUMBER
         return self.created, int(self.id) if is_number else -1, self.id
 
@@ -64,7 +65,7 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
     """Return the nodes of one thread in the order of writing.
 
-    All nodes that `answers` names must be included, and there must be no cycles.
+    The nodes must include every node that an `answers` names, and must have no cycles.
     """
     children = _by_tree_parent(nodes, levels)
     out: list[Node] = []
@@ -96,7 +97,7 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 
 
 def _siblings(nodes: list[Node]) -> list[Node]:
-    """Sort siblings by `order`, but none before a sibling that it replies to."""
+    """Sort siblings by `order`, but put none before a sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)
     ready: list[tuple[tuple[datetime, int, str], Node]] = []

@@ -1,9 +1,10 @@
 """Check the declared encoding of an XML file and advise on unsupported ones (pure).
 
 The parser decodes UTF-8, UTF-16, ISO-8859-1 and ASCII itself. For any other name it asks Python for
-a table of 256 characters, so an encoding works if each byte is one character. For the rest (utf-7,
-shift_jis, unknown names), Python raises errors of its own or makes a table that misreads the text
-(hz, unicode_escape). `refusal` detects all of these from the declaration, before any text is read.
+a table of 256 characters, so an encoding works if each byte is one character. For all other
+encodings, Python either raises its own errors (utf-7, shift_jis, unknown names) or makes a table
+that misreads the text (hz, unicode_escape). `refusal` detects these encodings from the declaration,
+before any text is read.
 """
 
 import codecs
@@ -11,9 +12,10 @@ import codecs
 _OF_THE_PARSER = {"utf-8", "utf-16", "utf-16le", "utf-16be", "us-ascii", "iso-8859-1"}
 _UTF_8 = {"utf-8", "utf-8-sig"}
 _ASCII = "".join(map(chr, range(128)))
-# These decode a backslash together with the characters after it, so no table can represent them.
+# These encodings decode a backslash together with the characters after it, so no table can
+# represent them.
 _ESCAPES = {"unicode-escape", "raw-unicode-escape"}
-_SHOWN = 40  # characters of a name in a message
+_SHOWN = 40  # maximum characters of a name in a message
 _ADVICE = (
     'convert the file to UTF-8 and set encoding="UTF-8" in its first line '
     '(see "Encodings" in docs/importing.md)'

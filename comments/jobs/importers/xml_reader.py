@@ -1,7 +1,7 @@
 """Read the requested records of an XML file as a stream, in bounded memory.
 
-Owns the protection against hostile XML: a file with a DOCTYPE is refused, so there are no entities
-to expand or fetch; depth, text and tokens are limited; elements that were not requested are
+Owns the protection against hostile XML. A file with a DOCTYPE is refused, so there are no entities
+to expand or fetch. Depth, text and tokens are limited, and elements that were not requested are
 dropped. The declared encoding is checked first (`xml_encoding`). Namespaces are resolved from the
 file's declarations: an unbound prefix is an error, and elements of other namespaces are different
 elements.
@@ -24,17 +24,18 @@ from comments.jobs.importers import xml_encoding
 MAX_DEPTH = 100
 # Characters of one field. The limits for stored comments are checked elsewhere.
 MAX_TEXT = 1_000_000
-# Bytes of one tag, comment or processing instruction, which the parser keeps as a whole.
+# The maximum bytes of one tag, comment or processing instruction, which the parser keeps as a
+# whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
-# Errors that a wrong encoding may cause, among other reasons.
+# Errors that can have several causes, one of which is a wrong encoding.
 _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
     expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
     expat.errors.codes[expat.errors.XML_ERROR_INCORRECT_ENCODING],
     expat.errors.codes[expat.errors.XML_ERROR_UNKNOWN_ENCODING],
 }
-# Advice on errors that are common in exports.
+# Advice for errors that are common in exports.
 _ADVICE = {
     expat.errors.codes[expat.errors.XML_ERROR_UNBOUND_PREFIX]: (
         '; add xmlns:PREFIX="..." to the first element (docs/importing.md has one for atom:)'
@@ -43,7 +44,9 @@ _ADVICE = {
 
 
 class Element(msgspec.Struct, frozen=True):
-    """A record of the file. `serial` numbers records; `inside` is the enclosing record's serial.
+    """A record of the file.
+
+    `serial` is the record's number; `inside` is the serial of the enclosing record.
 
     The keys of `fields` are paths within the record: `author/name` is a text, `parent@id` an
     attribute.
@@ -64,7 +67,7 @@ class Element(msgspec.Struct, frozen=True):
 class Shape:
     """The records and fields to read from a format.
 
-    `name` returns the short name of a qualified one ("namespace local"), or "" for elements to
+    `name` converts a qualified name ("namespace local") to the short name, or to "" for elements to
     ignore. `records` maps paths of short names from the root to the requested fields.
     """
 
@@ -78,7 +81,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element]:
     """Yield each record of a file when it ends.
 
     Raises:
-        errors.BadImport: the file cannot be read, is not well-formed, has another format or a
+        errors.BadImport: the file cannot be read, is not well-formed, has a different format or a
             DOCTYPE, or exceeds a limit; the error names the line.
     """
     builder = _Builder(str(path), shape)
