@@ -1,4 +1,4 @@
-"""Commands for accounts of owners and moderators: `account invite|add|list|role|reset|remove`.
+"""Manage accounts of owners and moderators: `account invite|add|list|role|reset|remove`.
 
 An operator who can run commands can change anything in the store, so the commands check no
 permissions. They create the first owner, and they restore access for people who have lost theirs. A
@@ -21,7 +21,7 @@ from comments.store import server_address
 if TYPE_CHECKING:
     from comments.accounts import accounts
 
-_FIRST = timedelta(days=1)  # validity of the first owner's link; each start shows a new one
+_FIRST = timedelta(days=1)  # validity of the first owner's link; each start makes a new link
 _HERE = "http://127.0.0.1:8080/"  # the default of scripts/serve
 _ROLES = click.Choice([role.value for role in roles.GRANTED])
 
@@ -34,7 +34,7 @@ def link(base: str, page: str, token: str) -> str:
 
 
 def first_owner_link(url: str, secret: str) -> str:
-    """Make a one-time link that creates the service's first owner; "" if it has had one."""
+    """Make a one-time link that creates the first owner; return "" if there has been one."""
     from comments.accounts import accounts, invitations
 
     if accounts.is_owned():
@@ -71,7 +71,7 @@ def _where(role: str, site: str, *, service: bool) -> roles.Grant:
     """Make the grant of a role on one site or on the whole service.
 
     Raises:
-        click.ClickException: neither or both are given.
+        click.ClickException: neither a site nor the service is given, or both are.
     """
     if bool(site) == service:
         raise click.ClickException("Use either --site or --service (all sites).")

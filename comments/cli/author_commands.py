@@ -1,7 +1,7 @@
-"""Commands for personal data: `author export|erase`, and `forget`.
+"""Export and erase personal data: `author export|erase`, and `forget`.
 
 An operator can name an author by account (name, mail address or id), by author id, or by any of the
-author's comments, because people who ask about their data can point at a comment.
+author's comments, because people who ask about their data can usually name a comment.
 """
 
 from datetime import UTC, datetime

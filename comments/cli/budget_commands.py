@@ -1,4 +1,4 @@
-"""Commands for a website's daily budget, see `sites.budgets`."""
+"""Show and set a website's daily budget (`sites.budgets`)."""
 
 from datetime import UTC, datetime
 

@@ -1,8 +1,9 @@
 """List the commands of `flask --app main ...` and their former names.
 
-A command enters the store and reports what it did. It exits with 0 only if everything was done,
-with 1 if the input was refused, and with 2 for wrong usage. The serving process imports these
-modules without running a command, so a command imports inside its function what only it needs.
+A command opens the store and reports what it did. It exits with 0 only if everything was done, with
+1 if the input was refused, and with 2 for wrong usage. The serving process imports these modules
+without running a command, so a module that only one command needs is imported inside that command's
+function.
 """
 
 import copy
@@ -70,7 +71,7 @@ def register(app: flask.Flask) -> None:
 
 
 def _under(name: str, command: click.Command) -> click.Command:
-    """Copy a command under a former name: hidden, and with a warning when it runs."""
+    """Copy a command under a former name: hidden, and with a warning when the copy runs."""
     old = copy.copy(command)
     old.name, old.hidden = name, True
     old.deprecated = f"Use `{command.name}` instead."

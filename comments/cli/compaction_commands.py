@@ -1,4 +1,4 @@
-"""Command that compacts threads at once: `compact [SITE [THREAD]]`."""
+"""Compact threads at once: `compact [SITE [THREAD]]`."""
 
 import math
 import time
@@ -53,7 +53,7 @@ def minutes(due: float = 0.0) -> int:
 
 
 def _sleep(seconds: float) -> None:
-    """Tell the operator how long the wait is, and wait."""
+    """Print the expected waiting time, and wait."""
     end = (datetime.now().astimezone() + timedelta(seconds=seconds)).strftime("%H:%M:%S")
     click.echo(
         f"Compacted. The clean-up starts at {end}, in {seconds:.0f} s. "

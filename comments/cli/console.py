@@ -1,8 +1,8 @@
 """Open the store for commands and report their errors in one line.
 
-Gives a command of `flask --app main ...` its settings and store, resolves thread arguments, and
-turns refused input into exit code 1. A command opens the store when it runs and names it on
-standard error. Only a `creating` command creates a store.
+This module gives commands of `flask --app main ...` their settings and store, resolves thread
+arguments, and exits with 1 if input is refused. A command opens the store when it runs and names it
+on standard error. Only a `creating` command creates a store.
 """
 
 import contextlib
@@ -97,7 +97,7 @@ def reported(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def creating(command: Callable[P, T]) -> Callable[P, T]:
-    """Like `reported`, for a command that may create the store."""
+    """Do the same as `reported`, for a command that may create the store."""
     return _inside(command, creates=True)
 
 

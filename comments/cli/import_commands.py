@@ -1,4 +1,4 @@
-"""Command that imports another system's comments: `import SYSTEM FILE`."""
+"""Import another system's comments: `import SYSTEM FILE`."""
 
 import contextlib
 import importlib
@@ -62,8 +62,8 @@ def import_(system: str, file: Path, site_id: str, *, dry_run: bool) -> None:
                 plan, scheme=scheme, now=now, progress=progress, told=events.extend
             )
             journal.end(summary.added)
-    # Deliver here: without a running server, no other process would update the counters, and the
-    # operator will look at them next.
+    # Deliver the events here: without a running server, no other process would update the counters,
+    # and the operator will probably check them next.
     dispatcher.deliver(events, now=datetime.now(UTC), handlers=wiring.handlers(console.settings()))
     added, threads = (
         console.counted(summary.added, "comment"),

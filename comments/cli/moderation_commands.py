@@ -1,6 +1,6 @@
-"""Commands for moderation: `rule` and `moderate`.
+"""Moderate comments, authors and threads: `rule` and `moderate`.
 
-An operator who can run commands may do everything. The audit log names the actor "the command
+An operator who can run commands has all permissions. The audit log names the actor "the command
 line".
 """
 
@@ -150,7 +150,7 @@ def _queue(site_id: str, status: str, limit: int) -> None:
     page = decisions.queue(site_settings.get(site_id).id, records.Status(status), limit=limit)
     for case in page.cases:
         comment = case.comment
-        # Take the words from the HTML, because the source of an imported comment is HTML too.
+        # Take the words from the rendered HTML, because an imported comment's source is HTML too.
         begins = " ".join(rendering.plain_text(comment.html).split())[:_SHOWN]
         moment = comment.created.isoformat(timespec="seconds")
         why = f"{case.rule}: {case.why}" if case.rule else ""

@@ -1,4 +1,4 @@
-"""Commands for a website's limits and checks for posts, see `sites.post_limits`."""
+"""Show and set a website's limits and checks for posts (`sites.post_limits`)."""
 
 from datetime import UTC, datetime
 

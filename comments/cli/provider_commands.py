@@ -1,4 +1,4 @@
-"""Commands for OpenID Connect providers: `provider add|list|offer|withdraw|check|remove`.
+"""Manage OpenID Connect providers: `provider add|list|offer|withdraw|check|remove`.
 
 A client secret is typed at a prompt and never passed as an argument, because arguments are visible
 in process lists and shell histories. No command shows it.
@@ -44,7 +44,7 @@ def _add(
 
     settings = console.settings()
     for each in sites:
-        site_settings.get(each)  # raises before anything is prompted for or stored
+        site_settings.get(each)  # raises before the prompt and before storing anything
     given = click.prompt("Client secret", hide_input=True)
     registration = providers.Registration(name, title or name, issuer, client, given)
     made = providers.checked(registration, settings.secret, now=datetime.now(UTC))

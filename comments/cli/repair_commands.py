@@ -1,4 +1,4 @@
-"""Commands that check and repair stored data: `repair` and `recount`."""
+"""Check and repair stored data: `repair` and `recount`."""
 
 from typing import TYPE_CHECKING
 

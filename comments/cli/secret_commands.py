@@ -1,4 +1,4 @@
-"""Command to run after a change of `SECRET`: `secret renew`."""
+"""Encrypt stored data again after a change of `SECRET`: `secret renew`."""
 
 from datetime import UTC, datetime
 

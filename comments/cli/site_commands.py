@@ -1,4 +1,4 @@
-"""Commands for websites: `site add|list|set`."""
+"""Add, list and change websites: `site add|list|set`."""
 
 from datetime import UTC, datetime
 
@@ -104,7 +104,7 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         filed=_given(filed),
         moderators=_given(moderators),
     )
-    # Given origins replace all earlier ones. Show the result, in case that was not intended.
+    # The given origins replace all earlier ones. Show the result, in case that was not intended.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id
     click.echo(f"Changed {named}. This takes effect everywhere within a minute.")
 

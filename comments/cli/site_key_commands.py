@@ -1,4 +1,4 @@
-"""Commands for the keys with which a site signs tokens for its readers: `site-key add|list|remove`.
+"""Manage the keys with which a site signs its readers' tokens: `site-key add|list|remove`.
 
 A secret is shown once, by the command that creates it.
 """

@@ -2,8 +2,8 @@
 
 Invariants:
 
-1. Texts written by people have no effect where they are shown: a terminal gets no control
-   characters, and a CSV cell that a spreadsheet would evaluate starts with "'".
+1. User-written text cannot act on the program that shows it: control characters become "?" on
+   terminals, and a CSV cell that a spreadsheet would evaluate starts with "'".
 """
 
 import csv
@@ -25,7 +25,10 @@ class TableFormat(enum.StrEnum):
 
 
 def written(kind: type[msgspec.Struct], lines: Sequence[msgspec.Struct], form: TableFormat) -> str:
-    """Format lines of one kind, with its fields as columns. The text has no final line break."""
+    """Format lines of one kind as a table whose columns are the fields of that kind.
+
+    The text has no final line break.
+    """
     if form is TableFormat.JSON:
         return msgspec.json.format(msgspec.json.encode(lines)).decode()
     rows = [

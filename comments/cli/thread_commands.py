@@ -1,4 +1,4 @@
-"""Command that sets a thread's title, address and categories: `thread set`."""
+"""Set a thread's title, address and categories: `thread set`."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Commands for webhooks, pending deliveries and dead letters: `webhook` and `delivery`.
+"""Manage webhooks, pending deliveries and dead letters: `webhook` and `delivery`.
 
 A secret is shown once, by the command that creates it.
 """

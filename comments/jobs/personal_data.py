@@ -85,7 +85,7 @@ class ErasureStep(NamedTuple):
 
 
 def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
-    """Collect an author's data: from all sites for an operator, or from one as the author sees it."""
+    """Collect an author's data: all for an operator, or one site's as its author sees it."""
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
