@@ -1,4 +1,4 @@
-"""Fixtures of tests that request every route."""
+"""Provide fixtures for tests that request every route."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,6 @@ from tests.support import every_route
 
 @pytest.fixture(scope="module")
 def all_roles() -> Iterator[every_route.AllRoles]:
-    """A service with a caller of every role, inside its store; the tests of a module share it."""
+    """A service with callers of every role, inside its store; the tests of a module share it."""
     with every_route.opened(every_route.AllRoles) as made:
         yield made

@@ -1,9 +1,9 @@
-"""No public response contains personal data: canaries are planted, and every route is requested.
+"""No public response contains personal data: tests plant canaries and request every route.
 
-The canaries are a mail address, a network, a browser, tokens, secrets, and what readers must not
-see: pending and refused texts, rules, bans and reasons. Callers without permission request every
-route, with invalid requests and cached responses too; the log of all this is searched as well.
-Moderators' pages are searched for what even moderators must not see.
+The canaries are a mail address, a network, a browser, tokens, secrets, and moderation data that
+readers must not see: pending and refused texts, rules, bans and reasons. Callers without permission
+request every route, also with invalid requests and from caches. The tests also search the log of
+these requests. They search moderators' pages for data that even moderators must not see.
 """
 
 import base64
@@ -107,11 +107,11 @@ class Planted(AllRoles):
         self.canaries |= self._kept_back(author, now)
 
     def _kept_back(self, author: str, now: datetime) -> dict[str, str]:
-        """Store what moderators see and readers do not; return each canary by its name."""
+        """Store data that only moderators may see; return each canary by its name."""
         ada = records.Actor("cli", "canary-actor")
         for verb in (Verb.HOLD, Verb.SPAM, Verb.REJECT, Verb.HIDE):
             row = self._said("canary-text", author)
-            # A reply below a hidden comment shows the comment's place and nothing else.
+            # A reply below a hidden comment reveals the comment's place and nothing else.
             self._said("an answer", "g:somebody", name="Bob", parent=row.id)
             decisions.decide("demo", row.id, verb, ada, now=now, reason="canary-reason")
         edited = self._said("canary-text", author, name="Ann")
@@ -180,7 +180,7 @@ ORDERS = [{"order": order} for order in ("recent", "best", "oldest", "newest")]
 def test_no_view_of_a_thread_shows_a_hidden_comment(
     planted: Planted, query: dict[str, str]
 ) -> None:
-    """Plain and as gzip, from the store and from caches."""
+    """Request plain and gzip responses, from the store and from caches."""
     client, seen = planted.app.test_client(), 0
     query = {name: value or planted.posted for name, value in query.items()}
     for path in ("/api/v1/sites/demo/comments", "/embed/demo", "/embed/demo/fragment"):
@@ -203,7 +203,7 @@ def test_no_file_of_the_widget_contains_data_of_the_service(planted: Planted) ->
         assert client.get(f"/widget/{name}.map").status_code == 404
 
 
-# What moderators are meant to see. An owner's own pages also name the owner and the site's
+# Data that moderators are meant to see. An owner's own pages also name the owner and the site's
 # recipients.
 SEEN = {
     f"{each} kept back" for each in ("text", "name", "reason", "rule", "word", "actor", "banned")
@@ -218,14 +218,14 @@ AT_DESK = [row for row in ROWS if row.method == "GET" and row.rule.startswith("/
 def test_no_admin_page_shows_a_secret_an_address_or_a_network(
     planted: Planted, row: Row, caller: str
 ) -> None:
-    """A moderator's browser may be in somebody else's hands."""
+    """Another person may use a moderator's browser."""
     found = hits(planted, planted.ask(row, caller, planted.posted), without=frozenset(SEEN))
     told = OWNERS.get(row.rule.rpartition("/")[2], set()) if caller == "owner" else set()
     assert found == told
 
 
 def test_moderators_do_see_hidden_comments(planted: Planted) -> None:
-    """Proves that the test above requests pages with content."""
+    """This proves that the test above requests pages with content."""
     seen = set()
     for row in AT_DESK:
         seen |= hits(planted, planted.ask(row, "moderator", planted.posted))
@@ -304,7 +304,7 @@ def test_no_hash_of_an_address_or_a_network_is_shown_or_stored(planted: Planted)
 
 
 def test_the_crawl_would_find_a_canary(planted: Planted) -> None:
-    """Proves that the search can fail: the author's own responses contain canaries."""
+    """This proves that the search can fail: the author's own responses contain canaries."""
     client = planted.app.test_client()
     header = {"Authorization": f"Bearer {planted.canaries['token']}"}
     own = client.get("/api/v1/sites/demo/author", headers=header)

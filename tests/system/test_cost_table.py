@@ -1,4 +1,4 @@
-"""The table in docs/costs.md of what each call bills equals the engine's meter."""
+"""The billed operations of each call in docs/costs.md equal the engine's meter."""
 
 import dataclasses
 import re
@@ -21,12 +21,12 @@ from tests.support.threads import cache_twins, compaction, sample_threads, sampl
 from tests.support.threads.cache_twins import PAGE, SITE
 
 DOCS = programs.ROOT / "docs" / "costs.md"
-COMMENTS = 150  # of the thread, in three buckets
+COMMENTS = 150  # comments of the thread, in three buckets
 Call = Callable[[cache_twins.Process], TestResponse]
 
 
 class Reads(NamedTuple):
-    """Reads by the lenient and by the strict reading of the price."""
+    """Reads under the lenient and the strict interpretation of the price."""
 
     lenient: int
     strict: int
@@ -37,7 +37,7 @@ class Reads(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PricedThread:
-    """A store, and the ids and cursors that the calls need."""
+    """A store with the ids and cursors that the calls need."""
 
     engine: inprocess.Engine
     ids: list[str]
@@ -105,7 +105,7 @@ def _tag(priced: PricedThread, path: str) -> str:
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
     def grow(site: Any) -> None:
         def post(number: int, thread: str) -> records.Comment:
-            # Distinct times, so the site's newest comments do not depend on their ids.
+            # The times are distinct, so ids do not determine which comments are the site's newest.
             now = sample_threads.START + timedelta(minutes=number)
             return sample_threads.post(site, f"c{number}", thread=thread, now=now)
 

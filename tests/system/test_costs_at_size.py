@@ -1,9 +1,9 @@
-"""The cost of pages of threads with 2,000 and 10,000 comments.
+"""Pages of threads with 2,000 and 10,000 comments stay within their cost limits.
 
-The engine's meter counts what the service would bill, for JSON and HTML alike. By the strict
-reading of the price, a probe that finds nothing costs one read more (`empty`). The threads are
-loaded by the benchmarks' shortcut, which another test compares with an import. Tests share them, so
-a test that posts compacts its posts. `COSTS_COMMENTS` sets the larger size.
+The engine's meter counts the operations that the service would bill, for JSON and HTML. Under the
+strict interpretation of the price, a probe without results costs one more read (`empty`). The
+benchmarks' shortcut loads the threads; another test compares it with an import. Tests share them,
+so a test that posts compacts its posts. `COSTS_COMMENTS` sets the larger size.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ API = "/api/v1/sites/{site}/comments"
 FORMS = {"json": API, "html": "/embed/{site}", "fragment": "/embed/{site}/fragment"}
 NAME = loading.NAME
 SIZES = (2_000, int(os.environ.get("COSTS_COMMENTS", "10000")))
-# Reads: the directory, which holds the first page; and one bucket for other rows.
+# Reads: the directory, which contains the first page, and one bucket for other rows.
 FIRST, COLD = 1, 2
 
 
@@ -49,7 +49,7 @@ class LargeThread:
     ids: list[str]
 
     def forget(self) -> None:
-        """Empty the caches except the copy of the site, as after a start."""
+        """Empty the caches except the copy of the site, as after a restart."""
         for each in (view_cache.HOLDINGS, responses.PAGES, thread_cache.COPIES):
             each.forget(self.store)
 
@@ -58,7 +58,7 @@ class LargeThread:
         return f"{path}?thread={NAME.id}{query}"
 
     def cost(self, url: str) -> cost_meter.Reading:
-        """Return what a request bills, and check that it writes nothing."""
+        """Return a request's billed reads, and check that it writes nothing."""
         with testing.meter(self.engine) as cost:
             response = self.client.get(url)
         assert response.status_code == 200, response.text
@@ -66,10 +66,10 @@ class LargeThread:
         return cost
 
     def cold(self, url: str) -> int:
-        """Return what a cold process is billed; its one probe may or may not find something.
+        """Return the billed reads of a cold process; its single probe may or may not find rows.
 
-        There are two probes if the rows come from the ordered query: the second proves that they
-        match the counters.
+        If the rows come from the ordered query, there are two probes: the second proves that the
+        rows match the counters.
         """
         self.forget()
         cost = self.cost(url)
@@ -92,7 +92,8 @@ def large(
         store = connection.Store(inprocess.Channel(engine), project=loading.PROJECT)
         with store.context():
             site = site_settings.get(NAME.site)
-        # Without its worker, which would compact what a test leaves uncompacted.
+        # The service runs without its worker, which would compact rows that a test leaves
+        # uncompacted.
         client = apps.create_app(sample_threads.SETTINGS, store).test_client()
         ids = conversations.ids(request.param)
         made = LargeThread(engine, store, client, site, ids)
@@ -108,7 +109,7 @@ def large(
 def test_a_first_page_of_a_settled_thread_costs_two_reads_cold_and_none_warm(
     large: LargeThread, form: str, query: str, least: int, most: int
 ) -> None:
-    """One read if the directory has the page; `newest` may begin in the last bucket but one."""
+    """One read if the directory has the page; `newest` may begin in the second-to-last bucket."""
     url = large.url(form, query)
     assert least <= large.cold(url) <= most
     warm = large.cost(url)
@@ -157,7 +158,7 @@ def test_uncompacted_rows_cost_one_probe_and_one_read_each(large: LargeThread, f
 
 
 def test_a_page_after_any_cursor_costs_at_most_three_reads(large: LargeThread) -> None:
-    """The directory, and the two buckets that can hold its rows."""
+    """The directory, and the two buckets that can contain the page's rows."""
     url = large.url("json")
     with large.store.context():
         middle = ordered_query.listed(large.ids[len(large.ids) // 2])

@@ -1,12 +1,12 @@
-"""Counters, events and followers are exact after any order of steps: a ledger is the oracle.
+"""Counters, events and followers equal a ledger after any order of steps.
 
-People post, reply, edit, retract, vote, follow and leave in three threads of two sites. Exports are
-imported, threads compacted and recategorized, votes counted, follower lists compacted, counters
-sharded, gathered and recounted. Events are delivered in any order, repeatedly, by handlers that
-fail, and become dead letters. Clocks pass every retention period, and the clocks of processes
+People post, reply, edit, retract, vote, follow and leave in three threads of two sites. Tasks
+import exports, compact and recategorize threads, count votes, compact follower lists, and shard,
+gather and recount counters. Events are delivered repeatedly and in any order, handlers fail, and
+events become dead letters. Clocks advance past every retention period, and the clocks of processes
 differ. Calls fail before or after they are applied, with every status, and one step overtakes
 another between any two of its calls. After each step everything stored equals the ledger. At the
-end every event is delivered, and nothing else was.
+end every event has been delivered, and nothing else.
 
 The long run prints its seeds:
 
@@ -85,7 +85,7 @@ FAULT = st.fixed_dictionaries(
 
 
 class Machine(RuleBasedStateMachine):
-    """One store, two processes, and all actors that change something."""
+    """One store, two processes, and all actors that change data."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,13 +178,13 @@ class Machine(RuleBasedStateMachine):
             if not between:
                 overtake()
             taken.append((fast, between[0].result()))
-        # One order of the two steps must explain both outcomes and the stored rows.
+        # Check that one order of the two steps explains both outcomes and the stored rows.
         orders = [taken, taken[::-1]]
         orders += [[(fast, taken[1][1])]] if slow.may_do_nothing else []
         for order in orders:
             book = copy.deepcopy(self.steps.ledger)
             is_so = all(step.note(book) == outcome for step, outcome in order) and _is_stored(book)
-            # Two orders may leave the same rows but events with other revisions.
+            # Two orders may leave the same rows but events with different revisions.
             if is_so and book.events.keys() <= self.steps.told | stored_state.events().keys():
                 self.steps.ledger = book
                 return
@@ -202,7 +202,8 @@ class Machine(RuleBasedStateMachine):
         call=st.integers(0, 12),
     )
     def drift(self, pick: int, more: int, call: int, *, is_lost: bool) -> None:
-        """Change or delete the numbers of a row; a recount reports exactly these.
+        """Change or delete the numbers of a row; check that a recount reports exactly these
+        numbers.
 
         A second recount before the n-th call of the first repairs nothing twice.
         """
@@ -258,12 +259,14 @@ class Machine(RuleBasedStateMachine):
         self.is_sound = True
 
     def _look(self, book: ledger.Ledger) -> None:
-        """What readers get, of one thread at a time, equals the store."""
+        """Check that readers' responses, for one thread at a time, equal the store."""
         self.looks += 1
         name = operator_steps.NAMES[self.looks % len(operator_steps.NAMES)]
         sums = ledger.in_threads(book.said.values())
         (numbers,) = totals.of_threads([name])
-        numbers.pop(counting.FOLLOWERS, None)  # from events that may be pending; checked at the end
+        numbers.pop(
+            counting.FOLLOWERS, None
+        )  # counted from events that may be pending; checked at the end
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
         members = follower_lists.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))
@@ -276,7 +279,7 @@ class Machine(RuleBasedStateMachine):
                 self._end()
 
     def _end(self) -> None:
-        """Other processes finish everything, and no check finds a fault."""
+        """Let other processes finish everything; check that there is no fault."""
         steps = self.steps
         for thread in range(3):
             self._settle(steps.step(Wish("walk", thread, 0, 0)), [])
@@ -338,7 +341,7 @@ def _recount(found: list[recount.Difference]) -> None:
 
 
 def _is_uncounted(done: set[str] | None) -> bool:
-    """Tell from the handlers that are done with an event whether it is still uncounted."""
+    """Tell whether an event is still uncounted, from the handlers that have finished it."""
     return done is not None and wiring.COUNTERS not in done
 
 

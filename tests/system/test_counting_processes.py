@@ -2,10 +2,10 @@
 
 Two processes with 16 threads each post, reply, retry, edit, retract, vote, follow and leave at
 random in two threads of a site, and recategorize them, while their workers deliver, count and
-compact. Calls fail with every status, before and after they are applied, and in some rounds the
+compact. Calls fail with every status, before and after they are applied. In some rounds the
 processes die at a named point. Afterwards a third process finishes the remaining work. Then every
-counter must equal its recount, votes and followers must match the answers that people got, and the
-delivered events must match the committed changes.
+counter must equal its recount, votes and followers must match the responses, and the delivered
+events must match the committed changes.
 
 The long run gives each fault plan this many seconds, round after round:
 
@@ -49,9 +49,9 @@ STATUSES = [
     "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT", "PERMISSION_DENIED",
 ]  # fmt: skip
 
-# Prints "A" and the event id of an acknowledged change; "T" and the id of a delivered event; "K"
-# with an idempotency key and its comment; and for a vote or a follower "I" and the wanted value
-# before the call, "D" and the acknowledged value after it.
+# Prints "A" and the event id of an acknowledged change; "T" and the id of a delivered event; "K",
+# an idempotency key and its comment. For a vote or a follower it prints "I" and the wanted value
+# before the call, and "D" and the acknowledged value after the call.
 CHANGING = """
 import json, random, sys, threading
 from concurrent.futures import ThreadPoolExecutor
@@ -180,7 +180,7 @@ def _opened(path: Path) -> Iterator[connection.Store]:
 
 
 def _failing() -> list[dict[str, object]]:
-    """Every status, before and after: about one call of a post in eight fails."""
+    """Every status, before and after: one in eight posts has a failing call."""
     return [
         {"rpc": rpc, "probability": 0.004, "when": when, "status": status}
         for rpc in ("BeginTransaction", "Lookup", "Commit")
@@ -268,7 +268,7 @@ def _round(path: Path, seed: int, rules: object, status: int) -> int:
 
 
 def _finish() -> list[str]:
-    """Finish what the processes left; return the ids of the events delivered by that."""
+    """Finish the work that the processes left; return the ids of the events delivered by it."""
     told: list[str] = []
     recorder = dispatcher.Sending("recorder", lambda event: told.append(event.id), outbox.COUNTED)
     now = sample_threads.START + timedelta(days=3650)
@@ -282,7 +282,7 @@ def _finish() -> list[str]:
 
 
 def _assert_told(said: list[list[str]], told: list[str]) -> None:
-    """Every acknowledged change and every stored comment was delivered, and nothing else."""
+    """Check that acknowledged changes and stored comments were delivered, and nothing else."""
     stored = stored_state.said()
     assert {words[1] for words in said if words[0] == "A"} <= set(told)
     assert {f"{comment}.1" for comment in stored} <= set(told)
@@ -290,12 +290,12 @@ def _assert_told(said: list[list[str]], told: list[str]) -> None:
         comment, _, revision = event.partition(".")
         assert revision.startswith("c") or 1 <= int(revision) <= stored[comment].revision
     keys = [(words[1], words[2]) for words in said if words[0] == "K"]
-    assert len(dict(keys)) == len(set(keys))  # one comment per key, however often it was sent
+    assert len(dict(keys)) == len(set(keys))  # one comment per key, even if the post was repeated
     assert {comment for _, comment in keys} <= stored.keys()
 
 
 def _assert_wishes(said: list[list[str]], threads: list[str]) -> None:
-    """Votes and followers are as last acknowledged, or as an unacknowledged call wanted."""
+    """Check that votes and followers have the last acknowledged value, or a requested one."""
     allowed: dict[tuple[str, ...], set[int]] = {}
     for letter, *words in said:
         if letter in "ID":

@@ -1,7 +1,7 @@
 """Retracted texts disappear from every response at once, and soon from every stored byte.
 
-Two real processes have shown the text in every form and cache it. The store is a file, which is
-searched row by row and byte by byte, for the plain text and its compressed forms.
+Two real processes have shown the text in every format and cache it. The store is a file. The tests
+search it row by row and byte by byte for the plain text and its compressed forms.
 """
 
 import json
@@ -38,7 +38,7 @@ INDEXES = programs.ROOT / "index.yaml"
 CANARY = "quetzalcoatlus"
 ADDRESS = "archaeopteryx"
 ADA = records.Actor("cli", "Ada")
-AGE = 1.5  # seconds for which these processes may use a directory
+AGE = 1.5  # seconds; these processes may use a directory for so long
 
 # Reads paths and prints responses, one per line.
 READING = """
@@ -61,7 +61,7 @@ with inprocess.open_engine(sys.argv[1], indexes=test_erasure.INDEXES, history=0)
 
 
 class Process:
-    """A process that answers requests."""
+    """A separate process that answers requests."""
 
     def __init__(self, path: Path) -> None:
         self.child = subprocess.Popen(
@@ -144,7 +144,7 @@ def entered(path: Path, clock: Clock) -> Iterator[connection.Store]:
 
 @pytest.fixture
 def said(entered: connection.Store, monkeypatch: pytest.MonkeyPatch) -> list[records.Comment]:
-    """Post three comments to be erased: in a bucket that `best` shows, in the tail, in a row."""
+    """Post three comments to erase: in a bucket that `best` shows, in the tail, and in a row."""
     compaction.small_buckets(monkeypatch)
     site = site_settings.add("demo", ["https://a.example"], scheme=SCHEME, now=sample_threads.START)
     rows = sample_threads.grow(site, {f"{n}": {f"{n}.1": {}} for n in range(6)})
@@ -209,7 +209,8 @@ def test_a_retracted_text_leaves_every_response_and_then_every_byte(
     path: Path, clock: Clock, said: list[records.Comment], processes: "Processes", verb: str
 ) -> None:
     paths = _paths(said)
-    # Once cold and once from their caches. The comments have no replies.
+    # Each path is requested twice: with cold caches and from the caches. The comments have no
+    # replies.
     shown = [path for path in paths if not path.endswith("/replies")]
     assert processes.showing(paths) == processes.showing(paths) == [shown, shown]
     forms = _stored_forms()
@@ -255,12 +256,12 @@ def test_an_erased_text_is_in_no_file_and_an_address_never_was(
     keeper = scheduler.Scheduler(SCHEME, clock=lambda: clock.now)
     keeper.round([NAME])
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
-    # A worker compacts within seconds, and each of its sweeps makes a request.
+    # A worker would compact within seconds, and each of its sweeps makes a request.
     assert file_store.LOG_SECONDS + background_worker.SWEEP_EVERY < 120 - 10
     clock.now += file_store.LOG_SECONDS
     keeper.sweep()
     assert _files_with(path, set()) == set()
-    # It is gone from buckets too once no process can read the old ones.
+    # The text is gone from buckets too once no process can read the old buckets.
     clock.now += compactor.GRACE
     keeper.round(scheduler.look())
     assert _rows_with_the_text() == set()

@@ -1,8 +1,9 @@
-"""Every response has the headers that browsers and caches need, however it came about.
+"""Every response has the headers that browsers and caches need, including every error.
 
-Every route of `every_route.ROWS`, so new ones too, is requested by callers with and without
-permission and with every kind of fault: another method, another content type, a body that is too
-long, a malformed query, a foreign page, an internal error, an unavailable store, an unknown path.
+Callers with and without permission request every route of `every_route.ROWS`, so new routes are
+included. They also make requests with every kind of fault: a wrong method, a wrong content type, a
+body that is too long, a malformed query, a foreign page, an internal error, an unavailable store,
+an unknown path.
 """
 
 import contextlib
@@ -172,7 +173,7 @@ WAYS = {"ordinary": ordinary, "wrong": wrong, "at fault": at_fault, "nowhere": n
 
 
 def problems(answer: Answer) -> Iterator[str]:
-    """Yield what a response lacks or must not have."""
+    """Yield the headers that a response lacks or must not have."""
     yield from _required(answer)
     yield from _names(answer)
     yield from _policy(answer)
@@ -217,7 +218,7 @@ def _names(answer: Answer) -> Iterator[str]:
 
 
 def _referrers(answer: Answer) -> set[str]:
-    # Not a page: there is nothing to follow.
+    # This is not a page, so it has no links to follow.
     if answer.response.mimetype == "application/problem+json":
         return {"strict-origin-when-cross-origin"}
     if answer.rule.startswith(LINKED):
@@ -229,7 +230,7 @@ def _referrers(answer: Answer) -> set[str]:
 
 def _embedders(answer: Answer) -> str | None:
     if answer.rule in PERSONAL:
-        # For one person. Anybody may read a refusal.
+        # For one person. Pages of any origin may read a refusal.
         return None if answer.is_refusal else "same-origin"
     is_public = answer.path.startswith("/api/") and answer.is_read
     return "cross-origin" if is_public or answer.path.startswith("/widget/") else "same-origin"
@@ -327,11 +328,11 @@ def test_every_status_occurs_among_the_responses(answers: dict[str, list[Answer]
 def test_every_private_api_call_refuses_foreign_pages(
     all_roles: AllRoles,
 ) -> None:
-    """Even if the origin only looks like a registered one, and with any other fault."""
+    """The origin may only look like a registered one, and the request may have any other fault."""
     client = all_roles.app.test_client()
     shut = [row for row in ROWS if row.rule.startswith(API) and _is_shut(row)]
     assert len(shut) > 12
-    comment = all_roles.comment().id  # one for all calls: none of them changes it
+    comment = all_roles.comment().id  # one for all calls, because no call changes it
     for row, origin in itertools.product(shut, FOREIGN):
         path = path_of(row.rule, comment)
         headers = {"Origin": origin, "Authorization": f"Bearer {all_roles.tokens['author']}"}

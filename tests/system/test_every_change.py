@@ -1,8 +1,8 @@
 """Every route that changes something refuses fields that it does not define.
 
-The routes are those of `every_route`, so new ones are included. A caller with permission sends the
-route's fields and one more: a status, a role, another site. The service refuses that field and
-stores nothing.
+The test uses the routes of `every_route`, so new routes are included. A caller with permission
+sends the route's fields and one more: a status, a role, another site. The service refuses that
+field and stores nothing.
 """
 
 import dataclasses
@@ -22,13 +22,13 @@ NEVER = (
     "totp", "type", "grants", "staff", "epoch", "provider", "github", "is_admin", "site", "site_id",
     "listed", "revision", "ua", "__proto__",
 )  # fmt: skip
-# One parser reads all forms, and each request needs its own session, so a few fields are enough.
+# A few fields are enough: one parser reads all forms, and each request needs its own session.
 OF_FORMS = ("id", "status", "role", "type", "label", "2fa", "grants", "staff", "site", "revision")
 SENDING = [row for row in ROWS if row.json is not None or row.form is not None]
 
 
 def who_may(row: Row) -> str:
-    """Return a caller whom the route serves, or whom it refuses because of the sent fields."""
+    """Return a caller with permission; only the sent fields may make the route refuse it."""
     found = (name for name in reversed(CALLERS) if row.statuses.get(name, row.others) < 400)
     return next(found, "owner")
 

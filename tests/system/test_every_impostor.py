@@ -1,7 +1,8 @@
-"""No route opens to forged headers or while the store is unavailable.
+"""No route grants access because of forged headers or an unavailable store.
 
-The routes are those of `every_route`, so new ones are included. The service ignores every header in
-which callers name themselves, and refuses what needs a role while it cannot look the role up.
+The tests use the routes of `every_route`, so new routes are included. The service ignores every
+header in which callers name themselves. While it cannot look up roles, it refuses requests that
+need one.
 """
 
 import ast
@@ -17,7 +18,7 @@ from tests.support.every_route import ROWS, AllRoles, Row, path_of
 
 pytestmark = pytest.mark.slow
 
-# What App Engine, its tasks, its identity proxy and other proxies send about callers they let in.
+# Headers that App Engine, its tasks, its identity proxy and other proxies send about callers.
 FORGED = {
     "X-Appengine-User-IP": "127.0.0.1",
     "X-Appengine-Cron": "true",
@@ -47,7 +48,7 @@ FORGED = {
     "X-Cluster-Client-IP": "127.0.0.1",
     "Fastly-Client-IP": "127.0.0.1",
 }
-# Shorter than the usual deadline: there are a few hundred requests.
+# Shorter than the usual deadline, because there are a few hundred requests.
 DEADLINE = 0.03
 
 
@@ -71,7 +72,7 @@ def test_forged_identity_headers_open_nothing(
 def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
     all_roles: AllRoles, row: Row
 ) -> None:
-    """Callers whose role is needed get 503.
+    """Callers who need a role get 503.
 
     No caller is granted a role that cannot be looked up.
     """
@@ -90,7 +91,7 @@ def test_nothing_that_needs_a_role_is_allowed_while_the_store_is_unavailable(
         finally:
             all_roles.engine.install_faults(None)
             all_roles.store.deadline = deadline
-        # Requests that need no store get the usual response, the same as for anonymous callers.
+        # Requests that need no store get the response that anonymous callers get.
         assert found == 503 or (found == usual and (usual >= 400 or usual == nobodys)), caller
     assert decisions.case("demo", comment.id).comment == comment
 
@@ -104,13 +105,13 @@ def test_an_unreadable_host_never_causes_a_500(all_roles: AllRoles, method: str,
         path, sent = path_of(rule, "a" * 26), {} if method == "POST" else None
         environ = EnvironBuilder(path, method=method, json=sent).get_environ()
         environ |= {"HTTP_HOST": host, "HTTP_ORIGIN": "https://demo.example"}
-        # Werkzeug's client parses the host too, and fails where it cannot.
+        # Werkzeug's client also parses the host, and fails if it cannot.
         _, status, _ = run_wsgi_app(all_roles.app, environ)
         assert int(status[:3]) < 500, rule
 
 
 def test_only_one_module_reads_the_callers_address() -> None:
-    """Limits, rules and votes get the network from it, so a forgery must be ignored only there."""
+    """Limits, rules and votes use its result, so only it must ignore forgeries."""
     naming = re.compile(
         r"remote_addr|access_route|remote_user|REMOTE_|X-Forwarded(?!-Proto)|X-Real"
     )

@@ -1,7 +1,7 @@
-"""Every page treats the content of an attacker's link as text that leads nowhere.
+"""Every page treats the content of an attacker's link as text, never as markup or a target.
 
-The routes are those of `every_route`, so new ones are included. Checks look at the parsed document:
-the payload may be shown as text.
+The tests use the routes of `every_route`, so new routes are included. Checks look at the parsed
+document: the payload may be shown as text.
 """
 
 import itertools
@@ -31,7 +31,7 @@ PAYLOADS = (
     f"https:{EVIL}",
     f"http://demo.example@{EVIL}/",
 )
-# Our own parameters, and those through which other services were made to redirect.
+# Our own parameters, and parameters that attackers of other services used for redirects.
 NAMES = (
     "url", "page", "thread", "site", "from", "redirect", "redirect_uri", "next", "return_to",
     "callback", "jsonp", "token", "cursor", "q", "id", "status", "subject", "author", "category",
@@ -43,7 +43,7 @@ LEADING = ("href", "src", "action", "formaction", "content", "data")
 
 
 def assert_document_safe(source: str) -> None:
-    """Only our own files run, and no link leads to a stranger's address."""
+    """Only our own files run, and no link leads to an address that a stranger chose."""
     for tag, values in html_reader.Elements(source).elements:
         assert tag not in {"iframe", "object", "embed", "frame", "applet"}
         assert not [name for name in values if name.startswith("on") or name == "style"]
@@ -81,7 +81,7 @@ def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, ro
         assert_safe(client.get(path, query_string={**row.query, name: payload}))
     if not is_desk:
         return
-    # Visitors who are not signed in are sent to sign in; a cross-site link is confirmed first.
+    # Visitors who are not signed in must sign in; a cross-site link needs a confirmation.
     stranger = all_roles.client("nobody")
     for payload, headers in itertools.product(PAYLOADS, ({}, {"Sec-Fetch-Site": "cross-site"})):
         query = {**row.query, "next": payload, "cursor": payload}
@@ -89,7 +89,7 @@ def test_the_content_of_a_link_is_text_and_leads_nowhere(all_roles: AllRoles, ro
 
 
 def test_the_page_that_confirms_a_cross_site_link_leads_to_itself(all_roles: AllRoles) -> None:
-    """A moderator follows a link in a mail; at first the browser withholds the cookie."""
+    """A moderator follows a link in a mail; the browser sends no cookie with the first request."""
     cross, path = {"Sec-Fetch-Site": "cross-site"}, "/admin/sites/demo/thread?thread=https://a/b"
     answer = all_roles.client("nobody").get(path, headers=cross)
     links = [

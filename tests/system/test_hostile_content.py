@@ -1,4 +1,4 @@
-"""Attacks through content over HTTP, judged by what a browser would make of the responses.
+"""Hostile content sent over HTTP does nothing when a browser parses the responses.
 
 Checks look at the parsed document, never at strings: an escaped payload may be shown.
 """
@@ -83,7 +83,7 @@ def test_a_dangerous_website_is_refused(client: FlaskClient, website: str) -> No
     assert client.get(THREAD).json == {"comments": [], "cursor": None, "total": 0, "changed": None}
 
 
-# The page's address, which the site's pages choose; no response repeats it.
+# The site's pages choose the page's address; no response repeats it.
 @pytest.mark.parametrize("url", NOT_ON_THE_WEB)
 def test_a_page_that_is_not_on_the_web_is_refused(client: FlaskClient, url: str) -> None:
     status, problem = post(client, url=url)
@@ -187,7 +187,7 @@ def test_a_name_is_text(client: FlaskClient, name: str) -> None:
         return
     assert posted["comment"]["author"]["name"] == name
     response = client.get(THREAD)
-    # As JSON that no browser reads as a document: the widget shows the name as text.
+    # The name is in JSON, which no browser parses as a document; the widget shows it as text.
     assert response.content_type == "application/json"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert "sandbox" in response.headers["Content-Security-Policy"]

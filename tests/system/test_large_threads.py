@@ -25,7 +25,7 @@ def _entered(store: connection.Store) -> None:
 
 
 def _fill(name: records.ThreadName, shape: shapes.Shape) -> list[str]:
-    """Store a thread of this shape; return the ids in the order of the shape."""
+    """Store a thread with this shape; return the ids in the order of the shape."""
     ids = [
         comment_rows.comment_id(hashlib.sha256(str(n).encode()).digest()) for n in range(len(shape))
     ]

@@ -1,7 +1,7 @@
-"""Any query of a listing gets a page, or a refusal that names the wrong parameter.
+"""Any query of a listing returns a page, or a refusal that names the invalid parameter.
 
-Values are valid, valid for another site or thread, damaged, or random text. JSON and HTML give the
-same status. No query causes an internal error.
+Values are valid, valid for a different site or thread, damaged, or random text. JSON and HTML give
+the same status. No query causes an internal error.
 """
 
 from urllib.parse import quote
@@ -69,7 +69,7 @@ PICKS = st.dictionaries(
 
 
 def drawn(values: dict[str, list[str]], picks: dict[str, int | str]) -> Drawn:
-    """Return the prepared value for each number; texts stay as they are."""
+    """Return the prepared value for each number; leave texts unchanged."""
     return {
         name: values[name][pick % len(values[name])] if isinstance(pick, int) else pick
         for name, pick in picks.items()

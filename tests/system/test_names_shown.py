@@ -1,7 +1,7 @@
-"""Names of authors impersonate nobody and reorder no text.
+"""Authors' names impersonate nobody and reorder no text.
 
-Unless it is isolated, a name in a right-to-left script reorders the text beside it. So every page
-that shows a name is checked.
+Unless it is isolated, a name in a right-to-left script reorders the text next to it. So the tests
+check every page that shows a name.
 """
 
 import html.parser
@@ -37,7 +37,7 @@ NAME = "\u05e9\u05dc\u05d5\u05dd (7)"
 TITLE = "\u05db\u05d5\u05ea\u05e8\u05ea (8)"
 WEBSITE = "https://x.example/\u05d0\u05ea\u05e8(9)"
 VOID = {"meta", "link", "base", "input", "br", "hr", "img"}
-# A document's title and a field's suggestions hold no elements.
+# A document's title and a field's suggestions contain no elements.
 PLAIN = {"title", "script", "option"}
 HIDDEN = ("\u202e", "\u202d", "\u2066", "\u2067", "\u2068", "\u2069")
 
@@ -78,7 +78,7 @@ def is_isolated(text: str, inside: list[tuple[str, dict[str, str | None]]], word
 
 @pytest.fixture
 def said(store: connection.Store, site: records.Site) -> list[records.Comment]:
-    """Post a thread of one author that is held, shown, reported and decided."""
+    """Post one author's comments: held, shown, reported and decided ones."""
     author = records.Author(NAME, WEBSITE, id="g:eve")
     url = "http://localhost:8080/page"
     root = sample_threads.post(site, "root", author=author, title=TITLE, url=url)
@@ -196,7 +196,7 @@ INNOCENT = [
 def test_a_name_that_looks_like_a_reserved_one_is_refused(
     client: FlaskClient, store: connection.Store, name: str
 ) -> None:
-    """In every call that sets a name readers see, except for accounts with a role."""
+    """Try every call that sets a name that readers see, except for accounts with a role."""
     sent = {"name": name, "body": "b"}
     assert (
         api_requests.refused(client.post(api_requests.THREAD, json=sent), 400, "name")

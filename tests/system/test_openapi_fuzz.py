@@ -1,8 +1,8 @@
 """Every response of the API matches its OpenAPI document.
 
-schemathesis reads the served document and sends everything it allows, and what it forbids: values
-on and beyond each limit, missing fields, undefined methods, calls without their token. The gate
-uses one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` runs longer.
+schemathesis reads the served document and sends requests that it allows and requests that it
+forbids: values at and beyond each limit, missing fields, undefined methods, calls without their
+token. The gate uses one seed; `CONTRACT_EXAMPLES=500 CONTRACT_SEED=7` runs longer.
 """
 
 import collections
@@ -34,7 +34,8 @@ CHECKS = {
 }  # fmt: skip
 
 
-# Needs a signature over its exact bytes, or a provider's answer, so it is always refused here.
+# The call needs a signature over its exact bytes, or a provider's answer, so it is always refused
+# here.
 VOUCHED = {"giveOpinion", "enterByProvider"}
 
 
@@ -79,7 +80,7 @@ def asked(stocked: api_fuzzing.Stocked, url: str) -> Run:
     def before_call(_context: Any, case: schemathesis.Case, _kwargs: Any) -> None:
         stocked.fill(case)
 
-    @schema.auth(refresh_interval=None)  # no caching: each call has its own token
+    @schema.auth(refresh_interval=None)  # no cache, because each call has its own token
     class Token:
         def get(self, case: schemathesis.Case, _context: Any) -> str:
             return stocked.token(case)
@@ -119,7 +120,7 @@ def test_every_response_is_one_that_the_document_defines(run: Run) -> None:
 
 
 def test_every_operation_was_requested_and_checked(run: Run) -> None:
-    """Proves that the test above had something to check."""
+    """This proves that the test above checked responses."""
     # schemathesis leaves out the operation that serves the document.
     assert run.statuses.keys() == {each.name for each in openapi.OPERATIONS} - {"describe"}
     fine = {name for name, found in run.statuses.items() if any(each < 300 for each in found)}

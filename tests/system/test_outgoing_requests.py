@@ -1,7 +1,7 @@
-"""Outgoing mail and webhooks contain our words and links, nothing that callers chose or hid.
+"""Outgoing mail and webhooks contain only our words and links, nothing that callers injected.
 
-A whole service with a mail server and a webhook: people post over HTTP, and the tests read what
-arrives.
+The tests run a complete service with a mail server and a webhook. People post over HTTP, and the
+tests read the outgoing messages.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ URL = "/api/v1/sites/demo/comments?thread=page"
 PAGE = "http://localhost:8080/post"
 SECRET = webhooks.secret(bytes(32))
 NEVER_SAID = "canary"
-# The only headers our mail may have.
+# The only headers that our mail may have.
 HEADERS = {
     "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "X-Auto-Response-Suppress",
     "List-Unsubscribe", "List-Unsubscribe-Post", "MIME-Version", "Content-Type",
@@ -66,14 +66,14 @@ class OutgoingService:
         return found
 
     def deliver(self) -> None:
-        """Deliver all events, internally and to the outside."""
+        """Deliver all events to handlers and recipients."""
         with self.store.context():
             while events := counter_oracle.events():
                 self.upkeep.deliver(events)
             message_sender.serve(lambda: datetime.now(UTC))
 
     def left(self) -> str:
-        """Everything sent, as text: mails and requests with their headers."""
+        """Return everything that was sent, as text: mails and requests with their headers."""
         mails = [made.as_string() for _, made in self.box.taken]
         texts = [self.box.text(number) for number in range(len(mails))]
         heard = [f"{each.path}{each.headers}{each.body.decode()}" for each in self.told.heard]
@@ -106,7 +106,7 @@ def outgoing(open_store: connection.Store, site: records.Site) -> Iterator[Outgo
 
 
 class Shown(HTMLParser):
-    """The elements of a page, and the targets of its links."""
+    """Return the elements of a page, and the targets of its links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""Any two changes of one comment, of which one overtakes the other between any two calls.
+"""Two changes of a comment stay exact if one overtakes the other between any two calls.
 
-The random histories of `test_counting_machine` contain many such pairs; this test has all of them.
-One order of the two must explain both outcomes and the stored rows.
+The random histories of `test_counting_machine` contain many such pairs; this test covers all pairs.
+One order of the two changes must explain both outcomes and the stored rows.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from tests.system import test_counting_machine
 
 pytestmark = pytest.mark.slow
 
-# All change the first comment, whose author is the first one; the voter is another.
+# All steps change the first comment, by the first author; the voter is a different author.
 VERBS = {
     "reply": Wish("post", 9, 0, 1),
     "edit": Wish("edit", 0, 1, 0),
@@ -36,7 +36,7 @@ def test_an_order_explains_any_two_changes_of_which_one_overtakes_the_other(slow
             with contextlib.closing(machine.stack):
                 machine.take(Wish("post", 0, 0, 0))
                 machine.take(Wish("post", 9, 0, 0))
-                # Something to count, and a recategorization to continue.
+                # Prepare votes to count, and a recategorization to continue.
                 machine.take(Wish("vote", 0, 1, 2))
                 machine.take(Wish("file", 0, 2, 0))
                 machine.take_overtaken(VERBS[slow], wish, call)

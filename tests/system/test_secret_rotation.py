@@ -1,7 +1,8 @@
-"""After a change of the secret, earlier tokens, links and hashes are accepted as documented.
+"""After the secret changes, earlier tokens, links and hashes are accepted as documented.
 
-Each use that docs/secrets.md lists is made under one secret and presented to a service with
-another: with `SECRET_OLD` it is accepted, and without it is refused.
+For each use of the secret in docs/secrets.md, a test creates a value under one secret and presents
+it to a service with a different secret. With `SECRET_OLD` the service accepts the value; without
+it, the service refuses it.
 """
 
 import dataclasses
@@ -66,7 +67,7 @@ pytestmark = [
 
 @dataclasses.dataclass
 class Service:
-    """The service as it runs with one secret."""
+    """A service that runs with one secret."""
 
     secret: str
     app: flask.Flask
@@ -82,7 +83,7 @@ class Service:
 
 
 class Services(NamedTuple):
-    """One store, served before the secret was changed, after it, and without the old secret."""
+    """One store, served before the change of the secret, after it, and without the old secret."""
 
     before: Service
     rotated: Service
@@ -98,8 +99,8 @@ def services(store: connection.Store, settings: config.Settings) -> Services:
     return Services(served(SECRET), served(ROTATED), served(ALONE))
 
 
-# Made under the old secret; `Shown` presents it and returns the response or whether it was
-# accepted.
+# Creates a value under the old secret; `Shown` presents it and returns the response, or whether it
+# was accepted.
 Shown = Callable[[Service], TestResponse | bool]
 Use = Callable[[Service], Shown]
 
@@ -419,7 +420,7 @@ def test_the_new_secrets_tokens_need_no_old_one(services: Services, use: Use) ->
 
 
 def test_an_account_known_by_address_stays_the_same_and_is_rehashed(services: Services) -> None:
-    """An identity is rehashed when its owner signs in; nobody gets a second account."""
+    """The product rehashes an identity when its owner signs in; nobody gets a second account."""
     key, link = _requested_link(services.before)
     first = api_requests.answer(_enter(services.before, key, _code_of(services.before, link)))
     ids = accounts.by_identity(identities.of_address(ADDRESS), SECRET)
@@ -453,7 +454,8 @@ def test_a_providers_user_signs_in_to_the_account_linked_before_the_change(
     traveller.sign_in()
     assert traveller.link().status_code in {200, 303}
     for service in (services.rotated, services.alone):
-        # The client secret is stored under the old secret, which is not the subject here.
+        # The client secret is stored under the old secret; renew it, because this test is about
+        # identities.
         providers.renew(services.rotated.secret)
         back = Traveller(service.app, provider).travel("/admin/sign-in/provider", provider="acme")
         assert back.status_code in {200, 303}, back.text
@@ -485,7 +487,7 @@ def test_a_repeated_post_is_stored_once(services: Services, sent: dict) -> None:
     found = [api_requests.answer(each) for each in answers]
     assert len({each["comment"]["id"] for each in found}) == 1
     assert len(api_requests.listed(services.rotated.client)) == 1
-    # The author is the same too: the token of the repeat may change the comment.
+    # The author is also the same: the token from the repeat may change the comment.
     one = api_requests.ONE + found[0]["comment"]["id"]
     assert (
         services.rotated.client.delete(one, headers=api_requests.bearer(found[-1])).status_code

@@ -1,7 +1,7 @@
-"""No call that takes the author's token reveals a shadow ban.
+"""No call with the author's token reveals a shadow ban.
 
-The same author does the same things on two fresh services, with a shadow ban on one of them. Every
-response is compared byte for byte, except for the time at which a token was signed.
+The same author makes the same calls on two fresh services; one of them has a shadow ban. The tests
+compare every response byte for byte, except for the time at which a token was signed.
 """
 
 import re
@@ -37,7 +37,7 @@ _TOKEN = re.compile(rb'"token":"[^"]+"')
 
 
 class Life:
-    """The actions of an author on a service, and the responses."""
+    """An author's calls on a service, and the responses."""
 
     def __init__(self, client: FlaskClient) -> None:
         self._client = client
@@ -51,7 +51,7 @@ class Life:
         )
         told = {k: v for k, v in response.headers.items() if k != "Date"}
         body = _TOKEN.sub(b'"token":"..."', response.data)
-        # Depends on the length of a token, which depends on the second.
+        # The value depends on the length of a token, which depends on the current second.
         told.pop("Content-Length", None)
         self.answers.append((f"{method} {path}", response.status_code, told, body))
         return response
@@ -68,7 +68,7 @@ class Life:
 
 
 def lived(client: FlaskClient) -> tuple[list[Answer], list[str]]:
-    """Every call of the API that takes a token, most of them in several states."""
+    """Make every API call that accepts a token, most of them in several states."""
     bob = client.post(
         api_requests.THREAD,
         json={"name": "Bob", "body": "Hello"},
@@ -117,7 +117,7 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Moment]:
 
 
 def _life(policy: Policy, *, is_banned: bool) -> tuple[list[Answer], list[str]]:
-    """Return the author's responses, and what others were shown before everything was erased."""
+    """Return the author's responses, and the responses to others before everything was erased."""
     with prepared_stores.opened(None) as engine:
         store = connection.Store(inprocess.Channel(engine, None), project="test")
         with store.context():

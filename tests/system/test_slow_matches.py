@@ -1,7 +1,7 @@
-"""No matcher or parser takes long for texts that make careless ones take hours.
+"""All matchers and parsers are fast on texts that would take careless ones hours.
 
-The kernel enforces a generous limit of processor time. A matcher that needs quadratic time would
-need many times as much, and a worse one would never end.
+The kernel enforces a generous limit of processor time. A matcher with quadratic time would need
+many times the limit; a worse one would never end.
 """
 
 import functools
@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.support import programs, slow_matches
 
-SECONDS = 60  # of processor time; it takes about a fifth
+SECONDS = 60  # of processor time; the run takes about a fifth of it
 
 
 def _run(*arguments: str, seconds: int) -> subprocess.CompletedProcess[str]:
@@ -41,12 +41,12 @@ def test_no_matcher_or_parser_takes_longer_than_the_limit() -> None:
 
 
 def test_the_limit_ends_a_pattern_that_never_finishes() -> None:
-    """Proves that the test above can fail."""
+    """This proves that the test above can fail."""
     assert _run(r"(a|a)*\Z", seconds=3).returncode < 0
 
 
 def test_every_pattern_of_the_package_is_found() -> None:
-    """A pattern that is not in a variable of a module would not be tried."""
+    """The program does not find a pattern that is not in a module's variable."""
     written = [
         line
         for path in (ROOT / "comments").rglob("*.py")
@@ -57,7 +57,7 @@ def test_every_pattern_of_the_package_is_found() -> None:
     ]
     in_modules = [line for line in written if re.match(r"_?[A-Z_]+ = re\.compile\(", line)]
     elsewhere = [line.strip() for line in written if line not in in_modules]
-    # The one pattern of `web/bodies` that is written inline: a set of four characters.
+    # The only inline pattern of `web/bodies`: a set of four characters.
     assert elsewhere == ['for match in re.finditer(rb"[\\[\\]{}]", _STRING.sub(b"", data)):']
-    # A module that imports a pattern from another one has it too.
+    # A pattern also counts for each module that imports it.
     assert len(slow_matches.patterns()) >= len(in_modules) > 50

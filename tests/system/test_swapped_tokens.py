@@ -1,9 +1,8 @@
-"""Every token and link, presented in every other place: each is valid in its own place alone.
+"""Every token and link is valid only in its own place, and refused in every other place.
 
-`KEYS` has every kind of token that this service accepts, made the way the product makes it and with
-one secret. `Door`s are the headers, fields and parameters in which tokens are presented, among them
-every route of `every_route` that takes a link's token; a new one of those needs a line in
-`OF_LINKS`.
+`KEYS` contains every kind of token that this service accepts, all made by the product with one
+secret. A `Door` is a header, field or parameter that accepts tokens. The doors include every route
+of `every_route` that accepts a link's token; a new route of this kind needs a line in `OF_LINKS`.
 """
 
 import dataclasses
@@ -44,12 +43,12 @@ CRON = "a secret of cron in the tests"
 BOSS = "boss@demo.example"
 GUARDED = "/api/v1/sites/guarded"
 GUEST = api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET)
-# Failed attempts are counted; and sessions are the test's own.
+# The service counts failed attempts, and each test needs its own sessions.
 COUNTED = ("RateBucket", store_snapshot.SESSIONS)
 
 
 class Service:
-    """A service with every door, and its client."""
+    """A service with every door, and a client for it."""
 
     def __init__(self, store: connection.Store, settings: config.Settings) -> None:
         self.app: flask.Flask = apps.create_app(settings, store)
@@ -79,7 +78,7 @@ class Service:
         ).comment
 
     def sign_in(self) -> None:
-        """Have a reader request a sign-in link."""
+        """Request a sign-in link as a reader."""
         now, self.key = datetime.now(UTC), one_time_links.new_token()
         address = encryption.seal("ann@example.org", "sign-in link", SECRET, now=now)
         content = msgspec.json.encode({"site": "demo", "address": address}).decode()
@@ -140,7 +139,7 @@ FORMS = {"confirm": "confirm", "unsubscribe": "unsubscribe", "decision": "decide
 
 
 def _form_token(name: str, purpose: str) -> Callable[[Service], str]:
-    """Return the token that the page of a link posts."""
+    """Return the token that a link's page posts."""
     return lambda service: form_tokens.make(
         KEYS[name](service), purpose, SECRET, now=datetime.now(UTC)
     )

@@ -1,4 +1,4 @@
-"""The permissions: every route, requested by every caller."""
+"""Every route grants each caller exactly the documented permissions."""
 
 import pytest
 

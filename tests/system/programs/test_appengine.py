@@ -1,8 +1,8 @@
-"""app.yaml's entrypoint runs as on App Engine's smallest instances.
+"""app.yaml's entrypoint runs under the conditions of App Engine's smallest instances.
 
-It has their environment, only the files that a deployment uploads, a file system that is read-only
-except for /tmp, and 384 MB of memory. The store is an emulator behind gRPC, which the product
-reaches as it reaches Datastore.
+It has their environment variables, only the files that a deployment uploads, a file system that is
+read-only except for /tmp, and 384 MB of memory. The store is an emulator behind gRPC; the product
+connects to it as it connects to Datastore.
 """
 
 import json
@@ -21,8 +21,8 @@ PROJECT = "flatthread-test"
 SECRET = "a secret of the appengine test"
 
 # Runs $ENTRYPOINT in $WORKSPACE with everything read-only except a fresh /tmp. The workspace and
-# the installed packages may be below the /tmp that is replaced, so both are held open and mounted
-# again.
+# the installed packages may be below the /tmp that is replaced, so the command keeps both open and
+# mounts them again.
 CONFINED = """
 set -eu
 mount --make-rprivate /
@@ -49,7 +49,7 @@ exec sh -c "exec $ENTRYPOINT"
 
 
 def peak_memory(process: int) -> int:
-    """Return the peak memory in bytes of a process and its children.
+    """Return the peak memory of a process and its children, in bytes.
 
     Shared pages count repeatedly.
     """
@@ -105,7 +105,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
         GOOGLE_CLOUD_PROJECT=PROJECT,
         PORT="0",
         DATASTORE_EMULATOR_HOST=emulator,
-        # A script posts from one network.
+        # All posts of a script come from one network.
         PROOF_OF_WORK="0",
         POSTS_PER_NETWORK="0",
         SAME_TEXTS="0",
@@ -119,7 +119,7 @@ def service(workspace: Any, emulator: Any) -> Iterator[Any]:
 
 
 def add_site(host: str, workspace: Any) -> None:
-    """Add a site as docs/deploying.md says: by the command line, with the deployment's store."""
+    """Add a site as docs/deploying.md describes: on the command line, in the deployment's store."""
     subprocess.run(
         [programs.BIN / "flask", "--app", "main", "site", "add", "blog", "--origin", "https://x.y"],
         cwd=workspace,

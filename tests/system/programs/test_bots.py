@@ -1,7 +1,7 @@
-"""Bots: scripts against the service with its default settings.
+"""Bots cannot publish comments on a service with default settings.
 
-Each bot sends HTTP requests like a script and does one thing that people's browsers do not do. Its
-comment is never published. A client that does what the widget does is published.
+Each bot sends HTTP requests like a script and does one thing that people's browsers do not do. The
+bot's comment is never published. A client that does what the widget does can publish comments.
 """
 
 import http.client
@@ -23,7 +23,7 @@ REFUSED = (
 
 
 class Server:
-    """The service as a script calls it."""
+    """The service as a script sees it."""
 
     def __init__(self, address: str) -> None:
         self._address = address

@@ -1,4 +1,4 @@
-"""Commands as users type them: which store they use, what terminals show, where links lead."""
+"""Test commands as users type them: their store, their output in terminals, and their links."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ def flask(*words: Any, folder: Path, **settings: Any) -> subprocess.CompletedPro
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A folder with a store in it."""
+    """A folder that contains a store."""
     folder = tmp_path_factory.mktemp("commands") / "data"
     assert flask(*ADD, folder=folder).returncode == 0
     return folder

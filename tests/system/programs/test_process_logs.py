@@ -1,7 +1,7 @@
-"""The log of a real process under failures says nothing about callers or authors.
+"""The log of a real process reveals nothing about callers or authors, even during failures.
 
-gunicorn runs as `scripts/serve` runs it, at the most verbose level. It gets malformed requests,
-requests that fail with an error that quotes their content, and requests that are refused.
+gunicorn runs as `scripts/serve` runs it, at the most verbose level. It receives malformed requests,
+requests that it refuses, and requests that fail with an error that quotes their content.
 """
 
 import json
@@ -66,7 +66,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def raw(url: str, data: bytes) -> bytes:
-    """Return the response to raw bytes that may not be an HTTP request."""
+    """Return the response to raw bytes, which need not be an HTTP request."""
     place = urllib.parse.urlsplit(url)
     with socket.create_connection((place.hostname, place.port), programs.PATIENCE) as connection:
         connection.sendall(data)

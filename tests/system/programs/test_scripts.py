@@ -1,4 +1,4 @@
-"""scripts/ and main.py do what they promise and report faults in one line."""
+"""The programs in scripts/, and main.py, work as documented and report faults in one line."""
 
 import json
 import os
@@ -118,7 +118,7 @@ class TestServe:
             token = link.partition("#")[2]
             assert accept(url, "x" * 43) == 400
             assert kept.exists()
-            assert accept(url, token) == 200  # redirected to a page that needs the cookie just set
+            assert accept(url, token) == 200  # redirected to a page that needs the new cookie
             assert not kept.exists()
             assert accept(url, token) == 400
             assert program.stop() == 0
@@ -233,7 +233,7 @@ class TestServe:
 
 
 class TestVenv:
-    """With stand-ins for Python that record what would be created and installed."""
+    """Stand-ins for Python record what would be created and installed."""
 
     PYTHON = """#!/bin/sh
 echo "$(basename "$0") $*" >>"$LOG"
@@ -346,7 +346,7 @@ esac
 
 
 class TestTest:
-    """With stand-ins for the tools: which are called, in which order, and what is reported."""
+    """Stand-ins for the tools record the called tools, their order, and the reports."""
 
     TOOL = """#!/bin/sh
 echo "${STARTS:+STARTS=$STARTS }$(basename "$0") $*" >>"$LOG"
@@ -380,7 +380,7 @@ exit 0
         subprocess.run(["git", "init", "-q", tmp_path], check=True)
         for tool in self.TOOLS:
             program(tmp_path / ".venv" / "bin" / tool, self.TOOL)
-        # Only the commands that the script itself is written with.
+        # Provide only the commands that the script itself uses.
         for name in ("bash", "sh", "dirname", "basename", "git", "grep", "mktemp", "tail", "tee"):
             found = shutil.which(name)
             assert found is not None
@@ -501,7 +501,7 @@ def test_every_script_is_executable() -> None:
 
 @pytest.mark.parametrize("version", ["3.11.0", "3.11.3", "3.12.0", "3.13.0"])
 def test_the_pins_are_complete_for_every_python(version: str) -> None:
-    # The lock file is made with one Python; older versions may need additional packages.
+    # The lock file is made with one version of Python; older versions may need additional packages.
     for name in ("requirements.txt", "requirements-dev.txt"):
         text = (programs.ROOT / name).read_text()
         pinned = {utils.canonicalize_name(n) for n in re.findall(r"(?m)^([\w.-]+)==", text)}
@@ -510,7 +510,7 @@ def test_the_pins_are_complete_for_every_python(version: str) -> None:
             try:
                 needed = metadata.requires(package) or []
             except metadata.PackageNotFoundError:
-                continue  # not needed by this Python
+                continue  # not needed by this version of Python
             for requirement in map(requirements.Requirement, needed):
                 if requirement.marker is None or requirement.marker.evaluate(environment):
                     assert utils.canonicalize_name(requirement.name) in pinned, package

@@ -1,6 +1,6 @@
-"""scripts/serving.py: a stop reaches every worker in any state.
+"""With scripts/serving.py a stop signal reaches every worker in any state.
 
-The critical moments last a few microseconds, so each test holds one of them open in real processes.
+The critical moments last a few microseconds, so each test prolongs one of them in real processes.
 gunicorn's log says which workers were killed by a signal instead of exiting.
 """
 
@@ -89,7 +89,7 @@ def post_fork(server, worker):
     for each in worker.sockets:
         each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
 """
-SLOW = 24  # clients of each kind: more than there are threads
+SLOW = 24  # clients of each kind; more than the number of threads
 OPEN = dict.fromkeys(("POSTS_PER_NETWORK", "POSTS_PER_AUTHOR", "SAME_TEXTS", "FORM_SECONDS"), "0")
 THREAD = "/api/v1/sites/demo/comments?thread=t"
 
@@ -178,7 +178,8 @@ def test_a_request_in_progress_is_answered(tmp_path: Path, number: Any) -> None:
         connection.putheader("Idempotency-Key", "slow-request-0001")
         connection.putheader("Expect", "100-continue")
         connection.endheaders()
-        # Now the request is in progress: one that no worker has accepted is lost with the socket.
+        # Now the request is in progress. A request that no worker has accepted would be lost with
+        # the socket.
         taken = b"HTTP/1.1 100 Continue\r\n\r\n"
         assert connection.sock.recv(len(taken), socket.MSG_WAITALL) == taken
         connection.send(body[:10])
@@ -222,10 +223,10 @@ def until_closed(connection: Any) -> Any:
 
 
 def is_reset(connection: socket.socket) -> bool:
-    """Send a byte and return whether the server has closed the connection.
+    """Send a byte; return whether the server has closed the connection.
 
-    The reset that the server sends when it closes can lie outside the client's full window, and the
-    kernel ignores it there. A closed connection answers each byte with another reset.
+    The reset that the server sends when it closes can be outside the client's full window; then the
+    kernel ignores it. A closed connection answers each byte with another reset.
     """
     try:
         connection.send(b"G")
@@ -244,7 +245,7 @@ def test_slow_clients_block_no_others_and_are_disconnected(tmp_path: Path) -> No
     }
     with serving(tmp_path, IMPATIENT, **OPEN) as program, contextlib.ExitStack() as stack:
         url = program.wait_for(r"answers at (http://\S+)/")[1]
-        # Too much for the kernel's buffers of a client that does not read.
+        # Too much for the kernel's buffers while the client does not read.
         for number in range(30):
             assert post(url, f"{number} " + "word " * 1_900, f"long-comment-{number:04}") == 201
         slow = {

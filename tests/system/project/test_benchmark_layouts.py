@@ -1,4 +1,4 @@
-"""The layouts that `benchmarks/layouts/comparison.py` compares hold and return the same."""
+"""All layouts that `benchmarks/layouts/comparison.py` compares contain and return the same rows."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -27,7 +27,7 @@ from comments.tree import ordered_query
 from emulator import inprocess, testing
 from tests.support import programs
 
-SIZE = 270  # more than fits a directory's tail: several buckets in every layout
+SIZE = 270  # more rows than fit in a directory's tail, so every layout has several buckets
 WIDE: shapes.Shape = [None, *[0] * (SIZE - 2), None]
 SHAPES: dict[str, shapes.Shape] = {
     "grown": shapes.grown(SIZE),
@@ -72,7 +72,7 @@ def test_every_layout_returns_the_order_of_a_walk_over_the_links(
 @pytest.mark.slow
 def test_every_layout_returns_the_same_after_replies_and_edits(opened: Open) -> None:
     thread = conversations.thread(WIDE)
-    # Enough replies below one comment to split its bucket, and one at the end of each bucket's run.
+    # Enough replies below one comment to split its bucket, and one reply at the end of each bucket.
     targets = [thread[1].id] * 40 + [said.id for said in thread[2::25]]
     with opened(thread).entered() as layout:
         for place, target in enumerate(targets, len(thread)):
@@ -98,7 +98,7 @@ def test_a_page_of_buckets_is_found_by_walking_their_counts(tmp_path: Path) -> N
                 assert ids(layout.page(50, skip)) == order[skip : skip + 50]
             with testing.meter(opened.engine) as cost:
                 layout.page(50, 80)
-        assert cost.reads == 3  # the head and two buckets, not the next one
+        assert cost.reads == 3  # the head and two buckets, but not the third
 
 
 def test_counts_of_buckets_include_the_replies(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_a_run_writes_its_tables_plots_and_figures_between_the_marks(
     assert bills["whole", "adjacency"] == (270, 0, 271)
     assert bills["post", "path"] == (1, 1, 3)
     assert bills["post", "buckets"] == (2, 2, 4)
-    # Includes a shard of the counters, the author's row in the thread, and the event.
+    # This includes a shard of the counters, the author's row in the thread, and the event.
     assert bills["post", "materialised"] == (4, 5, 2)
     assert bills["edit", "embedded"] == (1, 1, 3)
     for name in layout_tables.PLOTTED:
@@ -199,7 +199,7 @@ def test_a_plot_has_logarithmic_axes_and_zero_at_the_bottom() -> None:
     drawn = plots.draw("A title & more", "note", [plots.Panel("panel", lines)])
     assert "A title &amp; more" in drawn
     paths = re.findall(r'<path d="(M[^"]*)" fill="none"', drawn)
-    # 300 by 230: thirds of the height above the base line, where 0 is drawn.
+    # The chart is 300 by 230; the values are thirds of the height above the base line at 0.
     assert paths[0] == "M0.0 210.8L150.0 105.4L300.0 0.0"
     assert paths[1] == "M0.0 230.0L300.0 230.0"
 

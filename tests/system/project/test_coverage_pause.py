@@ -1,4 +1,4 @@
-"""The pause of coverage, in a program that measures itself."""
+"""Pausing coverage works in a program that measures itself."""
 
 import subprocess
 import sys

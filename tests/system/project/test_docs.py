@@ -1,4 +1,4 @@
-"""What the documents say is true: commands, routes, settings, links and names."""
+"""The documents are correct about commands, routes, settings, links and names."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ API = (DOCS / "api.md").read_text()
 SETTINGS = (DOCS / "settings.md").read_text()
 FOLDERS = ("", "docs", "emulator", "benchmarks")
 DOCUMENTS = sorted(path for folder in FOLDERS for path in (programs.ROOT / folder).glob("*.md"))
-# Of scripts/serve, which config.py does not read.
+# Settings of scripts/serve, which config.py does not read.
 OTHERS = {"HOST": "127.0.0.1", "PORT": "8080"}
 
 
@@ -33,7 +33,7 @@ def shown(path: Path) -> str:
 
 
 def shell_blocks(text: str) -> str:
-    """Return the contents of all code fences without a language, or of plain text."""
+    """Return the contents of all code fences that have no language or contain plain text."""
     fenced = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     return "".join(block for language, block in fenced if language in {"", "text"})
 
@@ -67,7 +67,7 @@ def table_rows(text: str) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A fresh clone whose packages are borrowed, because installing them takes long."""
+    """A fresh clone that uses the existing packages, because installing them takes long."""
     folder = programs.copy_project(tmp_path_factory.mktemp("fresh") / "clone with a space")
     programs.borrow_environment(folder)
     return folder
@@ -175,7 +175,7 @@ def test_the_tables_of_the_api_are_the_url_map(app: flask.Flask) -> None:
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of a document's headings, as GitHub makes them."""
+    """Return the anchors of a document's headings, as GitHub generates them."""
     heads = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 

@@ -1,4 +1,4 @@
-"""docs/threats.md and SECURITY.md have every row, and the tests they name exist."""
+"""docs/threats.md and SECURITY.md contain every row, and the tests that they name exist."""
 
 import re
 
@@ -51,7 +51,7 @@ def test_security_md_covers_every_row_once() -> None:
 
 
 def test_every_fault_built_so_far_is_on_the_page() -> None:
-    """Faults have no rows of their own: rows name them in brackets."""
+    """Faults have no rows of their own; the rows of threats name them in brackets."""
     text = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     named = re.findall(r"^\|[^|]*\((F[^)]*)\) \|", text, re.MULTILINE)
     assert {fault for each in named for fault in each.split(", ")} == FAULTS

@@ -1,4 +1,4 @@
-"""Every error code is raised, documented and has a sentence whose values its raisers give."""
+"""Every error code is raised and documented, and raisers pass the values of its sentence."""
 
 import ast
 import dataclasses
@@ -18,9 +18,9 @@ SENTENCES = catalogue.ENGLISH.entries["errors"]
 DOCUMENT = (programs.ROOT / "docs" / "errors.md").read_text()
 PACKAGE = programs.ROOT / "comments"
 CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# What a sentence may name without a parameter of that name.
+# Placeholders that a sentence may use without a parameter of that name.
 GIVEN = {"seconds": {"wait"}}
-# Keyword arguments that are parameters under another name, or none.
+# Keyword arguments that are parameters with a different name, or no parameters.
 RENAMED = {"retry_after": "seconds"}
 OWN_PARAMS = {
     "NotFound": {"value"},
@@ -33,7 +33,7 @@ FIXED_FIELD = {"BadCursor", "BadLink", "UnsafeAddress"}
 
 @dataclasses.dataclass(frozen=True)
 class Raised:
-    """One place that makes an error."""
+    """One place in the code that makes an error."""
 
     where: str
     code: str
@@ -43,7 +43,7 @@ class Raised:
 
 
 def classes() -> dict[str, type[errors.CodedError]]:
-    """The coded errors by name, subclasses in other modules too."""
+    """Return the coded errors by name, including subclasses in other modules."""
     for path in sorted(PACKAGE.rglob("*.py")):
         if "CodedError" in path.read_text() or "errors.Forbidden)" in path.read_text():
             importlib.import_module(
@@ -61,7 +61,7 @@ KINDS = classes()
 
 
 class Reader:
-    """Reads the errors that one module makes."""
+    """Finds the errors that one module makes."""
 
     def __init__(self, path: Path) -> None:
         self._tree = ast.parse(path.read_text())
@@ -98,7 +98,7 @@ class Reader:
             codes = {f"{each}-not-found" for each in self._texts(given[0])}
         else:
             codes = self._texts(given[0])
-        # Codes of the shapes are read where the shapes declare them.
+        # The codes of request shapes are read from the declarations of the shapes.
         assert codes or self._name.endswith("field_errors.py"), f"{self._name}:{call.lineno}"
         for code in codes:
             yield self._raised(call, name, code, frozenset(params))
@@ -117,14 +117,14 @@ class Reader:
                 yield Raised(self._name, code, int(str(status)), frozenset(), len(call.args) > 2)
 
     def _of_shape(self, node: ast.Dict) -> Iterator[Raised]:
-        """Codes that a field of a request shape declares."""
+        """Return the codes that a field of a request shape declares."""
         for key, value in zip(node.keys, node.values, strict=True):
             if isinstance(key, ast.Attribute) and key.attr == "CODE":
                 for code in self._texts(value):
                     yield Raised(self._name, code, 400, frozenset(), has_field=True)
 
     def _texts(self, node: ast.expr) -> set[str]:
-        """The texts that an expression may be: literals, and those of the module's constants."""
+        """Return the possible values of an expression: literals and the module's text constants."""
         if isinstance(node, ast.IfExp):
             return self._texts(node.body) | self._texts(node.orelse)
         if isinstance(node, ast.Subscript):
@@ -168,7 +168,8 @@ def every_raised() -> list[Raised]:
     found = [
         each
         for path in sorted(PACKAGE.rglob("*.py"))
-        # The tree itself passes codes on; `field_errors` passes on those of the shapes.
+        # The error classes themselves pass codes on; `field_errors` passes on the codes of the
+        # shapes.
         if path.name != "errors.py"
         for each in Reader(path).read()
     ]

@@ -1,4 +1,4 @@
-"""Names of modules and public classes of the backend: each names one thing in all rooms."""
+"""Each name of a backend module or public class names one thing in all rooms."""
 
 import ast
 import itertools

@@ -1,7 +1,7 @@
-"""Every text that people read is in the catalogue, once, and every text in the catalogue is used.
+"""Every text that people read is in the catalogue once, and every catalogue text is used.
 
-The lists below name the places that are checked. A template, script or module in one of them holds
-no text of its own: it names a key of the catalogue (`comments/domain/languages`).
+The lists below name the checked places. A template, script or module in these places contains no
+text itself; it names keys of the catalogue (`comments/domain/languages`).
 """
 
 import ast
@@ -24,7 +24,7 @@ COMMENTS = Path(__file__).parents[3] / "comments"
 LANGUAGES = COMMENTS / "domain" / "languages"
 # Below comments/web/templates.
 TEMPLATES = ("admin", "public")
-# Below comments/web/static, each with the surface that a function comes with from a module.
+# Files below comments/web/static, each with the surface of the functions that it imports.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
     "admin": {"desk-texts.js": "admin"},
     "widget": {"words.js": "widget", "writing.js": "widget-writing"},
@@ -37,7 +37,7 @@ PYTHON = (
     "notifications/comment_mail.py",
     "notifications/double_opt_in.py",
 )
-# Keys that are put together while the program runs: their first part, and what follows it.
+# Keys that are built at run time: their first part, and the possible second parts.
 DYNAMIC = {
     "reasons.": "a condition of a rule, or a policy (rules.py, screening.py)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
@@ -52,7 +52,7 @@ TECHNICAL = {
     # Keys
     "Enter", "Escape",
     "Cookie", "Lax", "Link", "Origin", "Strict", "View", "export const",
-    # Mail, and the name of a signature
+    # mail, and the name of a signature
     "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
     "Comment", "Deleted", "Person",
@@ -79,7 +79,7 @@ SENTENCE = re.compile(r"[^\W\d_]+[,.:;]? +[^\W\d_]|^[A-Z][a-z]+[.:!?]?$")
 
 
 class Use(NamedTuple):
-    """A key where it is used. `values` are the placeholders given; None if they are not known."""
+    """One use of a catalogue key. `values` are the given placeholders; None if unknown."""
 
     place: str
     key: str
@@ -124,7 +124,7 @@ def test_a_language_has_every_text_in_every_plural_form(language: str) -> None:
 
 
 def test_a_text_holds_no_markup() -> None:
-    """Values may be markup. The text around them is escaped, or put into a document as text."""
+    """Values may be markup. The surrounding text is escaped, or put into a document as text."""
     forms = itertools.chain.from_iterable(map(_forms, TEXTS.values()))
     assert [each for each in forms if re.search(r"<|&\w+;", each)] == []
 
@@ -166,7 +166,7 @@ def _template_keys(node: nodes.Expr) -> Iterator[tuple[str, bool]]:
 
 
 def _document(node: nodes.Node) -> Iterator[str]:
-    """Yield a template's HTML with every branch in it, and `\\0` where a value is shown."""
+    """Yield a template's HTML with all branches, and `\\0` in place of each value."""
     if isinstance(node, nodes.TemplateData):
         yield node.data
     elif isinstance(node, nodes.Output):
@@ -199,7 +199,7 @@ def _shown(node: nodes.Expr) -> Iterator[str]:
 
 
 class _Document(html.parser.HTMLParser):
-    """The text that people read in a document."""
+    """Return the text that people read in a document."""
 
     READ = frozenset({"title", "alt", "aria-label", "aria-description", "placeholder", "label"})
     CODE = frozenset({"code", "kbd", "pre", "script", "style"})
@@ -277,7 +277,7 @@ def _uses_in_scripts() -> Iterator[Use]:
 
 
 def _arguments(source: str) -> list[str]:
-    """Split what follows an opening bracket at its commas, up to the closing bracket."""
+    """Split the text after an opening bracket at its commas, up to the closing bracket."""
     found, depth, start, at = [], 0, 0, 0
     while at < len(source):
         string = STRING.match(source, at)
@@ -295,7 +295,7 @@ def _arguments(source: str) -> list[str]:
 
 
 def _names(arguments: list[str]) -> frozenset[str]:
-    """Return the names in an object that is written out."""
+    """Return the names in an object literal."""
     if not arguments:
         return frozenset()
     inside = _arguments(arguments[0].removeprefix("{"))

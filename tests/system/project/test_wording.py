@@ -1,4 +1,4 @@
-"""Wording that no file of the project may contain. CONTRIBUTING.md says how we write."""
+"""No file of the project contains wording that CONTRIBUTING.md forbids."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from tests.support import programs
 FORBIDDEN = re.compile(
     r"\b(whoever|of ours|told of|such as have|what waits|he|him|his|himself)\b", re.IGNORECASE
 )
-# Texts that others wrote: licenses, pinned packages.
+# Texts written by others: licenses and pinned packages.
 NOT_OURS = ("LICENSE", "requirements.txt", "requirements-dev.txt", "package-lock.json")
 
 
