@@ -1,4 +1,4 @@
-"""Fixtures of the backend's tests: a clock, compacted threads, console browsers, mail and hooks."""
+"""Provide fixtures for the backend's tests: a clock, threads, console browsers, mail and hooks."""
 
 import dataclasses
 import time
@@ -32,7 +32,7 @@ from tests.support.threads import cache_twins, compaction, sample_exports, sampl
 
 @pytest.fixture
 def export(tmp_path: Path) -> Callable[..., Path]:
-    """Write a Disqus export with one argument per line, from line 2 on."""
+    """Write a Disqus export with one argument per line, starting at line 2."""
 
     def write(*lines: str, name: str = "export.xml") -> Path:
         path = tmp_path / name
@@ -54,14 +54,14 @@ def garden(store: connection.Store) -> records.Site:
 
 @pytest.fixture
 def one_day() -> None:
-    """Wait if midnight UTC is near, so that no test that counts by the day spans it."""
+    """Wait if midnight UTC is near, so that no test that counts by day spans it."""
     until_midnight = 86_400 - datetime.now(UTC).timestamp() % 86_400
     if until_midnight < 30:
         time.sleep(until_midnight)
 
 
 class Clock:
-    """Seconds, as a test moves them."""
+    """A clock in seconds, which the test moves."""
 
     now = 1000.0
 
@@ -76,7 +76,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def calls(interceptor: InterceptorSlot) -> Calls:
-    """The calls of the store."""
+    """Record the calls of the store."""
     return interceptor.use(Calls())
 
 
@@ -88,13 +88,13 @@ def faults(interceptor: InterceptorSlot) -> Faults:
 
 @pytest.fixture
 def tree_rows(store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The thread "page" of eight comments, by their texts; the store's context is entered."""
+    """The eight comments of the thread "page", by their texts; the store's context is entered."""
     return sample_threads.grow(site, sample_threads.TREE)
 
 
 @pytest.fixture
 def compacted_page(open_store: connection.Store, site: records.Site) -> dict[str, records.Comment]:
-    """The thread "page" of eight comments, compacted."""
+    """The thread "page" with eight comments, compacted."""
     with open_store.context():
         rows = sample_threads.grow(site, sample_threads.TREE)
         compaction.whole(sample_threads.name_of(site))
@@ -132,7 +132,7 @@ def plain(engine: inprocess.Engine, settings: config.Settings) -> cache_twins.Pr
 
 @pytest.fixture
 def brief_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Release the locks of a transaction whose first answer was lost within 0.1 seconds."""
+    """Release the locks of a transaction within 0.1 seconds if its first answer was lost."""
     monkeypatch.setattr(open_transactions, "UNCLAIMED", 0.1)
 
 
@@ -158,7 +158,7 @@ def owner(app: flask.Flask, store: connection.Store, site: records.Site) -> Desk
 
 @pytest.fixture
 def moment(monkeypatch: pytest.MonkeyPatch) -> Moment:
-    """The clock of the API's views, as a test sets it."""
+    """The clock of the API's views, which the test sets."""
     moment = Moment()
     monkeypatch.setattr(context, "datetime", moment)
     return moment

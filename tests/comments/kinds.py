@@ -1,4 +1,4 @@
-"""Every stored kind that the modules of `store/models` declare."""
+"""List every stored kind that the modules of `store/models` declare."""
 
 import importlib
 import pkgutil

@@ -264,9 +264,8 @@ class Machine(RuleBasedStateMachine):
         name = operator_steps.NAMES[self.looks % len(operator_steps.NAMES)]
         sums = ledger.in_threads(book.said.values())
         (numbers,) = totals.of_threads([name])
-        numbers.pop(
-            counting.FOLLOWERS, None
-        )  # counted from events that may be pending; checked at the end
+        # Followers are counted from events that may be pending; they are checked at the end.
+        numbers.pop(counting.FOLLOWERS, None)
         assert numbers == sums.get(f"thread {operator_steps.key_of(name)}", {})
         members = follower_lists.every(subscriptions.list_of(name), limit=8)
         assert list(members) == sorted(book.followers.get(operator_steps.key_of(name), ()))

@@ -90,7 +90,7 @@ def test_identities_of_different_subjects_and_providers_are_distinct() -> None:
 
 
 def test_the_keys_of_identities_are_stable() -> None:
-    """A change of these golden values would lock everybody out of their account."""
+    """A change to these golden values would lock everybody out of their accounts."""
     assert identities.of_login("Ann").name(SECRET) == "login:ann"
     assert identities.FIRST_OWNER.name(SECRET) == "first:owner"
     assert identities.of_address(MAIL).name(SECRET) == "mail:ev4fuytywv5s5itjnsburefrgy"

@@ -1,4 +1,4 @@
-"""E-mail login: it needs the mailbox and the page that requested it, within a time limit."""
+"""E-mail login needs the mailbox and the page that requested the login, within a time limit."""
 
 import dataclasses
 import re
@@ -105,7 +105,7 @@ def test_the_page_that_requested_the_link_is_signed_in_with_the_code(
         api_requests.THREAD, json={"name": "x", "body": "b"}, headers=api_requests.bearer(entered)
     )
     assert api_requests.answer(posted)["comment"]["author"]["name"] == "Ann"
-    # Once: the code is used, and so is the link.
+    # The login works once: the code is used up, and so is the link.
     assert api_requests.refused(client.post(f"{ASK}/code", json=sent), 401) == "code-expired"
     assert client.post("/sign-in", data={"token": link}, headers=OWN).status_code == 400
 
@@ -155,7 +155,7 @@ def test_a_code_is_valid_for_its_key_site_and_half_hour(mail: Mail) -> None:
 
 
 def test_a_key_without_its_code_is_worthless(mail: Mail) -> None:
-    """Somebody requests a login for another person's address: the key alone must not sign in."""
+    """An attacker requests a login for another person's address: the key alone must not sign in."""
     key = mail.ask()
     for guess in ("", "        ", "aaaa aaaa"):
         with pytest.raises(reader_accounts.Refused):
@@ -202,7 +202,7 @@ def test_concurrent_guesses_are_counted_one_by_one(
 
     codes = _at_once(open_store, 20, guess)
     assert codes.count("wrong-code") == email_login.TRIES
-    # Now the right one is too late.
+    # After too many wrong codes even the right code is refused.
     with open_store.context(), pytest.raises(reader_accounts.Refused, match="too-many-guesses"):
         mail.enter(key, code)
 

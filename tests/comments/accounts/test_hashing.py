@@ -1,4 +1,4 @@
-"""The passwords that may be chosen."""
+"""Test which passwords people may choose."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Login flows with providers: an answer is valid once, for a short time, in the same browser."""
+"""A provider's answer in a login flow is valid once, for a short time, in the same browser."""
 
 import flask
 import pytest
@@ -120,7 +120,7 @@ def test_without_a_public_url_no_login_starts(
 
 
 def test_the_return_url_does_not_depend_on_the_host_header(traveller: Traveller) -> None:
-    """C13: it comes from the settings."""
+    """C13: our address comes from the settings."""
     sent = traveller.client.post(
         DESK, data={"provider": "acme"},
         headers={**OWN, "Host": "evil.example", "X-Forwarded-Host": "evil.example"},

@@ -1,4 +1,4 @@
-"""Providers' answers: only a valid ID token of the right provider identifies a user."""
+"""Only a valid ID token from the right provider identifies a user."""
 
 from typing import Any
 
@@ -100,7 +100,7 @@ def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
         assert found is not None
         assert (found.address, found.grants) == ("", ())
         made.add(found.id)
-    # Two subjects are two accounts, and neither is the account with that address.
+    # Two subjects are two accounts, and neither of them is the account with that address.
     assert len(made) == 3
     assert owner.id not in made
     assert accounts.by_identity(identities.of_address("ann@example.org"), SECRET) == owner
@@ -109,7 +109,7 @@ def test_an_email_address_is_neither_requested_nor_used_even_if_verified(
 def test_an_answer_without_a_valid_code_of_this_provider_is_refused(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B13: a foreign code, a mixed-up provider (RFC 9207), and a user who declined."""
+    """B13: the code is foreign, the provider is the wrong one (RFC 9207), or the user declined."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
     for changed, code in (
         ({"iss": "https://elsewhere.example"}, "provider-not-believed"),
@@ -130,7 +130,7 @@ def test_an_answer_without_a_valid_code_of_this_provider_is_refused(
 
 
 def test_a_code_of_another_login_is_refused(traveller: Traveller, provider: Impostor) -> None:
-    """A code that an attacker injects into a victim's answer fails by its verifier or its nonce."""
+    """The verifier or the nonce refuses a code that an attacker injects into a victim's answer."""
     way = {"provider": "acme", "origin": provider_login.ORIGIN, "challenge": CHALLENGE}
     attackers = provider.authorize(traveller.way("/sign-in/sites/demo", **way))
     response = traveller.back(traveller.way("/sign-in/sites/demo", **way), code=attackers)
@@ -209,7 +209,7 @@ def _registered() -> providers.Provider:
 def test_requests_to_a_provider_use_the_safe_http_client(
     store: connection.Store, site: records.Site, provider: Impostor
 ) -> None:
-    """C14: the service in production does not reach its own machine."""
+    """C14: in production the service sends no requests to its own machine."""
     peer = oidc_client.OidcClient(
         _registered(), f"{provider_login.PUBLIC}/sign-in/return", safe_http.HttpClient()
     )

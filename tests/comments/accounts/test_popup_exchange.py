@@ -1,4 +1,4 @@
-"""The pop-up code exchange: one code, for one page of one site."""
+"""The pop-up code exchange issues one code, for one page of one site."""
 
 import concurrent.futures
 import re
@@ -48,7 +48,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
     traveller: Traveller, provider: Impostor, app: flask.Flask, store: connection.Store
 ) -> None:
     code = provider_login.code_of(traveller.window(CHALLENGE))
-    # The page belongs to another site: it sends no cookie and has only the verifier.
+    # The page belongs to a different site: it sends no cookie and has only the verifier.
     page = app.test_client()
     entered = redeem(page, code.upper().replace(" ", "-"), name="Ann")
     assert entered.status_code == 200, entered.text
@@ -58,7 +58,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
     posted = api_requests.answer(page.post(api_requests.THREAD, json={"name": "x", "body": "Hi"},
                                     headers=api_requests.bearer(ann)))  # fmt: skip
     assert posted["comment"]["author"]["name"] == "Ann"
-    # On another device, without a name: the account's name stays.
+    # The reader signs in on a second device without a name: the account keeps its name.
     other = provider_login.code_of(
         Traveller(app, provider).window(provider_login.challenge_of("w" * 43))
     )
@@ -71,7 +71,7 @@ def test_a_reader_signs_in_posts_and_returns_as_the_same_author(
 def test_no_token_is_in_a_url_a_page_or_a_log(
     traveller: Traveller, provider: Impostor, app: flask.Flask, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """B11: pages contain a code, which is useless without the verifier; that is sent once."""
+    """B11: pages contain a code, which is useless without the verifier, which is sent once."""
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     back = traveller.back(way)
     code = provider_login.code_of(back)
@@ -93,7 +93,7 @@ def test_no_token_is_in_a_url_a_page_or_a_log(
 def test_a_window_opens_only_for_exact_registered_origins(
     traveller: Traveller, provider: Impostor, store: connection.Store
 ) -> None:
-    """B12: origins that only look like the site's."""
+    """B12: the origins only look like the site's origin."""
     for origin in (
         "https://evil.example", "//evil.example", "/\\evil.example", "https:evil.example", "null",
         "http://localhost:8080@evil.example", "http://localhost:8080.evil.example", "*", "",
@@ -107,7 +107,7 @@ def test_a_window_opens_only_for_exact_registered_origins(
             assert refused.status_code == 403, origin
             assert "origin-not-allowed" in refused.text
             assert "http-equiv" not in refused.text
-    # An origin that is withdrawn during the login gets no code either.
+    # An origin that the site removes during the login gets no code either.
     way = traveller.way("/sign-in/sites/demo", provider="acme", origin=ORIGIN, challenge=CHALLENGE)
     site_settings.change("demo", origins=["https://new.example"])
     back = traveller.back(way)
@@ -127,7 +127,7 @@ def test_an_invalid_challenge_is_refused_by_its_field(traveller: Traveller, chal
 def test_the_code_is_sent_only_to_the_page_that_opened_the_window(traveller: Traveller) -> None:
     back = traveller.window(CHALLENGE)
     assert f'data-origin="{ORIGIN}"' in back.text
-    # The opener is kept on this page, and on no page that does not need it.
+    # This page needs its opener and keeps it; all other pages do not.
     assert back.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
     assert traveller.client.get("/sign-in").headers["Cross-Origin-Opener-Policy"] == "same-origin"
     desk = traveller.client.get("/admin/sign-in")
@@ -209,7 +209,7 @@ def test_a_missing_name_is_requested_before_the_code_is_used(
         assert refused.json is not None
         assert refused.json["field"] == "name"
     assert api_requests.answer(redeem(client, code, name="Bea"))["name"] == "Bea"
-    # Without a name of the reader's choice, the provider's is used.
+    # If the reader chooses no name, the account gets the name from the provider.
     code = issue("w" * 43, oidc_client.ProviderUser(identities.of_provider("oidc/x", "c"), "Cat"))
     assert api_requests.answer(redeem(client, code, verifier="w" * 43, name=""))["name"] == "Cat"
 
@@ -230,7 +230,7 @@ def test_an_account_with_a_role_keeps_its_name_and_gets_only_a_readers_token(
 def test_different_subjects_and_issuers_are_different_accounts(
     store: connection.Store, site: records.Site
 ) -> None:
-    """B9: a subject is meaningful for its own provider only."""
+    """B9: a subject identifies a user only at its own provider."""
     made = set()
     for number, (issuer, sub) in enumerate(
         [("https://a.example", "1"), ("https://a.example", "2"), ("https://b.example", "1"),

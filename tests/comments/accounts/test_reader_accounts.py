@@ -1,4 +1,4 @@
-"""A site's own accounts: a token needs the site's key, our audience and a valid time."""
+"""A token for a site's own account needs the site's key, our audience and a valid time."""
 
 import base64
 import hashlib
@@ -62,7 +62,7 @@ def test_a_reader_posts_edits_votes_and_retracts_as_one_author(
             headers=api_requests.bearer(ann),
         )
     )
-    # The name is the account's, not the request's.
+    # The author gets the name of the account, not the name in the request.
     assert posted["comment"]["author"]["name"] == "Ann"
     assert author_of(store, posted).startswith("a:")
     one = api_requests.ONE + posted["comment"]["id"]
@@ -79,7 +79,7 @@ def test_a_reader_posts_edits_votes_and_retracts_as_one_author(
     mine = client.get("/api/v1/sites/demo/votes?thread=t", headers=api_requests.bearer(vote)).json
     assert mine is not None
     assert list(mine["votes"].values()) == [1]
-    # A later visit with another name is the same author.
+    # A later visit with a different name has the same author.
     again = entered(client, shared, name="Ann B")
     assert client.delete(one, headers=api_requests.bearer(again)).status_code == 200
 
@@ -185,13 +185,13 @@ def test_a_token_not_signed_by_a_key_of_the_site_is_refused(
         good + "x",
         jwt.encode(claims, shared, algorithm="HS256", headers={"crit": ["x"], "x": 1}),
         "a.b.c", "...", "x" * 4_000, "\u00e9.b.c",
-        # Our own tokens for other purposes.
+        # Tokens that we signed for other purposes are refused.
         api_tokens.sign(api_tokens.Guest("demo", "g:ann"), secret=SECRET),
         str(itsdangerous.URLSafeSerializer(SECRET, salt="flatthread unsubscribe 1").dumps(["a"])),
     ]  # fmt: skip
     for token in forged:
         api_requests.refused(enter(client, token), 401)
-    # A token of this site is refused by another one.
+    # A different site refuses this site's token.
     assert enter(client, good, site="blog").status_code == 401
     assert enter(client, "x" * 4_001).status_code == 400
     assert api_requests.stored(store, "Account") == 0
@@ -293,7 +293,7 @@ def test_pages_of_other_sites_sign_nobody_in(client: FlaskClient, shared: str) -
 
 
 def test_a_token_of_the_first_release_is_readable() -> None:
-    """A change of this golden value would sign everybody out."""
+    """A change to this golden value would sign everybody out."""
     token = (
         "a..eJyrVipWslJKSc3NV9JRSgQyE3ECoIJUoAIDg7Q0pVoA8_wRew.awHVLw.GLX-5cB1os1buogsWD8a05CndhQ"
     )

@@ -1,8 +1,8 @@
 """Sign-in survives the failure of any one of its store calls.
 
 As in tests/system/test_store_failures.py, each action runs with a fault at its n-th store call,
-before or after it is applied, for each n until there is no such call. It succeeds or answers 503
-with Retry-After, and a repeat has the intended effect once.
+before or after it is applied, for each n until the action makes fewer than n calls. The action
+succeeds or answers 503 with Retry-After, and a repeat has the intended effect once.
 """
 
 import itertools
@@ -33,7 +33,7 @@ GOOD = {200, 201, 202, 303}
 
 @pytest.fixture
 def engine() -> Iterator[inprocess.Engine]:
-    """Optimistic, because a BeginTransaction whose answer is lost would leave locks for 2 s."""
+    """The store is optimistic: a BeginTransaction with a lost answer would leave locks for 2 s."""
     with prepared_stores.opened(None, "optimistic") as engine:
         yield engine
 
@@ -105,7 +105,7 @@ def test_an_invitation_creates_one_account_whichever_call_fails(
     seen = set()
     for status, act in _each(engine, make):
         seen.add(status)
-        # Either the repeat accepts the invitation, or the first attempt has used it up.
+        # Either the repeat accepts the invitation, or the first attempt has already used it.
         assert act().status_code in {303, 400}
     assert seen == {303, 503}
     with open_store.context():

@@ -1,4 +1,4 @@
-"""The account commands: what they create, print and refuse."""
+"""Test what the account commands create, print and refuse."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The commands: what they print, what they refuse, and their exit codes."""
+"""Test what the commands print and refuse, and their exit codes."""
 
 import json
 import re

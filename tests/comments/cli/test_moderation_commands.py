@@ -1,4 +1,4 @@
-"""The commands `rule` and `moderate`: what they print, do and refuse."""
+"""Test what the commands `rule` and `moderate` print, do and refuse."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The provider commands: a secret is typed and never shown, and faults are named."""
+"""The provider commands read a secret without showing it, and name faults."""
 
 from collections.abc import Iterator
 from typing import Any

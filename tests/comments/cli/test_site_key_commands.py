@@ -1,4 +1,4 @@
-"""The site key commands: a secret is shown once, and works."""
+"""The site key commands show a secret once, and the secret works."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tables of the commands: texts that people wrote have no effect where they are shown."""
+"""Texts written by people do nothing to a terminal when commands show them in tables."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ from comments.cli.tables import TableFormat
 
 
 class Row(msgspec.Struct):
-    """A line of a report."""
+    """One line of a report."""
 
     name: str
     number: int | None

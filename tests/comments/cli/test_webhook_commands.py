@@ -1,4 +1,4 @@
-"""The commands `webhook` and `delivery`: what they print, do and refuse."""
+"""Test what the commands `webhook` and `delivery` print, do and refuse."""
 
 import json
 import re
@@ -39,7 +39,7 @@ def run(app: flask.Flask) -> Run:
 
 @pytest.fixture
 def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
-    """A receiver that the commands may reach."""
+    """A receiver to which the commands may send requests."""
     with loopback_servers.receiver() as made:
         client = loopback_servers.client(made.port)
         message_sender.OUTBOUND.put(open_store, client)
@@ -48,7 +48,7 @@ def told(open_store: connection.Store) -> Iterator[loopback_servers.Receiver]:
 
 @pytest.fixture
 def name(run: Run, site: records.Site, told: loopback_servers.Receiver) -> str:
-    """The name of a webhook of the site."""
+    """The name of the site's webhook."""
     return _name(run("webhook", "add", "demo", told.url))
 
 
@@ -170,7 +170,7 @@ def test_wrong_usage_is_exit_code_2(run: Run, site: records.Site, arguments: lis
 
 @pytest.fixture
 def dead(store: connection.Store, site: records.Site) -> list[str]:
-    """An event and two messages that are dead letters, and a pending event."""
+    """Three dead letters (an event and two messages), and a pending event."""
     event = f"{sample_threads.post(site, 'text').id}.1"
 
     def fail(_: object) -> ownership.Writes:
@@ -230,7 +230,7 @@ def test_one_or_all_dead_letters_are_discarded(
     assert run("delivery", "drop", dead[1]).output == "Discarded 1.\n"
     assert run("delivery", "drop", "--all").output == "Discarded 2.\n"
     assert dead_letters.waiting(sample_threads.START) == dead_letters.Waiting(1, 0, 0, 0)
-    # the recount adds what the discarded event had to count
+    # the recount adds the numbers of the discarded event
     assert run("recount", "demo").exit_code == 0
     dispatcher.deliver(counter_oracle.events(), now=sample_threads.START, handlers=wiring.HANDLERS)
     counter_oracle.assert_all_counted()

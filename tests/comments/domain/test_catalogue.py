@@ -1,4 +1,4 @@
-"""The catalogue of texts: found by key, filled by name, with the language's plural forms."""
+"""The catalogue finds texts by key, fills them in by name, and uses the language's plural forms."""
 
 import html
 from datetime import UTC, datetime

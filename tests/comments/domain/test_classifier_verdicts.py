@@ -1,4 +1,4 @@
-"""Classifier verdicts: the accepted answers, which classifiers are asked, and the stored rule."""
+"""Test which classifier answers are accepted, which classifiers are asked, and the stored rule."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Bodies, names and websites as people type them: cleaned, or refused by field."""
+"""Bodies, names and websites are cleaned, or refused with the name of the field."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Names that claim a role: by a role word alone, or with the site's name."""
+"""Names that claim a role are refused: a role word alone, or with the site's name."""
 
 import subprocess
 import sys

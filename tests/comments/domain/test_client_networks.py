@@ -1,4 +1,4 @@
-"""Client networks: how addresses map to networks, and that keyed hashes reveal nothing."""
+"""Addresses map to networks, and keyed hashes of networks reveal nothing."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Cursors: those of earlier releases stay valid, and those of other listings are refused."""
+"""Cursors from earlier releases stay valid, and cursors of other listings are refused."""
 
 import hashlib
 import json

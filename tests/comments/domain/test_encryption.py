@@ -1,4 +1,4 @@
-"""Encrypted texts: each for one purpose and under one secret, in a stable format."""
+"""Each encrypted text is for one purpose, under one secret, and in a stable format."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from comments.domain.crypto import encryption
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "a secret of the tests"
-# Such values are stored, and are in mailboxes.
+# Such values are in the store and in mailboxes.
 SEALED = (
     "gAAAAABpVzWlT6-CLaQDJxsmm4utiUu9b_rKjsqe4cn55fIGRD4nRiTeiU1G"
     "DTLj6hWKlmy2IzGAyU6eqagmbYVRJw2t_shDAw=="

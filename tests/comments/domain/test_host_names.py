@@ -1,4 +1,4 @@
-"""Host names that people enter: their canonical form, and names that imitate others."""
+"""Host names get a canonical form, and names that imitate other names are recognized."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Proof-of-work challenges: only our own are accepted, and they carry their purpose."""
+"""Only proof-of-work challenges that we signed are accepted, each for its own purpose."""
 
 import base64
 import json

@@ -38,7 +38,7 @@ class Dom(html.parser.HTMLParser):
 
 
 def assert_safe(source: str) -> Dom:
-    """Only allowed elements and attributes, links only to the web, and nothing left to clean."""
+    """Check that HTML has only allowed elements, attributes and links, and is already clean."""
     dom = Dom(source)
     for tag, attributes in dom.nodes:
         assert tag in rendering.TAGS
@@ -286,7 +286,7 @@ SLOW = {
 
 
 def work(render: Callable[[], object]) -> int | None:
-    """Return the number of calls that rendering makes, the same on every machine.
+    """Return the number of calls that rendering makes; it is the same on every machine.
 
     None if refused.
     """

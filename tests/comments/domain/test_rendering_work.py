@@ -1,4 +1,4 @@
-"""The work that one Markdown text may cause, measured in calls, never in seconds.
+"""One Markdown text causes limited work, measured in calls and never in seconds.
 
 MARKUP_EXAMPLES sets how many texts the fuzzer tries (default 25).
 """
@@ -21,7 +21,7 @@ from tests.support.people import api_requests
 MOST_CALLS = 400_000
 EXAMPLES = int(os.environ.get("MARKUP_EXAMPLES", "25"))
 LONGEST = cleaning.MAX_BODY
-# Each was the slowest at some time: unclosed brackets, marks, quotes, links, lists, tables.
+# Each of these shapes was once the slowest: unclosed brackets, marks, quotes, links, lists, tables.
 SLOW = (
     "[^" * 999 + "_*" * 4_000,
     "[__" * 1_000 + "**__" * 1_700,
@@ -123,7 +123,7 @@ def test_ordinary_texts_are_far_from_the_limit(body: str) -> None:
 
 
 def test_the_limit_is_exact_and_depends_on_the_text_alone() -> None:
-    """A text at the limit is always accepted, and with one more mark always refused."""
+    """A text at the limit is always accepted; with one more mark it is always refused."""
 
     def work(number: int) -> int:
         return rendering.parse("*a" * number)[1]
@@ -158,5 +158,5 @@ def test_a_preview_a_post_and_an_edit_refuse_the_same_text(client: FlaskClient) 
 
 
 def test_imported_html_has_no_such_limit() -> None:
-    """Imports contain what other systems rendered long ago."""
+    """Imports contain HTML that other systems rendered long ago."""
     assert rendering.sanitise_html("<p>" + "<em>_*</em>[^" * 1_900 + "</p>")

@@ -1,4 +1,4 @@
-"""Roles: each allows what its table row says, on its site and nowhere else."""
+"""Each role has exactly the permissions of its table row, on its site and nowhere else."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Sort hashes: these golden values may never change, because a change corrupts stored threads."""
+"""The golden values of sort hashes must never change, because a change corrupts stored threads."""
 
 import itertools
 import string
@@ -72,7 +72,7 @@ def schemes(draw: Any) -> Any:
 
 
 def numbers_of(scheme: sorthash.Scheme) -> Any:
-    """Numbers of a segment, often at the ends of the three classes."""
+    """Draw numbers for a segment, often at the ends of the three classes."""
     last = sorthash.last_number(scheme)
     ends = [0, last]
     for power in (scheme.base**scheme.width, scheme.base ** (scheme.width + 1)):
@@ -93,7 +93,7 @@ def scheme_and_paths(draw: Any, count: int) -> tuple[object, ...]:
 
 @st.composite
 def related_paths(draw: Any) -> tuple[object, ...]:
-    """A scheme, a path, and another path that often shares its beginning."""
+    """Draw a scheme, a path, and a second path that often shares its beginning."""
     scheme, (path,) = draw(scheme_and_paths(1))
     shared = path[: draw(st.integers(0, len(path)))]
     rest = draw(st.lists(numbers_of(scheme), max_size=3).map(tuple))

@@ -1,4 +1,4 @@
-"""Thread ids: one canonical form per page, and no two names with the same form."""
+"""Each page has one canonical thread id, and no two names have the same id."""
 
 import unicodedata
 
@@ -352,7 +352,7 @@ def test_any_query_gives_a_thread_or_bad_input(query: bytes) -> None:
         ("https://blog.example/a?s=me#c", "blog.example/a", "https://blog.example/a"),
         ("HTTP://Blog.example/a/?s=me", "blog.example/a", "HTTP://Blog.example/a/"),
         ("https://blog.example/a?s=me&p=1", "blog.example/a?p=1", "https://blog.example/a?p=1"),
-        # With an explicit id the page's own query is unknown, so the URL stays as it is.
+        # With an explicit id the page's own query is unknown, so the URL is not changed.
         ("https://blog.example/a?s=1#c", "post 1", "https://blog.example/a?s=1"),
         ("https://blog.example/a?p=2", "blog.example/a?p=1", "https://blog.example/a?p=2"),
     ],

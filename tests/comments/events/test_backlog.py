@@ -1,4 +1,4 @@
-"""The backlog of a process: when a thread is due, and that it is due once."""
+"""A thread in a process's backlog becomes due at the right time, and only once."""
 
 import math
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Mail messages: their stable format, and the neutralization of hostile content."""
+"""Mail messages have a stable format, and hostile content in them is neutralized."""
 
 import email
 import re
@@ -15,7 +15,7 @@ from comments import errors
 from comments.events.mail import compose, plain_words
 from tests.support.outside.sample_mail import PLACE, SENDER, UNSUBSCRIBE, made, notice, read
 
-# Mailboxes know messages by these ids.
+# Mailboxes identify messages by these ids.
 GOLDEN = """\
 From: garden <comments@service.example>
 To: ann@example.org
@@ -103,7 +103,7 @@ def test_a_long_word_is_checked_in_linear_time() -> None:
     assert plain_words.words("1." * 1_000_000 + "x") == "[link]"
 
 
-# Each is several addresses, or none, or one to its reader and another to the sending server.
+# Each text is several addresses, or no address, or means different addresses to people and servers.
 ODD = [
     "",
     "ann",

@@ -1,8 +1,8 @@
 """Hostile mail content stays plain text in every mail program.
 
-Names, titles and texts come in through HTTP, and a real mail server takes what goes out. Two
-independent parsers read it: the standard library's oldest, and our own that decodes everything that
-may be an encoded word (`mail_reader`).
+Names, titles and texts arrive over HTTP, and a real mail server receives the mail. Two independent
+parsers read the mail: the oldest one in the standard library, and our own, which decodes everything
+that may be an encoded word (`mail_reader`).
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ OURS = [
 TO_MODERATORS = [each for each in OURS if not each.startswith("list-")]
 FOLLOWER, MODERATOR = "fay@example.org", "mod@site.example"
 EVIL = re.compile(r"evil|reply-to|bcc|admin", re.IGNORECASE)
-# What an attacker wants decoded: a header, a body, a link, a reserved name.
+# Texts that an attacker wants a mail program to decode: a header, a body, a link, a reserved name.
 PAYLOADS = ["x\r\nReply-To: a@evil.example\r\n\r\nhttp://evil.example", "Admin", "evil.example"]
 
 
@@ -74,12 +74,12 @@ def _forms(payload: str) -> list[str]:
         f"=?utf-8?q?{q}",
         f"=?utf-8?q? {q} ?=",
         f"= ?utf-8?q?{q}? =",
-        # Encoded twice: decodes to another encoded word.
+        # The text is encoded twice, so it decodes to an encoded word.
         f"=?utf-8?b?{b64encode(f'=?utf-8?q?{q}?='.encode()).decode()}?=",
         # NFKC turns small and full-width characters into an encoded word.
         f"\uff1d\uff1futf-8\uff1fq\uff1f{q}\uff1f\uff1d",
         f"\ufe66\ufe56utf-8\ufe56q\ufe56{q.replace('=', chr(0xFE66))}\ufe56\ufe66",
-        # An invisible character between the signs.
+        # An invisible character separates the signs.
         f"=\u2060?utf-8?q?{q}?\u2060=",
     ]
 
@@ -131,7 +131,7 @@ def _compat32(raw: bytes) -> tuple[list[str], str, list[str]]:
 
 
 def _assert_ours(raw: bytes, ours: list[str]) -> None:
-    """Only our headers, one text and one HTML part, and nothing that a stranger chose."""
+    """Check for only our headers, one text and one HTML part, and nothing that a stranger chose."""
     raw.decode("ascii")
     names, subject, kinds = _compat32(raw)
     assert names == ours
@@ -147,7 +147,7 @@ def _assert_ours(raw: bytes, ours: list[str]) -> None:
 
 
 def _assert_harmless(text: str) -> None:
-    # Without our own links: their ids and tokens may contain anything.
+    # Our own links are left out, because their ids and tokens may contain anything.
     without = re.sub(rf'{mail_server.PUBLIC}[^\s"<]*', "", text)
     assert not EVIL.search(unicodedata.normalize("NFKC", without)), text
     assert "://" not in without
@@ -156,7 +156,7 @@ def _assert_harmless(text: str) -> None:
 def test_no_encoded_word_becomes_a_header_a_body_a_link_or_a_name(
     busy_mailer: MailService,
 ) -> None:
-    # In both fields at once, never the same in both.
+    # Payloads are in both fields at once, with a different payload in each.
     for raw in _told(busy_mailer, [*map(Said, FORMS, FORMS[1:] + FORMS[:1])]):
         _assert_ours(raw, OURS)
 

@@ -1,4 +1,4 @@
-"""Events: exactly one per commit, each delivered to every handler."""
+"""Each commit writes exactly one event, and every handler receives each event."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -175,7 +175,7 @@ def test_following_events_are_written_in_the_commit_that_notes_the_first(
         dispatcher.sweep(now=NOW, handlers=handlers)
     mail = f"{row.id}.1.mail"
     assert told == [(mail, row.id, "1"), (f"{mail}.2", row.id, "2"), (f"{mail}.3", row.id, "3")]
-    assert counter_oracle.events() == []  # handlers of other kinds are not waited for
+    assert counter_oracle.events() == []  # handlers of other kinds do not delay delivery
 
 
 def test_a_claimed_event_is_left_alone_until_the_lease_ends(
@@ -219,7 +219,7 @@ def test_another_process_takes_over_an_event_when_a_dead_ones_lease_ends(
     told: list[str] = []
     handlers = (dispatcher.Sending("mail", lambda event: told.append(event.id), term=TERM),)
     store.deadline = 0.1
-    faults.plan = ["after", "", *["before"] * 100]  # claimed twice, sent, never noted
+    faults.plan = ["after", "", *["before"] * 100]  # claimed twice and sent, but never recorded
     with pytest.raises(errors.Overloaded):
         dispatcher.deliver([f"{row.id}.1"], now=NOW, handlers=handlers)
     faults.plan = []
@@ -277,7 +277,7 @@ def test_a_failing_handler_delays_no_other_and_counts_as_one_attempt(
     )
     assert sorted(told) == sorted([first, last] * 2)
     assert totals.of_site("demo")["approved"] == 3
-    # Handlers that are done with it are not called again when the others are.
+    # A handler that has finished an event is not called again when the other handlers are.
     bad = ""
     dispatcher.deliver(counter_oracle.events(), now=NOW, handlers=handlers)
     counter_oracle.assert_all_counted()

@@ -1,6 +1,6 @@
-"""The size of a delivery's commits, with the maximum number of categories.
+"""A delivery's commits stay within limits, even with the maximum number of categories.
 
-The service accepts 10 MiB in one commit, and its older versions 500 writes.
+Datastore accepts 10 MiB in one commit, and its older versions accept 500 writes.
 """
 
 from datetime import timedelta
@@ -27,7 +27,7 @@ PAGE = records.ThreadName("demo", "p" * 500)
 
 
 class Commits:
-    """The number of writes and bytes of each commit."""
+    """Record the number of writes and bytes of each commit."""
 
     def __init__(self) -> None:
         self.writes: list[int] = []
@@ -56,7 +56,7 @@ def _deliver() -> dispatcher.DeliveryCounts:
 
 
 def _assert_counted(commits: Commits) -> None:
-    """Everything was counted, in commits that the service accepts."""
+    """Check that everything was counted, in commits that Datastore accepts."""
     assert max(commits.writes) <= MOST_WRITES
     assert max(commits.bytes) <= MOST_BYTES
     assert counter_oracle.events() == []
@@ -64,7 +64,7 @@ def _assert_counted(commits: Commits) -> None:
 
 
 def test_a_batch_of_events_leaves_room_for_every_handlers_writes() -> None:
-    # A mark, a message for each hook, and the rows of counters.
+    # The commit writes a mark, a message for each hook, and the rows of counters.
     assert (
         dispatcher.AT_ONCE * (1 + webhook_endpoints.MOST + classifier_verdicts.MOST)
         + dispatcher.MOST_ROWS
@@ -120,5 +120,5 @@ def test_posts_in_most_categories_of_a_site_with_most_hooks_fit_one_commit(
     for number in range(dispatcher.AT_ONCE):
         sample_threads.post(site, f"{number}", thread=PAGE.id, categories=tuple(BEFORE))
     assert _deliver() == dispatcher.DeliveryCounts(dispatcher.AT_ONCE, 0)
-    assert max(commits.writes) > dispatcher.MOST_ROWS  # they have one row in common
+    assert max(commits.writes) > dispatcher.MOST_ROWS  # they share one row
     _assert_counted(commits)

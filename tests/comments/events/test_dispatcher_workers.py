@@ -1,4 +1,4 @@
-"""Who delivers events: the process that wrote them, another process, or cron."""
+"""The process that wrote an event delivers it, or else another process or cron does."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def faults(interceptor: InterceptorSlot) -> Commits:
 def worker(
     open_store: connection.Store, clock: Clock
 ) -> Iterator[background_worker.BackgroundWorker]:
-    """A worker that has taken its first step; the test takes the others."""
+    """A worker that has taken its first step; the test takes the next steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     made = background_worker.BackgroundWorker(open_store, sample_threads.SETTINGS.scheme)
     with open_store.context():
@@ -79,7 +79,7 @@ def test_a_failing_store_stops_no_worker(
     worker.step()
     faults.plan = []
     (row,) = outbox.read(counter_oracle.events())
-    assert row.attempts == 0  # the event is not to blame
+    assert row.attempts == 0  # the event itself has no fault
     clock.now += background_worker.SWEEP_EVERY
     worker.step()
     counter_oracle.assert_all_counted()

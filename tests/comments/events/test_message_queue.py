@@ -1,4 +1,4 @@
-"""Messages: one per recipient, claimed by one process at a time, stored until sent."""
+"""Each recipient has one message; one process at a time claims it, and it is stored until sent."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def _write(*queues: str, event: str = EVENT) -> list[str]:
 def test_a_message_belongs_to_an_event_and_a_recipient(store: connection.Store) -> None:
     ann, bob = _write(ANN, BOB)
     assert (ann, bob) == (f"{EVENT}/mail/ann", f"{EVENT}/mail/bob")
-    _write(ANN)  # writing again gives the same message
+    _write(ANN)  # writing it again results in the same message
     assert message_queue.queues(10) == [ANN, BOB]
     assert message_queue.due(ANN, NOW, 10) == [ann]
     claimed = message_queue.claim(ann, now=NOW)

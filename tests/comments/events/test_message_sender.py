@@ -1,4 +1,4 @@
-"""Sending messages: each receiver at its own pace, at least once, under one id."""
+"""Each receiver gets messages at its own pace, at least once, with the same id in retries."""
 
 import json
 import logging
@@ -156,7 +156,7 @@ def test_the_message_of_a_retracted_comment_has_no_content(
 def test_slow_receivers_are_served_concurrently(
     open_store: connection.Store, site: records.Site, at: webhook_site.Time
 ) -> None:
-    """No receiver answers before all have a request."""
+    """No receiver answers before all receivers have a request."""
     gate = threading.Barrier(4)
     with ExitStack() as stack:
         slow = [stack.enter_context(loopback_servers.receiver()) for _ in range(4)]
@@ -224,7 +224,7 @@ def test_an_internal_error_ends_neither_the_round_nor_the_message(
         assert message_sender.serve(at, among={"hook": fail}) == message_sender.SendingCounts(0, 3)
     rows = message_queue.read(webhook_site.left())
     assert sorted((row.reason, row.attempts) for row in rows) == [
-        *[("", 0)] * 3,  # a queue is left after a failed attempt
+        *[("", 0)] * 3,  # the sender leaves a queue after a failed attempt
         *[("ValueError", 1)] * 3,
     ]
     assert webhook_site.SECRET not in caplog.text
@@ -268,7 +268,7 @@ def test_a_worker_sends_soon_after_the_commit_and_stops(
     worker.start()
     try:
         sample_threads.post(site, "text")
-        # Far sooner than by a sweep or its first look: the worker was notified of the commit.
+        # The worker was notified of the commit, so it sends long before a sweep would.
         assert all(event.wait(message_sender.SWEEP_EVERY / 2) for event in heard)
     finally:
         assert worker.stop(60)

@@ -1,4 +1,4 @@
-"""Sending from several processes: one that is killed, and two at once."""
+"""Messages are sent correctly if a process is killed, and if two processes send at once."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""URLs that people enter: which are refused, and how the others are reached."""
+"""Unsafe URLs that people enter are refused, and requests to the others are safe."""
 
 import ast
 import functools
@@ -22,7 +22,7 @@ PUBLIC = "93.184.216.34"
 
 
 def to(address: str) -> Any:
-    """Return a client that resolves every name to this address and may reach public ones only."""
+    """Return a client that resolves every name to this address and reaches only public ones."""
     return safe_http.HttpClient(SHORT, resolver=lambda _host: [address])
 
 
@@ -71,7 +71,7 @@ REFUSED = [
     f"https://{'a' * 64}.example/",
     f"https://{'a.' * 130}example/",
     f"https://hooks.example/{'a' * 2_000}",
-    # Hosts that some parser takes for an address of our own network.
+    # Hosts that some parsers interpret as an address in our own network.
     "https://localhost/",
     "https://metadata/",
     "https://127.0.0.1/",
@@ -195,7 +195,7 @@ INSIDE = [
 
 @pytest.mark.parametrize("address", INSIDE)
 def test_a_name_that_resolves_to_an_internal_address_is_refused(address: str) -> None:
-    # The last name is known in internal networks only.
+    # Only internal networks know the last name.
     for url in ("https://hooks.example/", "https://metadata.google.internal/computeMetadata/v1/"):
         for verb in (to(address).vet, functools.partial(to(address).send, "POST")):
             with pytest.raises(errors.UnsafeAddress, match="unsafe-address"):
@@ -242,7 +242,7 @@ def test_a_resolver_that_fails_or_hangs_ends_in_time() -> None:
 def test_a_name_is_resolved_once_and_its_address_pinned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DNS rebinding: public when it is checked, loopback at the next lookup."""
+    """DNS rebinding: the name is public when it is checked, and loopback at the next lookup."""
     answers = itertools.chain([[PUBLIC]], itertools.repeat(["127.0.0.1"]))
     opened = []
 

@@ -1,4 +1,4 @@
-"""Mail through a real SMTP server: what is sent, what the replies mean, and how it is reached."""
+"""Test what a real SMTP server receives, what its replies mean, and how it is reached."""
 
 import contextlib
 import socket
@@ -20,7 +20,7 @@ from tests.support.outside.sample_mail import SENDER, made
 
 
 class Box:
-    """The mail a server took, and the replies it gives."""
+    """The mail that a server accepted, and the replies that it sends."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[str, list[str], bytes]] = []
@@ -166,7 +166,7 @@ def reset(connection: Any) -> None:
 
 
 def scripted(last: Any, ending: Any) -> Any:
-    """Return a server that accepts a message, replies `last`, and ends in its own way."""
+    """Return a server that accepts a message, replies `last`, and then ends the connection."""
 
     def talk(connection: Any, _over: Any) -> None:
         said = connection.makefile("rb")
@@ -205,7 +205,7 @@ def test_a_servers_reply_counts_however_the_connection_ends(
 ) -> None:
     with loopback_servers.peer(scripted(last, ending)) as port:
         found = smtp.send(reach((port, ""), setting_values.Security.NONE), made())
-    # A reset may lose the reply: then the mail is sent again, under the same id.
+    # A reset may lose the reply; then the mail is sent again with the same id.
     allowed = {end, End.RETRY} if ending is reset else {end}
     assert found.end in allowed
 

@@ -1,4 +1,4 @@
-"""Webhook endpoints: registration, pauses and disabling after failures, and their events."""
+"""Webhook endpoints are registered, paused and disabled after failures, and get their events."""
 
 from datetime import timedelta
 

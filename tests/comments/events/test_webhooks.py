@@ -1,4 +1,4 @@
-"""Webhook messages: their stable format and signatures, their content, and the answers."""
+"""Test the stable format, signatures and content of webhook messages, and receivers' answers."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Fixtures of the tests for recounts and repairs."""
+"""Provide fixtures for the tests of recounts and repairs."""
 
 import pytest
 

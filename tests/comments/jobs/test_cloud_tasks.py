@@ -1,8 +1,8 @@
-"""Cloud Tasks: one task for many commits, and no effect on requests.
+"""One cloud task serves many commits, and creating it does not affect requests.
 
-The server on loopback behaves as the API is documented: it accepts a task for a queue by POST with
-a bearer token, refuses a known name with 409 ALREADY_EXISTS, and fails as the test says. The tests
-send accepted tasks to the application as App Engine does.
+The server on loopback follows the API's documentation: it accepts a task for a queue by POST with a
+bearer token, refuses a known name with 409 ALREADY_EXISTS, and fails when the test asks for it. The
+tests send accepted tasks to the application as App Engine does.
 """
 
 import contextlib
@@ -135,7 +135,7 @@ def session() -> AuthorizedSession:
 
 
 def instance(peer: Peer, clock: Clock, service: str = "") -> cloud_tasks.TaskQueue:
-    """Return the queue as one instance uses it."""
+    """Return the queue that one instance uses."""
     return cloud_tasks.TaskQueue(
         QUEUE,
         service,
@@ -224,7 +224,7 @@ def test_many_commits_within_a_span_are_one_task_that_runs_after_them(
     assert [task["scheduleTime"] for task in peer.tasks.values()] == [
         "1970-01-01T00:16:42Z", "1970-01-01T00:16:44Z",
     ]  # fmt: skip
-    # A taken name is not a failure, so there is no pause.
+    # A name in use is not a failure, so there is no pause.
     clock.now += 2
     other.tell("event")
     assert peer.answers == [200, 409, 200, 200]

@@ -1,4 +1,4 @@
-"""Export and erasure of an author's data: complete, and nothing of other authors."""
+"""Export and erasure cover all of an author's data, and no data of other authors."""
 
 import gzip
 import json
@@ -111,7 +111,7 @@ def test_a_token_reaches_its_own_site_alone(client: FlaskClient, shared: str) ->
         )
         api_requests.refused(refused, 401)
         api_requests.refused(client.open(ME, method=method), 401)
-    # The account's comments on another site are out of this token's reach.
+    # This token gives no access to the account's comments on a different site.
     account = accounts.by_identity(_identity(), SECRET)
     assert account is not None
     author = account.author

@@ -1,7 +1,7 @@
 """After an erasure no byte of the files and no response contains the author's data.
 
-The store is a file, searched byte by byte together with its log, for plain and compressed data,
-while a process that has shown all of the data is still running.
+The tests search the store's file and its log byte by byte, for plain and compressed data. A process
+that has shown all of the data is still running.
 """
 
 import json
@@ -47,7 +47,7 @@ SHOWING = (
 )  # fmt: skip
 
 
-AGE = 0.3  # seconds for which a directory may be used here
+AGE = 0.3  # seconds; processes may use a directory for so long
 
 
 def _let_age_pass(_grace: float) -> None:
@@ -67,7 +67,7 @@ class Clock:
 
 
 class ServiceOnDisk:
-    """A file with every kind of an author's data, and a process that shows it."""
+    """A file with every kind of personal data of an author, and a process that shows the data."""
 
     def __init__(self, path: Path, engine: inprocess.Engine, clock: Clock) -> None:
         self.path, self.engine, self.clock = path, engine, clock
@@ -123,7 +123,7 @@ class ServiceOnDisk:
         scheduler.compact_whole(SETTINGS.scheme, [NAME], wait=_let_age_pass)
 
     def shown(self) -> set[str]:
-        """Return where each of the author's words is shown."""
+        """Return the places that show each of the author's words."""
         texts = {path: self.client.get(path).text for path in SHOWING}
         return {f"{path}: {word}" for path in texts for word in WORDS if word in texts[path]}
 

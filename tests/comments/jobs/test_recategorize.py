@@ -1,7 +1,7 @@
 """Recategorizing a thread is exact despite interruptions and concurrent writers.
 
-With six comments in steps of two it takes five commits: the beginning, three steps, and one that
-finds nothing left.
+Six comments in steps of two need five commits: one to begin, three steps, and one that finds
+nothing left.
 """
 
 import threading
@@ -34,11 +34,11 @@ COMMITS = 5
 
 
 class Killed(BaseException):
-    """The end of the process."""
+    """Raised when the process ends."""
 
 
 class Hook:
-    """Runs an action once, before or after the n-th commit or other call from now."""
+    """Runs an action once, before or after the n-th commit (or other call) from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[int, str, Callable[[], None]] | None = None
@@ -102,7 +102,7 @@ def _change(*names: str) -> int:
 
 
 def _assert_all_right() -> None:
-    """No recategorization is unfinished, every counter is exact, and the recount agrees."""
+    """Check that all recategorizations are finished, counters are exact, and the recount agrees."""
     # A posted or retracted comment may change its thread's categories, which a worker then applies.
     recategorize.finish(now=NOW)
     journals = [each.key.path[-1].name for each in reads.fetch(reads.Query("Job"))]
@@ -236,7 +236,7 @@ def test_the_later_of_two_changes_wins(
 def test_a_late_runner_does_not_continue_another_changes_journal(
     filed: records.Site, open_store: connection.Store, hook: Hook, step: int
 ) -> None:
-    """It has read the position, and before its transaction the recategorization starts again."""
+    """The step has read the position; before its transaction the recategorization starts again."""
     act = _elsewhere(open_store, lambda: recategorize.begin(NAME, ("sport",)))
     hook.plan(step, "after", act, "RunQuery")
     _change("travel")
@@ -258,7 +258,7 @@ def test_changes_between_two_commits_are_counted_in_the_right_categories(
         own_comment.retract(last.id, author_id=last.author.id, revision=None, now=NOW)
         _deliver()
 
-    # Before a commit the transaction holds locks on its reads, so others write elsewhere.
+    # Before a commit the transaction locks the rows it has read, so others write different rows.
     act = write if when == "after" else lambda: sample_threads.post(filed, "text", thread="other")
     hook.plan(commit, when, _elsewhere(open_store, act))
     _change("travel")

@@ -1,8 +1,9 @@
-"""A random history of posts, retractions, imports, changes of categories, and deliveries.
+"""Counters stay exact in random histories of posts, imports, category changes and deliveries.
 
-Recategorizations are taken step by step, restarted, and left unfinished; events are delivered in
-any order, some of them twice. At any moment a recount finds no fault, and in the end every counter
-equals the sum over the comments in the categories of their threads (`counter_oracle`).
+Histories also contain retractions. Recategorizations run step by step, restart, or are left
+unfinished; events are delivered in any order, some of them twice. At any moment a recount finds no
+fault, and in the end every counter equals the sum over the comments in the categories of their
+threads (`counter_oracle`).
 """
 
 from datetime import timedelta

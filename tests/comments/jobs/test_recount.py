@@ -1,4 +1,4 @@
-"""The recount finds exactly the drifted counters, repairs each once, and disturbs nobody."""
+"""The recount finds exactly the drifted counters, repairs each once, and affects no other work."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A recount during writes, votes and other recounts compares one moment and repairs once."""
+"""A recount during writes, votes and other recounts compares one state and repairs once."""
 
 import itertools
 import threading
@@ -18,7 +18,7 @@ from tests.support.threads import sample_threads, sample_votes
 
 
 class Between:
-    """Runs an action of another actor once, before the n-th call of a method from now."""
+    """Runs a different actor's action once, before the n-th call of a method from now."""
 
     def __init__(self) -> None:
         self._plan: tuple[str, int, Any] | None = None
@@ -52,8 +52,9 @@ def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning
     return prepared_stores.grown(tmp_path_factory, counter_drift.grown)
 
 
-# The commits of a recount of two threads, the second of which is wrong: two comparisons, a repair,
-# the comparison of the site, its repair. The other actor acts after the reads of a comparison.
+# A recount of two threads, where the second is wrong, makes these commits: two comparisons, a
+# repair, the comparison of the site, the repair of the site. The other actor acts after the reads
+# of a comparison.
 COMPARED = [1, 3]
 
 

@@ -1,4 +1,4 @@
-"""The recount of votes: a row with another number of votes than are stored is repaired."""
+"""The recount of votes repairs a row whose vote counts differ from the stored votes."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """After a repair every process shows the repaired thread at once.
 
-Two processes with warm caches read at every stage of a compaction while comments get new hashes.
+While comments get new hashes, two processes with warm caches read at every stage of a compaction.
 Each answer is compared with the ordered query immediately, without waiting.
 """
 
@@ -31,7 +31,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> prepared_stores.Beginning:
-    """A thread in buckets, tail and delta."""
+    """A thread with rows in buckets, tail and delta."""
     with pytest.MonkeyPatch.context() as patch:
         compaction.small_buckets(patch, 3)
         return prepared_stores.grown(tmp_path_factory, _grow)
@@ -85,7 +85,7 @@ def _run_in_a_circle(repaired_rows: Grown) -> None:
 
 
 def _share_a_number(repaired_rows: Grown) -> None:
-    """Give two siblings the same place; one of them gets another."""
+    """Give two siblings the same place; the repair moves one of them."""
     _damage(repaired_rows["1.2"], number=1, sort_hash=repaired_rows["1.1"].sort_hash)
 
 

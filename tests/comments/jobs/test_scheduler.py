@@ -1,4 +1,4 @@
-"""Upkeep: running processes compact and clear changed threads, and survive faults."""
+"""Upkeep compacts and clears changed threads in running processes, and survives faults."""
 
 import re
 import threading
@@ -33,7 +33,7 @@ ABORTING = {"rules": [{"rpc": "Commit", "status": "ABORTED"}]}
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker whose steps the test takes."""
+    """A worker; the test takes its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 

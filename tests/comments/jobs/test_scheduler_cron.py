@@ -1,7 +1,7 @@
-"""Upkeep with one process per cron call: each starts without state and ends afterwards.
+"""Upkeep works with one process per cron call, which starts without state and ends afterwards.
 
-Only the store connects two calls. A call clears what it compacted itself, after a grace by its own
-clock; a call that dies while it waits leaves everything to the next one.
+Only the store connects two calls. A call clears the rows that it compacted itself, after a grace
+period on its own clock. If a call dies while it waits, the next call does all the remaining work.
 """
 
 import threading
@@ -26,11 +26,11 @@ CANARY = "quetzalcoatlus"
 
 
 class Died(Exception):
-    """The end of an instance while it waits."""
+    """Raised when an instance ends while it waits."""
 
 
 class Instance(reader_processes.Reader):
-    """An instance that lives for one call. Its clock starts anywhere, and moves all readers'."""
+    """An instance that lives for one call. Its clock starts at any time and moves all."""
 
     def __init__(
         self, engine: inprocess.Engine, others: list[reader_processes.Reader], *, age: float = 0.0
@@ -46,7 +46,7 @@ class Instance(reader_processes.Reader):
         )
 
     def call(self) -> scheduler.RoundSummary:
-        for each in self.others:  # read the directory just before another one replaces it
+        for each in self.others:  # read the directory just before a new one replaces it
             each.now += view_cache.CACHE_MAX_AGE
             each.assert_current(NAME)
         done = self.do(lambda: self.upkeep.visit(scheduler.look(), self.wait))
@@ -129,7 +129,8 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
         monkeypatch.setattr(dying, "wait", die)
         with pytest.raises(Died):
             dying.call()
-        # Nothing was cleared before its grace, and nothing was deleted that readers use.
+        # Check that nothing was cleared before its grace period, and nothing that readers use was
+        # deleted.
         assert scheduler.look() == [NAME]
         for each in others:
             each.assert_current(NAME)
@@ -143,7 +144,7 @@ def test_a_call_that_dies_while_waiting_leaves_everything_to_the_next(
 def test_the_next_call_waits_the_whole_grace_by_its_own_clock(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """Even if another process switched long ago by its own clock."""
+    """This holds even if another process switched long ago by its own clock."""
     assert compactor.compact(SCHEME, NAME) is not None
     late = Instance(engine, others)
     late.call()
@@ -161,7 +162,7 @@ def test_of_several_concurrent_calls_one_waits(
     def wait(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) == 1:
-            # The same process, called by another request meanwhile.
+            # Another request calls the same process during the wait.
             again = threading.Thread(target=visit_again)
             again.start()
             again.join()
@@ -180,7 +181,7 @@ def test_of_several_concurrent_calls_one_waits(
 def test_rankings_are_deleted_when_cursors_expire_although_no_instance_lives_that_long(
     said: records.Comment, engine: inprocess.Engine, others: list[reader_processes.Reader]
 ) -> None:
-    """An instance whose clock is ten minutes ahead deletes none too early."""
+    """An instance with a clock ten minutes ahead deletes no bucket too early."""
     term = ranking.KEPT + ranking.SKEW
     for votes in (1, 2):
         _vote(said, votes)

@@ -1,4 +1,4 @@
-"""The title, page URL and categories that a thread shows."""
+"""A thread shows the right title, page URL and categories."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ def judge(comment: records.Comment, verb: Verb) -> None:
 
 
 def shown(thread: str = "page") -> str:
-    """Return the word in all that the thread shows, or "" if it shows nothing; all must agree."""
+    """Return the word in everything that the thread shows, or ""; all places must agree."""
     row = reads.get(comment_rows.thread_key(records.ThreadName("demo", thread)))
     found = conversion.thread_record(row)
     words = {
@@ -123,7 +123,7 @@ def test_another_process_stops_showing_a_hidden_title(
     compact()
     client = app.test_client()
     assert words(client) == {"ape"}
-    # As another process would do it: this one keeps the directory and its copy of the thread.
+    # As if another process did it: this process keeps the directory and its copy of the thread.
     kept = dict(store.kept)
     per_process.fresh_process(store)
     judge(first, Verb.HIDE)

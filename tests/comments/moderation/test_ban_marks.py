@@ -1,4 +1,4 @@
-"""Bans that recognize their author by network or mailbox."""
+"""Bans recognize a banned author by network or mailbox."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta
@@ -180,7 +180,7 @@ def test_a_guests_address_is_recognized_in_an_account(
     ban(post(site, email="ann+2@mailbox.example"), mailbox=True)
     with pytest.raises(errors.Forbidden):
         post(site, ELSEWHERE, id=account.author)
-    # Its address was encrypted under a lost secret, so the account may post.
+    # The account's address was encrypted under a lost secret, so the account may post.
     lost = dataclasses.replace(sample_threads.SETTINGS, secret="another secret of 32 characters.")
     draft = new_comment.Submission("page", None, records.Author("Ann", id=account.author), "hello")
     assert new_comment.post(draft, SiteRequest(site, lost, NOW)).comment.status is Status.APPROVED

@@ -1,4 +1,4 @@
-"""Bans: who is refused or invisible, until when, and which comments are hidden."""
+"""A ban refuses or hides the right authors, until it ends, and hides the right comments."""
 
 from datetime import timedelta
 from typing import Any

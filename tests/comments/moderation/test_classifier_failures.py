@@ -1,6 +1,6 @@
-"""Failing classifiers: which answers are invalid, and what follows in the end.
+"""Test which answers of a classifier are invalid, and what happens when classifiers fail.
 
-Servers are real: correct ones with wrong answers, and sockets that misbehave.
+The servers are real: HTTP servers that send wrong answers, and sockets that misbehave.
 """
 
 import dataclasses
@@ -54,7 +54,7 @@ def test_an_invalid_answer_changes_nothing_and_the_request_is_retried(
     service.receiver.status = 200
     service.says("approve")
     service.ask()
-    assert service.status(comment) is HELD  # not before its pause has ended
+    assert service.status(comment) is HELD  # not before the pause has ended
     assert service.ask(2).told == 1
     assert service.status(comment) is SHOWN
 
@@ -120,7 +120,7 @@ def test_after_the_last_attempt_the_sites_fallback_applies(
     (dead,) = dead_letters.dead().letters
     assert (dead.reason, dead.is_dead) == ("answered 500", True)
     service.check()
-    # Once the classifier works it may be asked again, unless somebody decided meanwhile.
+    # Once the classifier works, comments can be checked again, unless a moderator has decided.
     service.receiver.status = 200
     service.says("spam")
     dead_letters.revive(dead.id, now=service.now)

@@ -1,6 +1,6 @@
-"""A site's own classifier: its requests, and the effect of its verdicts.
+"""A site's own classifier gets the right requests, and its verdicts take effect.
 
-The classifier is a real HTTP server; requests take the whole path from the event of a post.
+The classifier is a real HTTP server; requests go through all code from a post's event on.
 """
 
 import json
@@ -123,7 +123,7 @@ def test_refused_or_retracted_comments_are_not_sent(service: Service, site: reco
     service.is_asked()
     banned = records.Author("Eve", id="g:eve")
     policy_changes.ban("demo", "g:eve", BOSS, now=service.now, is_shadow=True)
-    # Others' comments wait for the classifier, so this one appears to wait too.
+    # Other authors' comments wait for the classifier, so this comment appears to wait too.
     assert say(site, author=banned).status is Status.SPAM
     sample_threads.retract(say(site, "taken back"))
     service.ask()

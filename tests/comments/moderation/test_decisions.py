@@ -1,4 +1,4 @@
-"""Moderation decisions: the effect of each, undo, the audit log, races and faults."""
+"""Moderation decisions take effect, are logged, can be undone, and survive races and faults."""
 
 import threading
 from collections.abc import Callable
@@ -272,7 +272,7 @@ def test_a_removal_is_compacted_at_once(
 
 
 def _at_once(store: connection.Store, *steps: Callable[[], object]) -> list[object]:
-    """Run steps concurrently, each in a thread; return each one's result or error."""
+    """Run steps concurrently, each in a thread; return the result or error of each."""
     barrier = threading.Barrier(len(steps))
 
     def run(step: Callable[[], object]) -> object:

@@ -1,4 +1,4 @@
-"""Dry runs: they report what a rule would do, and change nothing."""
+"""A dry run reports what a rule would do, and changes nothing."""
 
 import hashlib
 from datetime import timedelta

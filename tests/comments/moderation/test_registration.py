@@ -1,4 +1,4 @@
-"""Registering classifiers for a site, by command and in the admin console."""
+"""Classifiers are registered for a site by command or in the admin console."""
 
 import re
 from collections.abc import Callable, Iterator

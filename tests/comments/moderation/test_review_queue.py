@@ -1,4 +1,4 @@
-"""The review queue: which comments it lists, in which order, page after page."""
+"""The review queue lists the right comments in the right order, page after page."""
 
 import random
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ VERBS = {
 
 @pytest.fixture(scope="module")
 def full() -> Iterator[tuple[connection.Store, dict[str, records.Case]]]:
-    """Sixty comments of four authors in two threads, many with the same time, of every status."""
+    """Sixty comments of every status by four authors in two threads, many with the same time."""
     with inprocess.open_engine(None, indexes=ROOT / "index.yaml") as engine:
         store = connection.Store(inprocess.Channel(engine), project="test")
         with store.context():
@@ -204,7 +204,7 @@ def test_a_cursor_is_valid_only_for_its_listing(filled: dict[str, records.Case])
         review_queue.QueueFilter("demo", text="x" * 101)
 
 
-# The last test: it changes what the others share.
+# This test must be the last one, because it changes data that the other tests share.
 def test_a_moderator_who_decides_while_paging_misses_nothing(
     filled: dict[str, records.Case],
 ) -> None:

@@ -1,4 +1,4 @@
-"""The rulebook, with a site's policy, rules and bans: its log, limits and caches."""
+"""The rulebook (a site's policy, rules and bans) is logged, limited and cached correctly."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rules: which match, which one wins, which are invalid, and how long they take."""
+"""Test which rules match, which one wins, which are invalid, and how long matching takes."""
 
 from typing import Any
 
@@ -134,7 +134,7 @@ def test_any_text_and_pattern_get_a_result(body: str, pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "a|b", "[ab]", "a{9}", ".", "\\w"])
 def test_no_pattern_is_executed(pattern: str) -> None:
-    """A pattern is a fixed text to search for; regular expression syntax is dropped."""
+    """A pattern is a fixed text to search for; regular expression syntax is removed."""
     rule = Rule(id="r", action=Action.HOLD, words=(pattern,))
     try:
         rules.check(rule)
@@ -147,6 +147,6 @@ def test_no_pattern_is_executed(pattern: str) -> None:
 
 @pytest.mark.parametrize("letter", ["a", "ab ", "\ufdfa", "\u3316", "\u200b", "w0x", "<", "\u0130"])
 def test_normalizing_a_text_at_most_doubles_it(letter: str) -> None:
-    """Twice the text is twice the work."""
+    """Twice the text takes twice the work."""
     body = letter * (cleaning.MAX_BODY // len(letter))
     assert len(rules._folded(body)) <= 2 * cleaning.MAX_BODY

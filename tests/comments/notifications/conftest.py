@@ -1,4 +1,4 @@
-"""Fixtures of the mail tests: a service that sends mail, and a reader who subscribes."""
+"""Provide fixtures for the mail tests: a service that sends mail, and a reader who subscribes."""
 
 import json
 

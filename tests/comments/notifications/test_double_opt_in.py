@@ -1,6 +1,6 @@
-"""Double opt-in: one confirmation mail per address, and nothing is stored before the confirmation.
+"""Double opt-in sends one confirmation mail per address, and stores nothing before confirmation.
 
-Through HTTP and a real mail server, as people use it.
+The tests use HTTP and a real mail server, as people do.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +89,7 @@ def test_a_confirmation_link_is_valid_once(asker: mail_subscriber.Asker) -> None
     assert asker.client.post("/subscriptions/confirm", data=fields).status_code == 200
     assert asker.is_following()
     asker.client.post(f"/subscriptions/unsubscribe?token={_one_click(asker)}", **ONE_CLICK)
-    # The mail, the page and the request must not subscribe anybody again later.
+    # The mail, the page and the request must not work again later.
     opened = asker.client.get(link)
     pressed = asker.client.post("/subscriptions/confirm", data=fields)
     spelled = asker.client.get(f"{link}!")

@@ -1,4 +1,4 @@
-"""Hazards of follower list compaction: each is an order of steps that must lose no follower."""
+"""Compaction of follower lists loses no follower in any of these hazardous orders of steps."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def prepared(base: follower_lists.Pointer) -> follower_compaction.PreparedSegmen
 
 
 def assert_settled(expected: Iterable[str]) -> None:
-    """After one more compaction the list has these members, and nothing else is stored."""
+    """Check that one more compaction leaves these members in the list, and nothing else stored."""
     while follower_compaction.is_marked(NAME):
         assert follower_compaction.compact(NAME)
     follower_compaction.clean(NAME)
@@ -239,7 +239,7 @@ def test_an_interrupted_cleaning_is_found_through_the_remaining_mark(
 def test_the_cost_of_a_compaction(
     engine: inprocess.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # segments and queries of their real size
+    monkeypatch.undo()  # segments and queries have their real sizes
     names = [f"{number:05d}" for number in range(64_000)]
     follower_compaction.load(NAME, names)
     segments = len(follower_lists.pointer(NAME).directory.lines)

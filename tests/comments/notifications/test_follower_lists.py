@@ -1,4 +1,4 @@
-"""Large follower lists: joining and leaving, reading, positions, and their cost."""
+"""Large follower lists handle joining, leaving, reading and positions at a limited cost."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ def folded(ids: Iterable[str]) -> None:
 
 
 def members(limit: int = 4) -> list[str]:
-    # Ends even if the pages would not.
+    # This loop ends even if the pages do not.
     return list(itertools.islice(follower_lists.every(NAME, limit=limit), 1_000))
 
 
@@ -181,7 +181,8 @@ def test_the_cost_of_a_mark_and_a_read(
     assert bill(lambda: leave(["ann"])) == (2, 1, 0)
     assert bill(lambda: follower_lists.contains(NAME, "ann")) == (2, 0, 0)
     assert bill(lambda: follower_lists.contains(NAME, "bob")) == (3, 0, 0)
-    # List, segment, and a query for each sign; a keys-only query without results is free.
+    # The reads are the list, a segment, and a query for each sign; a keys-only query without
+    # results is free.
     assert bill(lambda: follower_lists.page(NAME, limit=9)) == (3, 0, 0)
     follower_compaction.close(NAME)
     monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)

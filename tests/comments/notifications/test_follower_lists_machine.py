@@ -1,4 +1,4 @@
-"""Large follower lists under any order of steps: a Python set is the oracle.
+"""Large follower lists equal a Python set after any order of steps.
 
 Ids join and leave. Two compactors take their steps in any order and crash between any two of them
 or in the middle of a write. Commits lose their answers, marks are overtaken by a compactor between
@@ -187,7 +187,7 @@ class Lists(RuleBasedStateMachine):
         assert follower_lists.count(NAME) == len(self.oracle)
 
     def _assert_settled(self) -> None:
-        """Other processes finish the work, and nothing is left over."""
+        """Let other processes finish the work; check that nothing is left over."""
         for _ in range(3):
             assert follower_compaction.compact(NAME)
         self.the_list_is_the_set()
@@ -215,7 +215,7 @@ def test_a_mark_read_before_a_generation_is_closed_belongs_to_the_next_one() -> 
 
 
 def test_a_commit_that_arrives_after_its_caller_gave_up_reverts_no_later_change() -> None:
-    """Neither a commit nor the end of its transaction reaches the store in time."""
+    """The store receives neither the commit nor the end of its transaction in time."""
     late: list[Callable[[], Any]] = []
     is_slow = False
 
@@ -264,7 +264,7 @@ def _members() -> list[str]:
 def test_a_read_during_a_compaction_is_from_one_moment(
     read: Callable[[], object], expected: object
 ) -> None:
-    """A compactor takes all its steps before any one of the reader's calls."""
+    """A compactor takes all its steps before one of the reader's calls."""
     calls: list[str] = []
     overtaken = 0
 

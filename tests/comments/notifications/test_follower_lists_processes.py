@@ -1,4 +1,4 @@
-"""Large follower lists in real processes: killed, concurrent, and with 200,000 ids."""
+"""Large follower lists stay exact in killed and concurrent processes, and with 200,000 ids."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ INDEXES = programs.ROOT / "index.yaml"
 THREADS, CHANGES = 25, 12  # threads of each process; changes of each thread
 LARGE = 200_000
 
-# Compacts, and dies at a given commit; prints the number of commits if it survives.
+# Compacts and dies at a given commit; prints the number of commits if it survives.
 COMPACTING = """
 import json
 import sys
@@ -134,7 +134,7 @@ def _assert_read(expected: set[str]) -> None:
 
 
 def _assert_settled(expected: set[str]) -> None:
-    """Another process's compaction leaves nothing over."""
+    """Check that a different process's compaction leaves nothing over."""
     for _ in range(2):
         assert follower_compaction.compact(NAME)
     _assert_read(expected)

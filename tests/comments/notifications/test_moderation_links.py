@@ -1,4 +1,4 @@
-"""Moderation links in mail: a link opens a page, whose button decides about the mailed revision."""
+"""A moderation link in mail opens a page with a button that decides about the mailed revision."""
 
 import re
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""Notifications by mail: their recipients and their content.
+"""Notifications by mail have the right recipients and content.
 
-With a real mail server; tests advance the time, and each delivery step is a sweep.
+The mail server is real; tests advance the time, and each delivery step is one sweep.
 """
 
 import itertools
@@ -128,7 +128,7 @@ def test_a_follower_who_unsubscribed_meanwhile_gets_no_mail(mailer: MailService)
     mailer.now += outbox.SWEPT_AFTER
     mailer.sweep()  # the recipients are chosen now
     assert len(counter_oracle.events()) == 2
-    # Ann ends one subscription; her address stays for the other.
+    # Ann ends one subscription; the address is kept for the other subscription.
     subscriptions.unsubscribe(ann, [subscriptions.name_of_replies("demo", "g:ann")], now=START)
     subscriptions.unsubscribe(cid, [subscriptions.name_of_thread(THREAD)], now=START)
     mailer.deliver()
@@ -286,7 +286,7 @@ def test_a_page_of_a_long_list_costs_the_same_as_of_a_short_one(
 
 
 def test_the_stored_names_of_mail_jobs_are_stable() -> None:
-    # The name is part of the event's id: another one would send pending mail a second time.
+    # The name is part of the event's id; a different name would send pending mail a second time.
     jobs: list[mail_jobs.MailJob] = [
         mail_jobs.ConfirmationMail("link"),
         mail_jobs.LoginMail("link"),

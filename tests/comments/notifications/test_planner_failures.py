@@ -1,6 +1,6 @@
-"""Notifications while mail servers fail and processes die: every follower gets them.
+"""Every follower gets notifications even if mail servers fail and processes die.
 
-With a real mail server; tests advance the time, and each delivery step is a sweep.
+The mail server is real; tests advance the time, and each delivery step is one sweep.
 """
 
 import dataclasses
@@ -157,7 +157,7 @@ def test_a_hanging_mail_server_does_not_block_the_process(
         assert worker.stop(programs.PATIENCE)
 
 
-# Sends what is due, and dies after a given number of mails.
+# Sends due mail, and dies after a given number of mails.
 DYING = """
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Notifications after any history: every subscriber gets each wanted mail once."""
+"""After any history of changes, every subscriber gets each wanted mail once."""
 
 import os
 import re
@@ -37,7 +37,7 @@ class Model:
     def __init__(self, mailer: MailService) -> None:
         self.mailer = mailer
         self.wants: set[tuple[str, str]] = set()
-        # with its author and the author it answers
+        # with its author and the author of its parent
         self.said: list[tuple[records.Comment, str, str]] = []
         self.gone: set[str] = set()
         self.untold: list[int] = []

@@ -1,4 +1,4 @@
-"""Requests for subscriptions: which are refused, and how many confirmation mails are sent."""
+"""Test which subscription requests are refused, and how many confirmation mails are sent."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def test_an_address_gets_a_limited_number_of_confirmation_mails(
     asker: mail_subscriber.Asker,
 ) -> None:
     for number in range(double_opt_in.PER_ADDRESS.most + 2):
-        # From another network each time, and with a tag that mail servers ignore.
+        # Each request comes from a different network, and has a tag that mail servers ignore.
         asked = asker.ask(f"ann+{number}@example.org", address=f"203.0.113.{number}")
         assert asked.status_code == 202
         asker.deliver()
@@ -48,7 +48,7 @@ def test_an_address_gets_a_limited_number_of_confirmation_mails(
 
 
 def test_concurrent_requests_for_an_address_are_counted(box: Box) -> None:
-    """Others request mail for the same address between the read of a limit and its commit."""
+    """Other callers request mail for the address between the read of a limit and its commit."""
     meanwhile: list[Callable[[], object]] = []
 
     def overtake(method: str, _: Any, proceed: Callable[[], bytes]) -> bytes:

@@ -1,4 +1,4 @@
-"""Following threads, and when processes compact the lists of followers."""
+"""Readers follow threads, and processes compact the lists of followers in time."""
 
 import dataclasses
 import random
@@ -47,7 +47,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def worker(open_store: connection.Store, clock: Clock) -> background_worker.BackgroundWorker:
-    """A worker whose steps the test takes."""
+    """A worker; the test takes its steps."""
     backlog.BACKLOG.put(open_store, backlog.Backlog(clock)).open()
     return background_worker.BackgroundWorker(open_store, SCHEME)
 
@@ -78,7 +78,7 @@ def test_following_and_leaving_a_thread_are_idempotent(
 
 
 class Lost:
-    """Lets commits through, and loses the answers that a test names."""
+    """Passes commits on, and loses the answers that a test names."""
 
     def __init__(self) -> None:
         self.lost: list[bool] = []

@@ -1,4 +1,4 @@
-"""Admission of posts: limits per network, author and thread, repeats, and the cost."""
+"""Admission limits posts per network, author and thread, accepts repeats, and has a fixed cost."""
 
 import itertools
 from datetime import timedelta
@@ -102,7 +102,7 @@ def test_a_spread_thread_has_the_same_limit_in_total(
         sharding.spread(records.ThreadName(site.id, "t"), 4)
     answers = [post(client, parent=parents[n % 2]) for n in range(40)]
     accepted = codes(*answers).count(201)
-    # One process sees one of the four rows: a quarter of the limit, of which two are used.
+    # One process sees one of the four rows: a quarter of the limit, with two posts used.
     assert 2 <= accepted < 16 - 2
     assert set(codes(*answers)) == {201, "too-many-posts"}
 

@@ -1,4 +1,4 @@
-"""Limits under concurrency: two processes and 200 posts from one network.
+"""Limits stay exact under concurrency: two processes get 200 posts from one network.
 
 Each process is a service with 100 clients; the processes share only the store.
 """

@@ -1,4 +1,4 @@
-"""Repeated texts: how often a network or an author may send the same text, and rules that count."""
+"""Limits and rules count how often a network or an author sends the same text."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -57,7 +57,7 @@ def test_a_text_sent_too_often_is_held_from_any_sender(
         for place, body in enumerate(["Buy!", "buy", " BUY ", "sell", "b.u.y"])
     ]
     assert [each.status_code for each in sent] == [201, 201, 202, 201, 202]
-    # A repeat is the same post, and is not counted again.
+    # A repeated request is the same post, and is not counted again.
     again = [post(client, "Buy", key="k", peer="198.51.100.9") for _ in range(2)]
     assert [each.status_code for each in again] == [202, 202]
     moment.pass_by(hours=22)
@@ -94,7 +94,8 @@ def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_m
     )
     guest = api_tokens.sign(api_tokens.Guest(site.id, "g:known"), secret=settings.secret)
     peers = [f"198.51.100.{n}" for n in range(3)]
-    # A guest from several networks: each network is counted, and the text across all of them.
+    # If a guest posts from several networks, each network is counted, and the text across all of
+    # them.
     assert codes(*(post(client, LONG, token=guest, peer=peer) for peer in peers)) == [
         201,
         201,
@@ -105,7 +106,7 @@ def test_repeated_texts_are_counted_per_network_for_guests_and_per_account_for_m
         201,
         "too-many-posts",
     ]
-    # A member is counted across networks, and is not affected by guests of the same network.
+    # A member is counted across networks; guests on the same network do not affect the count.
     sent = [post(client, "Hello!", token=member, peer="203.0.113.1") for _ in range(2)]
     sent.append(post(client, "Hello!", token=member, peer="203.0.113.2"))
     assert codes(*sent) == [201, 201, "too-many-posts"]

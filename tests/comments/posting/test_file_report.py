@@ -1,4 +1,4 @@
-"""Reports: each person counts once, enough of them hold a comment, and abuse has no effect."""
+"""Each person's report counts once, enough reports hold a comment, and abuse has no effect."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""Posting: retries store one comment, never another author's, and refusals cost nothing."""
+"""A retry stores one comment and never returns another author's; a refused post costs nothing."""
 
 import dataclasses
 from datetime import timedelta

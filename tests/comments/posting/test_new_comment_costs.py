@@ -1,4 +1,4 @@
-"""The cost of a post with every protection that a site can enable, in all combinations."""
+"""A post has the documented cost with every combination of a site's protections."""
 
 import dataclasses
 import itertools
@@ -46,10 +46,10 @@ def test_what_a_post_costs_with_everything_on(
     policy: Policy,
     repeated: bool,
 ) -> None:
-    """As docs/spam.md says; proofs, limits, a ban and a budget are always enabled.
+    """The costs are in docs/spam.md. Proofs, limits, a ban and a budget are always enabled.
 
     The admission transaction takes two reads and two writes for any caller. The transaction that
-    stores the comment takes its usual calls, and one read more if only the number of approved
+    stores the comment makes its usual calls, and one more read if only the number of approved
     comments decides.
     """
     everything = dict.fromkeys(LIMITS, 500) | {"proof_of_work": 2}

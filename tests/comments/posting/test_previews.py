@@ -1,4 +1,4 @@
-"""Previews: the limit per network, and their part in the site's budget."""
+"""Previews are limited per network and count towards the site's budget."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ def ask(client: FlaskClient, peer: str = "192.0.2.1", body: str = "*Hello*") -> 
 
 
 class Clock:
-    """A process's clock, which a test sets."""
+    """A process's clock, which the test sets."""
 
     def __init__(self) -> None:
         self.now = 600.0

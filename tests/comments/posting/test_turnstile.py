@@ -1,6 +1,6 @@
-"""Turnstile: which posts it admits, which it refuses, and what happens while it is unavailable.
+"""Test which posts Turnstile admits and refuses, and what happens while it is unavailable.
 
-A real HTTP server on loopback plays Cloudflare and accepts each token once, as Cloudflare does.
+A real HTTP server on loopback simulates Cloudflare and accepts each token once.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ Talk = Callable[[socket.socket, threading.Event], None]
 
 
 class Cloudflare:
-    """The server: the valid tokens, where they were issued, and for what."""
+    """The server with its valid tokens, and the place and purpose for which each was issued."""
 
     def __init__(self, receiver: loopback_servers.Receiver) -> None:
         self.receiver = receiver
@@ -170,7 +170,7 @@ def test_a_token_is_valid_for_one_post(
 ) -> None:
     assert post(client, body="one").status_code == 201
     assert_refused(post(client, body="two"), 403, "turnstile-refused")
-    # Even if Cloudflare would accept it twice.
+    # This holds even if Cloudflare accepts the token twice.
     cloudflare.used.clear()
     assert_refused(post(client, body="three"), 403, "turnstile-refused")
     assert len(stored(open_store)) == 1
@@ -183,7 +183,7 @@ def test_a_retried_post_is_the_same_post(
     again = post(client, key="key")
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.headers["Idempotent-Replayed"] == "true"
-    # Cloudflare has lost its note that this post used the token
+    # Cloudflare has lost the record that this post used the token
     cloudflare.used["token"] = "another post's"
     assert post(client, key="key").status_code == 201
     cloudflare.receiver.status = 500
@@ -193,7 +193,7 @@ def test_a_retried_post_is_the_same_post(
             turnstile=lambda found: msgspec.structs.replace(found, refuses=True),  # type: ignore[type-var]
         )
     assert post(client, key="key").status_code == 201
-    # From another network, whose earlier use is not recorded.
+    # The request comes from a different network without recorded use.
     assert post(client, key="key", peer="198.51.100.9").status_code == 201
     assert_refused(post(client, "new", key="other"), 503, "turnstile-unavailable")
     assert len(stored(open_store)) == 1

@@ -1,4 +1,4 @@
-"""Setting up Turnstile for a site, by command and in the admin console."""
+"""Turnstile is set up for a site by command or in the admin console."""
 
 from typing import Any
 

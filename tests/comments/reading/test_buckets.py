@@ -1,4 +1,4 @@
-"""The stored formats of buckets and directories never change, and their lines are right."""
+"""The stored formats of buckets and directories never change, and their lines are correct."""
 
 import tracemalloc
 from datetime import UTC, datetime
@@ -115,7 +115,7 @@ CONTENT_OF = buckets.DirectoryContent(
     ids=["lines", "tail", "rows to be cleared"],
 )
 def test_the_weight_of_a_directory_is_about_its_memory(content: buckets.DirectoryContent) -> None:
-    """A cache limited in bytes needs the right weight of each item."""
+    """A cache with a limit in bytes needs the exact size of each item."""
     stored = buckets.encode_content(content)
     tracemalloc.start()
     try:

@@ -1,9 +1,8 @@
-"""Compaction under any interleaving: a view always equals the ordered query.
+"""A merged view always equals the ordered query, with any interleaving of compactions.
 
-The state machine is a store with two processes that have their own caches and clocks, compactors
-that stop at any step, and writers that commit minutes or hours late. After every step each awake
-process reads the whole thread and a page of some order, and compares both with the one ordered
-query.
+The state machine is a store with two processes that have their own caches and clocks. Compactors
+stop at any step, and writers commit minutes or hours late. After every step each awake process
+reads the whole thread and a page in some order, and compares both with the ordered query.
 """
 
 import contextlib
@@ -44,7 +43,7 @@ MODERATOR = records.Actor("cli", "the command line")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set sizes with which a short history creates and splits buckets."""
+    """Set sizes so small that a short history creates and splits buckets."""
     compaction.small_buckets(monkeypatch, 4, 3)
     monkeypatch.setattr(compactor, "MOST_CLEARING", 2)
     monkeypatch.setattr(ranking, "TOP_ROWS", 4)
@@ -139,7 +138,8 @@ class Machine(RuleBasedStateMachine):
                     settings=sample_threads.SETTINGS,
                     now=self._now,
                 )
-            # It may be unlisted at the next read: no process reads while both doze.
+            # The comment may be unlisted at the next read, because no process reads while both
+            # sleep.
             row = reads.get(comment_rows.comment_key(comment_id))
             if row.revision != before.revision and row.listed:
                 self.newest = max(self.newest, self._now)
@@ -269,7 +269,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(pick=st.integers(0, 99))
     def damage_and_repair_a_place(self, pick: int) -> None:
-        """Make a comment lose its parent and become a root; it and all below it get new hashes."""
+        """Turn a comment without its parent into a root; it and its descendants get new hashes."""
         with self.processes[0].store.context():
             self._damage(self._pick(pick), "parent", None)
             repair.fix(SCHEME, NAME)

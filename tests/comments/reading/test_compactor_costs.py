@@ -28,7 +28,7 @@ def test_compaction_writes_little_more_than_one_entity_per_change(
 def test_compaction_at_a_threads_own_pace_costs_the_same_with_any_number_of_processes(
     processes: int,
 ) -> None:
-    """Compacted by the product's workers as time passes, not after a fixed number of changes."""
+    """The product's workers compact as time passes, not after a fixed number of changes."""
     at = [paced_thread.EVERY * place for place in range(400)]
     spent = paced_thread.replay(shapes.grown(400), at, edits=0.1, votes=0.5, processes=processes)
     assert spent.changes > 400 * 1.5

@@ -1,8 +1,9 @@
-"""Compactions that end at any commit leave readers right and no erased text behind.
+"""If a compaction ends at any commit, readers see correct threads and no erased text remains.
 
-A process dies before or after any of its commits, or is stopped there while others do all the work
-and then continues. Processes that come afterwards know only what the store says (`upkeep.look`).
-They must leave no flag, no bucket without a directory, and no byte of a retracted text.
+A process dies before or after any of its commits. Or it stops there, and continues after other
+processes have done all the work. Later processes know only the contents of the store
+(`upkeep.look`). They must leave no flag, no bucket without a directory, and no byte of a retracted
+text.
 """
 
 import contextlib
@@ -35,7 +36,7 @@ LEAST_COMMITS = 8
 
 
 class Killed(BaseException):
-    """The end of a process in the middle of a call."""
+    """Raised when a process ends in the middle of a call."""
 
 
 class Clock:
@@ -184,7 +185,7 @@ def _vote(row: records.Comment, votes: int) -> None:
 
 
 def _end_at_every_commit(play: Callable[[Scene, int], CompactingProcess]) -> None:
-    """Play the scene once for each commit of a compaction, until there is no such commit."""
+    """Play the scene once for each commit of a compaction, until no commit is left."""
     for commit in itertools.count(1):
         with _scene() as scene:
             process = play(scene, commit)
@@ -219,7 +220,7 @@ def test_a_compactor_that_dies_before_any_commit_leaves_nothing_behind(
 def test_a_compactor_that_is_stopped_while_others_work_leaves_nothing_behind(
     more: int, part: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has read the texts to be retracted, wakes when all is done, and makes `more` commits."""
+    """The process has read the retracted texts, wakes after all work, and makes `more` commits."""
     monkeypatch.setattr(bucket_layout, "PART_BYTES", part)
 
     def play(scene: Scene, commit: int) -> CompactingProcess:

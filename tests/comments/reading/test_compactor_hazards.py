@@ -1,4 +1,4 @@
-"""Hazards of compaction one by one: each is an order of steps that must not mislead a reader."""
+"""Compaction never misleads a reader in any of these hazardous orders of steps."""
 
 import time
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def _row(comment: records.Comment) -> comment_rows.CommentRow:
 
 
 def _assert_reader_right(name: records.ThreadName) -> None:
-    """The rows, total and subtree sizes of a view equal the ordered query's."""
+    """Check that a view's rows, total and subtree sizes equal those of the ordered query."""
     rows = ordered_query.thread(name)
     found = thread_view.using(name, lambda view: [entry.json for entry in view.rows()])
     assert found == [presentation.fragment(row) for row in rows]
@@ -254,9 +254,8 @@ def test_rows_stored_by_an_older_release_are_in_the_first_directory(
 
     def body() -> None:
         seen = {row.id: (row.revision, False) for row in rows.values()}
-        transactions.apply(
-            job_writes.compacted(seen)
-        )  # neither flagged nor shelved, as older releases stored them
+        # Older releases stored rows that are neither flagged nor shelved.
+        transactions.apply(job_writes.compacted(seen))
 
     transactions.transaction(body)
     sample_threads.post(site, "new")
@@ -421,7 +420,7 @@ def test_the_list_of_cleared_rows_does_not_stay_in_the_directory(
     _edit(posted[3], "changed before it was cleared")
     compactor.clear(folded)
     left = {each.id for each in directories.load_directory(name).content.clearing}
-    # Some flags are cleared last, for processes that come after a crash.
+    # Some flags are cleared last, for processes that start after a crash.
     assert posted[3].id in left
     assert len(left) == 1 + compactor.MOST_CLEARING
     assert _row(posted[3]).unfolded
@@ -438,7 +437,7 @@ def test_a_machine_that_slept_reads_its_directory_again(
     ten_compacted: dict[str, records.Comment],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only the clock that counts the time asleep has advanced."""
+    """Only the clock that includes the time asleep has advanced."""
     asleep = 0.0
     real = time.clock_gettime
 

@@ -1,4 +1,4 @@
-"""Compaction in real processes: no kill, stop or race misleads a reader."""
+"""Compaction in real processes misleads no reader after any kill, stop or race."""
 
 import json
 import signal
@@ -182,7 +182,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kinds_put(commit: Any) -> set[str]:
-    """Return the kinds of entity that a commit puts."""
+    """Return the kinds of the entities that a commit puts."""
     return {
         mutation.upsert.key.path[-1].kind
         for mutation in commit.mutations
@@ -201,7 +201,7 @@ def _start(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 
 def _assert_reader_right() -> None:
-    """A process that has just started reads what the ordered query returns."""
+    """Check that a new process reads what the ordered query returns."""
     view_cache.HOLDINGS.get().cache = view_cache.Holdings().cache
     rows = ordered_query.thread(NAME)
     found = thread_view.using(NAME, lambda view: [row.json for row in view.rows()])
@@ -210,7 +210,7 @@ def _assert_reader_right() -> None:
 
 
 def _assert_settled() -> None:
-    """Another process's compaction leaves nothing over."""
+    """Check that a different process's compaction leaves nothing over."""
     orphans = leftovers.sweep(NAME)
     compaction.whole(NAME)
     leftovers.delete_orphans(NAME, orphans)
@@ -320,6 +320,6 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _let_age_pass() -> None:
-    """Wait until a directory that was read before this is too old for every process."""
+    """Wait until every directory that was read before now is too old for every process."""
     since = view_cache.seconds()
     programs.wait_until(lambda: view_cache.seconds() - since > AGE)

@@ -1,4 +1,4 @@
-"""When a thread is due for compaction: its rows store it, so all processes agree."""
+"""A thread's rows store when its compaction is due, so all processes agree."""
 
 import math
 from datetime import UTC, datetime, timedelta

@@ -170,7 +170,7 @@ def test_the_probe_of_a_first_page_is_made_once(
 def test_a_first_page_too_old_when_its_probe_returns_is_not_shown(
     name: records.ThreadName, engine: inprocess.Engine, slow: str
 ) -> None:
-    """Its age counts from before the read: a compaction in between would be missed."""
+    """The age counts from before the read; otherwise it would miss a compaction during the read."""
     calls: list[str] = []
 
     def seen(method: str, _request: object) -> None:

@@ -1,7 +1,7 @@
 """Whole threads and subtrees in one response equal the ordered query, at the expected cost.
 
-Buckets are small here, so a few dozen comments need several. The process's caches are part of the
-tests: no outdated part may be in a later response.
+Buckets are small here, so a few dozen comments need several. The tests include the process's
+caches: no later response may contain an outdated part.
 """
 
 import gzip
@@ -37,7 +37,7 @@ def _small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def expected(name: records.ThreadName, below: str = "") -> list[dict[str, object]]:
-    """Return a thread from the one ordered query, with replies counted one by one."""
+    """Return a thread from the ordered query, with its replies counted one by one."""
     rows = ordered_query.thread(name)
     top = next((row.sort_hash for row in rows if row.id == below), "")
     return [
@@ -152,7 +152,7 @@ def test_after_a_change_only_the_affected_chunks_are_built(
     assert client.post(PAGE, json=posted).status_code == 201
     pieces_made.clear()
     client.get(ALL, headers=headers)
-    # The bucket at the end of the discussion, and the one whose root has another reply.
+    # The two changed buckets: the end of the discussion, and the bucket with its root.
     assert 1 <= len(pieces_made) <= 2
     assert sum(b"a new one" in piece for piece in pieces_made) == 1
     pieces_made.clear()
@@ -293,7 +293,7 @@ def _store(engine: inprocess.Engine) -> connection.Store:
 def test_a_whole_thread_of_10000_costs_its_directory_and_buckets(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.undo()  # buckets of their real size
+    monkeypatch.undo()  # buckets have their real size
     path, order = (
         large_thread.copied(tmp_path_factory, 10_000),
         conversations.walk(large_thread.thread(10_000)),

@@ -1,7 +1,7 @@
-"""Paging while 50 threads write shows each comment that stays exactly once.
+"""While 50 threads write, paging shows each comment that remains listed exactly once.
 
 Readers page through every listing repeatedly while writers add, edit and retract and a compactor
-compacts. Refusals of foreign cursors and parents are tested here too, for every listing.
+compacts. These tests also check, for every listing, that foreign cursors and parents are refused.
 """
 
 import dataclasses
@@ -146,14 +146,14 @@ class Race:
                 compactor.compact(SCHEME, sample_threads.name_of(self.site))
 
     def read(self, listing: Listing) -> list[list[str]]:
-        """Page until everything is written, and once more."""
+        """Page until everything is written, and then once more."""
         walks: list[list[str]] = []
         took = 0.0
         with self.store.context():
             self.began.wait(60)
             is_last = False
             while not is_last:
-                # Readers that never wait would never release the interpreter.
+                # Readers that never wait would keep the interpreter from other threads.
                 is_last = self.written.wait(max(0.02, REST * took))
                 began = time.monotonic()
                 walks.append(_walk(listing))

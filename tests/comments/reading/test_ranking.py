@@ -1,4 +1,4 @@
-"""The order `best`: it follows the formula, pages join, and cursors keep their ranking."""
+"""The order `best` follows the formula, its pages join, and its cursors keep their ranking."""
 
 import hashlib
 from datetime import UTC, datetime, timedelta
@@ -36,7 +36,7 @@ BEST = [7, 2, 1, 5, 4, 0, 3, 6, 8]
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set sizes with which a short thread has several buckets, and rows beyond the top."""
+    """Set sizes so small that a short thread has several buckets, and rows beyond the top."""
     compaction.small_buckets(monkeypatch)
     monkeypatch.setattr(ranking, "TOP_ROWS", 6)
 
@@ -244,7 +244,7 @@ def test_a_compaction_deletes_expired_rankings(
     assert kept == [1, 2, 3, 3]
     assert leftovers.expire(sample_threads.START + 2 * term) == 1
     assert leftovers.expire(sample_threads.START + 2 * term) == 0
-    # The next compaction does not name deleted rankings again.
+    # The directory of the next compaction names no deleted rankings.
     _import(site, "newest of all", (999, 0))
     assert compactor.compact(SCHEME, name, now=sample_threads.START + 2 * term) is not None
     named = {each.ranking for each in directories.load_directory(name).content.replaced}

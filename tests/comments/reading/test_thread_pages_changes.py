@@ -1,4 +1,4 @@
-"""The time of a listing's newest change, and changes while a listing is read."""
+"""Listings report the time of their newest change, also when changes happen during a read."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The cost of a page, counted by the engine's meter as the service would bill it."""
+"""A page has the expected cost by the engine's meter, which counts like Datastore's bill."""
 
 import pytest
 

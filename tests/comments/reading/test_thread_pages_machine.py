@@ -1,7 +1,7 @@
-"""Each page equals the ordered query at one moment while the page was made.
+"""Each page equals the ordered query at one moment during the page's creation.
 
-The state machine is a store that ends its batches at random sizes, a thread with many uncompacted
-rows, and a reader between whose calls others post, edit, retract and compact.
+The state machine is a store with batches of random sizes, a thread with many uncompacted rows, and
+a reader. Between the reader's calls other actors post, edit, retract and compact.
 
 READING_EXAMPLES sets the number of histories; the default takes a few seconds.
 """
@@ -34,7 +34,7 @@ EXAMPLES = int(os.environ.get("READING_EXAMPLES", "25"))
 MOST_UNFOLDED = 6  # rows that a view reads; the thread soon has more
 SCHEME, SECRET = sample_threads.SETTINGS.scheme, sample_threads.SETTINGS.secret
 NAME = records.ThreadName("demo", "page")
-# A page as it is sent, decoded.
+# A page as sent, decoded.
 Shown = dict[str, Any]
 # The kind of change, and the index of its comment.
 Change = tuple[str, int]
@@ -144,7 +144,7 @@ def _edit(comment: records.Comment, body: str, now: datetime) -> None:
 
 
 def _shown(order: thread_pages.ListingOrder | None) -> Shown:
-    """Return a page that holds the thread, or the whole-thread response if `order` is None."""
+    """Return a page that contains the thread, or the whole-thread response if `order` is None."""
     if order is None:
         return _decoded(full_thread.WholeThread(NAME, SECRET).page().json())
     asked = thread_pages.PageRequest(200, None, SECRET)

@@ -1,4 +1,4 @@
-"""No file of the project contains wording that CONTRIBUTING.md forbids."""
+"""No file of the project contains forbidden wording; CONTRIBUTING.md has the rules for prose."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The two export formats: what is read from them, and faults that are reported by line."""
+"""Both export formats are read correctly, and their faults are reported by line."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The first pass of an import, which needs no store: what is kept, and what the report notes."""
+"""Test the first pass of an import, which needs no store: the kept comments, and the report."""
 
 import hashlib
 from collections.abc import Callable
@@ -287,7 +287,7 @@ def test_a_file_with_too_many_comments_is_refused(
 
 
 def test_comment_ids_are_stable() -> None:
-    # A change would import every comment of every site a second time.
+    # A change of this value would import every comment of every site a second time.
     assert import_plan.comment_id("garden", "disqus", "101") == "2ulufdhehb6oevol6lpj6wfqky"
     digest = hashlib.sha256(b"\0\0\0\x06garden\0\0\0\x06disqus\0\0\0\x03101").digest()
     assert import_plan.comment_id("garden", "disqus", "101") == comment_rows.comment_id(digest)

@@ -75,7 +75,7 @@ def test_each_cycle_is_found_once_without_the_comments_that_lead_to_it() -> None
 
 @st.composite
 def discussions(draw: st.DrawFn) -> list[write_order.Node]:
-    """Any links without cycles; a reply is dated after its parent."""
+    """Draw any links without cycles; a reply is dated after its parent."""
     nodes: list[write_order.Node] = []
     for number in range(draw(st.integers(1, 25))):
         answers = draw(st.none() | st.sampled_from(nodes)) if nodes else None
@@ -86,7 +86,7 @@ def discussions(draw: st.DrawFn) -> list[write_order.Node]:
 
 
 def oracle(nodes: list[write_order.Node], levels: int) -> list[str]:
-    """Return the order by its definition: each place computed alone, then a recursive walk."""
+    """Return the order of the definition: compute each place alone, then walk recursively."""
     by_id = {each.id: each for each in nodes}
 
     def place(each: write_order.Node) -> tuple[str | None, int]:
