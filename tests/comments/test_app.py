@@ -1,4 +1,4 @@
-"""The application: each request runs inside the store's context, and leaves nothing behind."""
+"""Each request to the application runs inside the store's context, and leaves nothing behind."""
 
 import concurrent.futures
 import dataclasses

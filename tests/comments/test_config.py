@@ -1,4 +1,4 @@
-"""Settings: where each is read from, and how invalid ones are refused."""
+"""Test the sources of settings, and the refusals of invalid settings."""
 
 import base64
 import dataclasses
@@ -143,7 +143,7 @@ def test_without_an_argument_the_environment_of_the_process_is_read(
     assert config.load().secret == "from the process's own environment"
 
 
-# One other value for each setting, and the field it changes.
+# One different value for each setting, and the field that it changes.
 CHANGES = {
     "DATASTORE": ("cloud", "datastore"),
     "DATASTORE_DATABASE": ("db", "database"),

@@ -1,4 +1,4 @@
-"""Log lines: JSON, without content that an exception or a library quotes."""
+"""Log lines are JSON, without content that an exception or a library quotes."""
 
 import io
 import json

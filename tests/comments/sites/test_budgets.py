@@ -1,4 +1,4 @@
-"""Budgets: what is counted for which site, and what happens when a budget is spent."""
+"""Test what a budget counts for each site, and what happens when a budget is spent."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Post limits: whether they come from the site or the service, and how they are set."""
+"""Test whether post limits come from the site or the service, and how they are set."""
 
 import dataclasses
 

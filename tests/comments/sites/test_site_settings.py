@@ -1,4 +1,4 @@
-"""Site settings: ids, origins, caches, and the scheme that may not change."""
+"""Test the settings of a site: ids, origins, caches, and the scheme, which must not change."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A process's cache: limited in bytes and age, and its accounting is exact."""
+"""A process's cache is limited in bytes and age, and counts its bytes exactly."""
 
 import sys
 import threading

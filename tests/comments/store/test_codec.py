@@ -1,4 +1,4 @@
-"""Rows as protobuf messages: the bytes that NDB sends, and the values that NDB reads."""
+"""The codec writes the same protobuf bytes as NDB, and reads the same values."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

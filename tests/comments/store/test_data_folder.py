@@ -1,4 +1,4 @@
-"""The data folder: only the service's user can read anything in it."""
+"""Only the service's user can read anything in the data folder."""
 
 import grp
 import json

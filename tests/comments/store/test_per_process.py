@@ -1,4 +1,4 @@
-"""Per-process objects: created once for each store."""
+"""Per-process objects are created once for each store."""
 
 import threading
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A read returns the state of one moment, in however many batches it comes."""
+"""A read returns the state of one moment, regardless of the number of its batches."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -80,7 +80,7 @@ def between() -> Between:
 
 @pytest.fixture
 def reader(engine: inprocess.Engine, between: Between) -> reader_processes.Reader:
-    """A process between whose calls a test runs steps."""
+    """A process; the test runs steps between its calls."""
     return reader_processes.Reader(engine, seen=between)
 
 
@@ -98,9 +98,9 @@ def test_a_page_misses_no_row_that_is_edited_between_two_batches_of_the_probe(
 ) -> None:
     """520 rows are uncompacted, a batch holds 300, and the probe asks for 501 results.
 
-    Two rows of the first batch are edited before the second and come again in it, with their new
-    revision. Without care the probe would return 501 results with 499 rows, and miss the 21 rows
-    after them.
+    Two rows of the first batch are edited before the second batch, which contains them again with
+    their new revision. Without care the probe would return 501 results with 499 rows, and miss the
+    21 rows after them.
     """
     rows = writer.do(lambda: ordered_query.thread(NAME))
     assert reader.do(_whole) == writer.do(_whole)  # caches the directory

@@ -1,4 +1,4 @@
-"""The address that a server records in its data folder."""
+"""A server records its address in its data folder."""
 
 import socket
 import wsgiref.simple_server

@@ -1,4 +1,4 @@
-"""Golden values of stored keys and rows. A change to one of these breaks existing stores."""
+"""Stored keys and rows equal golden values; a change to one of these breaks existing stores."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Transactions: retries, deadlines, ownership checks, and the quirks of NDB."""
+"""Test the retries, deadlines and ownership checks of transactions, and the quirks of NDB."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The cost of a post in a thread of thirty comments with all counters, by the engine's meter."""
+"""A post in a thread with thirty comments and all counters has the expected cost."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

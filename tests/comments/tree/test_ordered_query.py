@@ -1,4 +1,4 @@
-"""Listings: pages join seamlessly, counts are exact, and a cursor is valid for one listing only."""
+"""Pages of a listing join seamlessly, counts are exact, and a cursor is valid for one listing."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The shape of trees: numbers, hashes, levels and `listed`."""
+"""Test the shape of trees: numbers, hashes, levels and `listed`."""
 
 import dataclasses
 import uuid

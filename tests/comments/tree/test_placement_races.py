@@ -1,4 +1,4 @@
-"""Concurrent posts to one place, by threads and by processes."""
+"""Concurrent posts to one place get distinct numbers, by threads and by processes."""
 
 import json
 import os

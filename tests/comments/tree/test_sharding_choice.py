@@ -1,4 +1,4 @@
-"""The choice of shards: one process's writers avoid each other, and no state accumulates."""
+"""One process's writers choose different shards, and no state accumulates."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Sign-in, sessions and account pages of the admin console: who gets in, and from which pages."""
+"""Test who can sign in to the admin console and its account pages, and from which pages."""
 
 import concurrent.futures
 import re

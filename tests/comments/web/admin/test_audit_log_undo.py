@@ -1,4 +1,4 @@
-"""Undo from a site's audit log: bans, thread locks and policies."""
+"""Moderators can undo bans, thread locks and policies from a site's audit log."""
 
 import re
 from datetime import UTC, datetime
@@ -68,7 +68,7 @@ def test_a_closed_thread_is_reopened_from_the_log(desk: Desk, site: records.Site
     assert found.properties["policy"].string_value == ""
     _undo(desk, "set-thread")  # the undo is an entry too
     assert next(iter(stored_state.rows("Thread"))).properties["policy"].string_value == "all"
-    # An entry about a thread of another site is not found.
+    # An entry about a different site's thread is not found.
     blog = site_settings.add(
         "blog", [], scheme=sample_threads.SETTINGS.scheme, now=sample_threads.START
     )

@@ -1,4 +1,4 @@
-"""The pages for limits and imports, redirects to them, and confirmations of what was done."""
+"""Test the pages for limits and imports, redirects to them, and confirmations of changes."""
 
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urljoin
@@ -30,7 +30,7 @@ def test_an_owner_sets_the_limits_for_posts_and_the_budget(
     assert (site.guard.posts_per_network, site.guard.proof_of_work) == (7, 2_000_000)
     assert site.guard.same_texts is None
     assert "Now 7, set for this site" in owner.page("/limits")
-    owner.settle("/limits")  # all limits are the service's again
+    owner.settle("/limits")  # all limits come from the service again
     assert site_settings.get("demo").guard == records.OwnPostLimits()
     owner.settle("/limits/budget", posts="5", reads="1000000000", then="read-only")
     assert site_settings.get("demo").budget == records.Budget(

@@ -1,4 +1,4 @@
-"""An account's own pages: accepting invitations, changing the password, the authenticator."""
+"""People accept invitations, and change their password and authenticator on their own pages."""
 
 import re
 

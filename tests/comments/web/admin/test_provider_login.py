@@ -1,4 +1,4 @@
-"""Sign-in to the admin console through a provider: who is let in, and to which account."""
+"""Test who can sign in to the admin console through a provider, and to which account."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The console's forms for bans, threads, rules and settings."""
+"""Test the console's forms for bans, threads, rules and settings."""
 
 import re
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The moderation pages of a site: what they show, and what their forms do."""
+"""Test what a site's moderation pages show, and what their forms do."""
 
 import re
 from datetime import timedelta

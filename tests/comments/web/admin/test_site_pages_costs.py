@@ -48,7 +48,7 @@ class LargeSite:
     newest: str
 
     def cost(self, path: str, **form: str) -> cost_meter.Reading:
-        """Return what a page or a form's response bills to a process that has just started."""
+        """Return the billed reads of a page or a form in a process that has just started."""
         for each in (thread_cache.COPIES, site_settings.COPIES, rulebook.COPIES):
             each.forget(self.store)
         with testing.meter(self.engine) as cost:
@@ -157,7 +157,7 @@ def test_the_cost_of_a_page_does_not_depend_on_the_size_of_the_site(
 def test_a_dry_run_reads_only_the_comments_it_checks(sites: list[LargeSite]) -> None:
     for last in (100, 1_000):
         costs = [site.cost("rules", **TRY, last=str(last)) for site in sites]
-        # Plus the numbers of each author, once.
+        # Each author's numbers are read once, in addition.
         _assert_bounded(
             f"rules, a dry run over {last}", costs, 2 * last + 20, slack=6 * (1 + last // 300)
         )

@@ -1,4 +1,4 @@
-"""A guest's API token: it identifies its holder on one site, for a limited time."""
+"""A guest's API token identifies its holder on one site, for a limited time."""
 
 import base64
 import hashlib

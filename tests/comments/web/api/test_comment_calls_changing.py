@@ -1,4 +1,4 @@
-"""The API calls that edit or retract a comment: who may, and what remains."""
+"""Test who may edit or retract a comment through the API, and what remains afterwards."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Held comments in the API: only their author sees them, and no cache stores them."""
+"""In the API, only its author sees a held comment, and no cache stores it."""
 
 import pytest
 from flask.testing import FlaskClient

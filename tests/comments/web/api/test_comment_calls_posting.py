@@ -1,4 +1,4 @@
-"""The API calls that post, on a real engine: what is accepted and what is refused."""
+"""Test which posts the API accepts and refuses, on a real engine."""
 
 import io
 
@@ -218,7 +218,7 @@ def test_a_body_above_the_limit_is_refused(client: FlaskClient, settings: config
 
 
 def chunked(client: FlaskClient, source: object) -> TestResponse:
-    """Post a body without a Content-Length, as servers pass chunked bodies on."""
+    """Post a body without a Content-Length, as servers do with chunked bodies."""
     return client.post(
         THREAD,
         content_type="application/json",
@@ -249,7 +249,7 @@ def test_an_endless_body_is_not_read_beyond_the_limit(
 
 
 class Endless:
-    """A body without an end, and how much of it was read."""
+    """A body without an end; counts the bytes that were read."""
 
     bytes_read = 0
 

@@ -1,4 +1,4 @@
-"""The API calls that read, on a real engine, and what every call refuses."""
+"""Test the API calls that read, on a real engine, and the refusals of every call."""
 
 import json
 from urllib.parse import quote

@@ -1,4 +1,4 @@
-"""The voting calls: who votes, as which author, from which network, and who sees votes."""
+"""Test who can vote through the API, as which author and network, and who sees votes."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

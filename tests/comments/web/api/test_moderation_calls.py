@@ -1,4 +1,4 @@
-"""Verdicts that a site's classifier sends later: who may send them, about what, how often."""
+"""Test who may send a classifier's later verdicts, about which comments, and how often."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The network of a request, which a client cannot choose."""
+"""A client cannot choose the network of its request."""
 
 import dataclasses
 import logging

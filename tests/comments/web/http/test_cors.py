@@ -1,4 +1,4 @@
-"""CORS: any page may read public data, and pages of registered origins may write."""
+"""CORS lets any page read public data, and lets pages on registered origins write."""
 
 import json
 

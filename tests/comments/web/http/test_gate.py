@@ -1,4 +1,4 @@
-"""Which requests reach the application, and which proxy headers are trusted."""
+"""Test which requests reach the application, and which proxy headers are trusted."""
 
 import contextlib
 import dataclasses

@@ -1,4 +1,4 @@
-"""JSON request bodies: what is accepted, and what each refusal names."""
+"""Test which JSON request bodies are accepted, and what each refusal names."""
 
 import contextlib
 import json

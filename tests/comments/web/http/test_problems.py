@@ -1,4 +1,4 @@
-"""Problem documents: one status for each error, and no internal details."""
+"""Problem documents have one status for each error, and no internal details."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Query strings: decoded from bytes, and refused by parameter."""
+"""Query strings are decoded from bytes; a refusal names the parameter."""
 
 import flask
 import pytest

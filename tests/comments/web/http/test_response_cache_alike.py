@@ -1,4 +1,4 @@
-"""First pages that the cache builds from another thread's response, or from an earlier one."""
+"""The cache builds first pages correctly from a different thread's response or an earlier one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A site's freshness: when a process may show a page again without a probe.
+"""A site's freshness setting decides when a process may show a page again without a probe.
 
 Two processes serve one store: `quick` has the response cache, `plain` calls Flask for every
 request. The tests advance each clock.
@@ -42,7 +42,7 @@ def reader(request: pytest.FixtureRequest, fresh: None) -> cache_twins.Process:
 
 @pytest.fixture
 def writer(engine: inprocess.Engine, settings: config.Settings, fresh: None) -> cache_twins.Process:
-    """Another process, through which others write."""
+    """A second process, which other people use to write."""
     return cache_twins.Process(engine, settings)
 
 

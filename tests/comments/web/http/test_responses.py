@@ -1,7 +1,7 @@
-"""Cached responses: codings, ETags, 304, and instructions for CDNs.
+"""Test the codings, ETags, 304 statuses and CDN instructions of cached responses.
 
-Work is counted, not timed: how often rows are taken from a view, and how often bytes are
-compressed.
+The tests count work instead of timing it: how often rows are read from a view, and how often bytes
+are compressed.
 """
 
 from collections import Counter
@@ -240,7 +240,7 @@ def test_the_query_is_part_of_the_etag(
     for url in asked:
         url_tag = client.get(url).headers["ETag"]
         found.setdefault(url_tag, set()).add(client.get(url).text)
-    # Of all of these only limit=50 is the same page as another one.
+    # Of all these requests, only limit=50 returns the same page as a different request.
     assert len(found) == len(asked) - 1
     assert all(len(bodies) == 1 for bodies in found.values())
 
@@ -288,7 +288,7 @@ def test_the_size_of_the_cache_is_bounded(
 
 
 class TestCdn:
-    """The instructions for a cache between us and the readers."""
+    """Return the instructions for a cache between us and the readers."""
 
     PUBLIC = "public, max-age=0, s-maxage=7, stale-while-revalidate=7"
 

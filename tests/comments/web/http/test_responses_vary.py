@@ -1,4 +1,4 @@
-"""What a cacheable response depends on: its URL, and the headers that `Vary` names.
+"""A cacheable response depends only on its URL and the headers that `Vary` names.
 
 Any other header must not change the response. Otherwise a caller who sends it first would have that
 response cached for everybody, in a cache before us or in our own process.
@@ -174,7 +174,7 @@ def test_vary_names_what_a_response_depends_on(app: flask.Flask, paths: list[str
 def test_no_response_contains_another_host_if_the_public_url_is_set(
     app: flask.Flask, paths: list[str]
 ) -> None:
-    """Caches key the host; one that confuses two spellings of it must not be poisoned."""
+    """Caches key the host; a cache that confuses two spellings of it must not be poisoned."""
     for path in paths:
         elsewhere = asked(app, path, {"Host": "evil.example:8080"})
         assert shown(elsewhere) == shown(asked(app, path)), path

@@ -1,4 +1,4 @@
-"""Atom documents: stable ids, escaped text, and only characters that XML allows."""
+"""Atom documents have stable ids, escaped text, and only characters that XML allows."""
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime

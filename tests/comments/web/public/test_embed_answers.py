@@ -1,4 +1,4 @@
-"""Threads as HTML: refusals, framing, validation, and cost."""
+"""Test the refusals, framing, validation and cost of threads as HTML."""
 
 import gzip
 from typing import Any

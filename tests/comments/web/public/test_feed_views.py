@@ -1,4 +1,4 @@
-"""Feeds over HTTP: their comments and links, validation, and cost."""
+"""Test the comments, links, validation and cost of feeds over HTTP."""
 
 import gzip
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The widget's files as sent: without comments, and otherwise unchanged."""
+"""The widget's files are sent without comments, and otherwise unchanged."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The service's own pages: health, demo, and the widget's files."""
+"""Test the service's own pages: health, demo, and the widget's files."""
 
 import html.parser
 import json
