@@ -138,10 +138,14 @@ def prepare(
     """
     writer = _Writer(name, f"{base.folded + 1:010d}-{secrets.token_hex(10)}")
     joined = ((each, True) for each in joining)
-    marks = id_sets.overlaid(follower_lists.marks_of(name, base.folded + 1), joined)
+    found = follower_lists.marks_of(name, base.folded + 1)
+    marks = id_sets.Ahead(id_sets.overlaid(found, joined))
+    if not marks.is_before(None):
+        # Write nothing: no mark would request the compaction that deletes what a crash leaves.
+        return PreparedSegments(name, base, base.directory, writer.token)
     try:
         stored = follower_lists.lines(name, base.directory)
-        lines = list(writer.rewritten(stored, id_sets.Ahead(marks)))
+        lines = list(writer.rewritten(stored, marks))
     except follower_lists.SegmentReplaced:
         return None
     return PreparedSegments(name, base, writer.directory(lines), writer.token)

@@ -249,3 +249,17 @@ def test_the_cost_of_a_compaction(
         assert follower_compaction.compact(NAME)
     assert (cost.writes, cost.deletes) == (segments + 2, segments + 64)
     assert segments < cost.reads <= segments + 11
+
+
+def test_a_generation_without_marks_writes_no_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the process crashed, no mark would lead another one to these segments."""
+    monkeypatch.setattr(follower_compaction, "DIRECTORY_BYTES", 1)
+    monkeypatch.setattr(follower_compaction, "LINES", 2)
+    ids = [f"follower {number:02}" for number in range(20)]
+    follower_compaction.load(NAME, ids)
+    before = stored("FollowerSegment")
+    assert follower_lists.pointer(NAME).directory.depth > 0
+    made = prepared(follower_compaction.close(NAME))
+    assert stored("FollowerSegment") == before
+    assert follower_compaction.switch(made)
+    assert_settled(ids)
