@@ -31,12 +31,8 @@ from comments.store.models import account_rows, conversion
 
 _OWNER = "accounts"
 _ADDRESS, _TOTP = "account address", "authenticator"
-# The prefix of the author ids of accounts.
-AUTHOR = author_ids.ACCOUNT
-_TAKEN = {
-    identities.LOGIN: "login-taken",
-    identities.MAIL: "address-taken",
-}
+AUTHOR = author_ids.ACCOUNT  # the prefix of the author ids of accounts
+_TAKEN = {identities.LOGIN: "login-taken", identities.MAIL: "address-taken"}
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -62,11 +58,9 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def actor(self) -> records.Actor:
-        """The account as an actor in the audit log."""
         return records.Actor(self.author, self.name)
 
     def may(self, right: roles.Right, site: str) -> bool:
-        """Return whether the account has a right on a site."""
         return roles.may(self.grants, right, site)
 
 
@@ -83,7 +77,6 @@ class NewAccount(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """Return a random id for a new account."""
     return keyed_hashes.text(secrets.token_bytes(16))
 
 
@@ -93,7 +86,6 @@ def new_epoch() -> str:
 
 
 def record(row: account_rows.AccountRow) -> Account:
-    """Convert a stored account to a record."""
     return Account(
         id=row.key.id(),
         name=row.name,
@@ -346,10 +338,7 @@ def readable_address(account: Account, secret: str, *, now: datetime) -> str:
 
 
 def known_of(account: Account, secret: str, *, now: datetime) -> tuple[str, ...]:
-    """Return the sign-in name and address.
-
-    Others may know them, so a password must differ from both.
-    """
+    """Return the sign-in name and address, from which a password must differ."""
     return account.login, readable_address(account, secret, now=now)
 
 

@@ -154,7 +154,6 @@ def address_of(subscriber: str) -> str:
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """Yield every subscriber's id and encrypted address."""
     for message in reads.walk(reads.Query("Subscriber")):
         yield message.key.path[-1].name, message.properties["address"].string_value
 
@@ -179,7 +178,6 @@ def renew(subscriber: str, seal: Callable[[str], str]) -> bool:
 
 
 def of_subscriber(subscriber: str) -> list[Found]:
-    """List the subscriptions of a subscriber."""
     return [Found(row.key.id(), row.list or "") for row in _stored(subscriber)]
 
 
@@ -231,7 +229,6 @@ def name_of_replies(site: str, author: str) -> str:
 
 
 def name_of_thread(thread: records.ThreadName) -> str:
-    """Return the name of subscriptions to a thread."""
     return _name(_THREAD, comment_rows.thread_key_name(thread))
 
 
@@ -303,7 +300,6 @@ def unfollow(thread: records.ThreadName, follower: str, *, now: datetime) -> Non
 
 
 def is_following(thread: records.ThreadName, follower: str) -> bool:
-    """Return whether a follower follows a thread."""
     return follower_lists.contains(list_of(thread), follower)
 
 
@@ -313,12 +309,10 @@ def page(thread: records.ThreadName, *, after: str = "", limit: int) -> follower
 
 
 def count(thread: records.ThreadName) -> int:
-    """Count a thread's followers."""
     return follower_lists.count(list_of(thread))
 
 
 def list_of(thread: records.ThreadName) -> records.ListName:
-    """Return the name of a thread's list."""
     # The name is stored: if it changed, all followers would be lost.
     return _list(comment_rows.thread_key_name(thread))
 

@@ -11,7 +11,7 @@ change of these places waits, inside or outside a transaction. If a read finds d
 since the snapshot, and all earlier reads are still valid, the snapshot moves forward, as if the
 transaction had begun later. Otherwise the transaction is aborted at once.
 
-An id is valid only in the process that created it. A snapshot never outlives its transaction.
+An id is valid only in the process that created it.
 """
 
 import contextlib
@@ -34,14 +34,10 @@ _MAX_REMEMBERED = 10_000  # ended transactions, so an aborted one can be rolled 
 
 
 class Concurrency(enum.Enum):
-    """How transactions handle conflicts.
+    """How transactions handle conflicts."""
 
-    OPTIMISTIC aborts a transaction at commit if something it read has changed. PESSIMISTIC also
-    locks everything that a transaction has read.
-    """
-
-    OPTIMISTIC = "optimistic"
-    PESSIMISTIC = "pessimistic"
+    OPTIMISTIC = "optimistic"  # abort at commit if something that was read has changed
+    PESSIMISTIC = "pessimistic"  # also lock everything that a transaction has read
 
 
 class Outcome(enum.Enum):
@@ -58,8 +54,6 @@ class SnapshotMoved(Exception):
 
 
 class _Ended(NamedTuple):
-    """The remembered facts about an ended transaction."""
-
     outcome: Outcome
     age: float
     is_read_only: bool
@@ -87,7 +81,6 @@ class Transaction:
         self.lock = threading.RLock()
 
     def is_expired(self, now: float) -> bool:
-        """Return whether the transaction has been open or idle for too long."""
         return now > self.until
 
     @property
@@ -343,13 +336,11 @@ class Transactions:
             self.end(transaction, Outcome.ROLLED_BACK)
 
     def close(self) -> None:
-        """End all transactions and wake all waiters."""
         if self._locks is not None:
             self._locks.close()
         self.end_all()
 
     def end_all(self) -> None:
-        """End all transactions; new ones may begin."""
         for transaction in list(self._open.values()):
             with transaction.lock:
                 self.end(transaction, Outcome.ROLLED_BACK)

@@ -64,7 +64,7 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 
 
 class Taken(enum.Enum):
-    """The result of handling a classifier's answer."""
+    """The result of handling an answer."""
 
     DONE = enum.auto()  # the answer was stored and applied
     KNOWN = enum.auto()  # the same verdict was already stored
@@ -93,8 +93,6 @@ def channel(
 
 
 class _Consultant:
-    """Sends questions to one classifier of a site."""
-
     def __init__(
         self,
         settings: config.Settings,
@@ -199,7 +197,6 @@ class _Consultant:
 def is_from_site(
     site: str, sent: Mapping[str, str], payload: bytes, *, secret: str, now: datetime
 ) -> bool:
-    """Return whether the site's own service has signed an incoming message."""
     adviser = rulebook.get(site).adviser(classifier_verdicts.WEBHOOK)
     if adviser is None:
         return False
