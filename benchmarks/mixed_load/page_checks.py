@@ -41,7 +41,7 @@ def rows(page: Mapping[str, Any]) -> list[Row]:
 
 
 def row(comment: Mapping[str, Any]) -> Row:
-    """Convert a comment of the API."""
+    """Convert a comment as the API returns it."""
     found = _TEXT.search(comment["html"])
     return Row(
         comment["id"],

@@ -70,7 +70,7 @@ def made(
 
 
 def writes(rows: Iterable[event_rows.MessageRow]) -> ownership.Writes:
-    """Store messages, in the transaction that notes their events as done."""
+    """Store messages in the transaction that marks their events as done."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 

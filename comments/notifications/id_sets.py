@@ -44,7 +44,7 @@ class SegmentSummary(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class IdSetDirectory(msgspec.Struct, frozen=True, array_like=True):
-    """The top of a set. If `depth` is above 0, its lines name segments of lines."""
+    """The top of a set. If `depth` is above 0, each line names a segment that holds lines."""
 
     depth: int = 0
     lines: tuple[SegmentSummary, ...] = ()

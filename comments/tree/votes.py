@@ -231,7 +231,7 @@ def ended(comment_id: str, name: records.ThreadName, *, now: datetime) -> owners
 
 
 def forgotten(comment_id: str) -> ownership.Writes:
-    """Delete votes on a comment and its networks, up to the limit of one transaction."""
+    """Delete a comment's votes and its voters' networks, as many as one transaction allows."""
     gone = [
         vote_rows.key_of(message)
         for kind in ("Vote", "VoterNetwork")

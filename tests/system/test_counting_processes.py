@@ -172,7 +172,7 @@ worker.stop(30)
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file that other processes share, with its context entered."""
+    """Open a store in a file shared with other processes, and enter its context."""
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)
         with opened.context():

@@ -78,7 +78,7 @@ def confirm(account: str, password: str, *, network: str, secret: str, now: date
 
 
 def count(name: str, network: str, secret: str, *, now: datetime) -> None:
-    """Count an attempt for a name from a network.
+    """Count an attempt to sign in under a name, made from a network.
 
     Raises:
         errors.TooMany: there were too many attempts.

@@ -6,9 +6,8 @@ keyed hash that also covers the subject of the limit. Without the secret, the di
 identify the network. Hashes for different limits differ, so the store does not show that two limits
 belong to the same network.
 
-A provider may give one customer 256 or 65,536 of those /64s. Every limit of an IPv6 network
-therefore also applies to the /56 and the /48 around it, with a limit that is `WIDER` times as
-large.
+A provider may give one customer 256 or 65,536 of those /64s. Each limit on an
+IPv6 network is therefore also enforced on the /56 and the /48 around it, `WIDER` times as large.
 """
 
 import ipaddress

@@ -37,7 +37,7 @@ class CommentListItem(msgspec.Struct, frozen=True):
 
     @property
     def brings(self) -> Sequence[str]:
-        """The page's title, address and categories that an unapproved comment was sent with."""
+        """The page title, address and categories sent with an unapproved comment."""
         if self.case.comment.status is Status.APPROVED:
             return ()
         said = naming.decode(self.case.brought)

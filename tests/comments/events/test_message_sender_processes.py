@@ -43,7 +43,7 @@ INDEXES = programs.ROOT / "index.yaml"
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[connection.Store]:
-    """A store in a file that other processes share, with its context entered."""
+    """Open a store in a file shared with other processes, and enter its context."""
     path = tmp_path / "store.db"
     with inprocess.open_engine(path, indexes=INDEXES, concurrency="pessimistic") as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test", deadline=60.0)

@@ -158,7 +158,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[connection.Store]:
-    """Open a store in a file that other processes share, with its context entered."""
+    """Open a store in a file shared with other processes, and enter its context."""
     with inprocess.open_engine(path, indexes=INDEXES) as engine:
         opened = connection.Store(inprocess.Channel(engine), project="test")
         with opened.context():

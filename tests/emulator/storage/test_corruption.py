@@ -148,7 +148,7 @@ def is_known(path: Path) -> bool:
 def test_a_truncated_file_is_refused_or_read_correctly(
     sound: Sound, tmp_path: Path, kept: float
 ) -> None:
-    # An empty file counts as new, and SQLite treats a single byte in the same way.
+    # An empty file counts as new, and SQLite treats a one-byte file the same way.
     path = place(tmp_path / "cut", sound.closed[: 2 + int(kept * (len(sound.closed) - 2))])
     found, right = ask(path), truth(COMMITS)
     assert all(value in (right.get(name), *CLEAR) for name, value in found.items()), found

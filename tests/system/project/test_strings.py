@@ -79,7 +79,7 @@ SENTENCE = re.compile(r"[^\W\d_]+[,.:;]? +[^\W\d_]|^[A-Z][a-z]+[.:!?]?$")
 
 
 class Use(NamedTuple):
-    """One use of a catalogue key. `values` are the given placeholders; None if unknown."""
+    """One use of a catalogue key. `values` names the placeholders filled; None if unknown."""
 
     place: str
     key: str

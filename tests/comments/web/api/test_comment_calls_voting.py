@@ -194,7 +194,7 @@ def test_a_script_with_a_new_guest_for_each_vote_gets_few_votes(
     assert "2001:db8" not in text
 
 
-def test_only_the_voter_sees_the_own_votes(client: FlaskClient) -> None:
+def test_only_voters_see_their_own_votes(client: FlaskClient) -> None:
     one, two = post(client), post(client, name="Bob")
     ann = answer(_put(client, one))
     answer(_put(client, two, -1, **bearer(ann)))
