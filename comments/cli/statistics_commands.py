@@ -1,4 +1,4 @@
-"""Commands for statistics: `stats`. Author ids are shown only here, to operators."""
+"""Commands for statistics: `stats`, whose table of authors shows their ids."""
 
 import functools
 from collections.abc import Callable

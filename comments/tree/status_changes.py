@@ -37,7 +37,7 @@ class Decision:
 
 
 def judge(comment_id: str, ruling: records.Ruling, decision: Decision) -> ChangeResult:
-    """Set a comment's status according to a ruling. A comment that already has this status is not changed.
+    """Set a comment's status according to a ruling. A comment with this status is not changed.
 
     Raises:
         errors.NotFound: there is no such comment. errors.Conflict: it was retracted, or it cannot
