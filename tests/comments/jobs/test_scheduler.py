@@ -337,7 +337,7 @@ def test_only_app_engines_variable_enables_app_engine_mode(tmp_path: object) -> 
     assert config.load(given | {"GAE_ENV": "standard"}).on_app_engine
     assert not config.load(given).on_app_engine
     assert config.load(given | {"TASKS_SECRET": SECRET}).tasks_secret == SECRET
-    with pytest.raises(errors.Misconfigured, match=r"^TASKS_SECRET is at least"):
+    with pytest.raises(errors.Misconfigured, match=r"^TASKS_SECRET must have at least"):
         config.load(given | {"TASKS_SECRET": "short"})
 
 

@@ -261,7 +261,7 @@ def test_only_a_commit_that_may_have_been_applied_is_looked_up(
 
 
 def test_transactions_cannot_be_nested(store: connection.Store) -> None:
-    with pytest.raises(RuntimeError, match="no other"):
+    with pytest.raises(RuntimeError, match="never nested"):
         transactions.transaction(lambda: transactions.transaction(lambda: None))
 
 
