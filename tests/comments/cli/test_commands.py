@@ -143,7 +143,7 @@ def test_statistics_are_shown(run: Runner, store: connection.Store, site: record
         ),
         (
             ["site", "add", "Blog", "--origin", "https://x.example"],
-            "site must have between 1 and 63 characters",
+            "site must be 1 to 63 characters long",
         ),
         (["site", "add", "blog", "--origin", "x.example"], "x.example is not an origin"),
         (["site", "add", "demo", "--origin", "https://x.example"], "The site demo already exists."),

@@ -73,8 +73,8 @@ def test_a_provider_is_added_offered_listed_withdrawn_and_removed(
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"name": "Acme"}, "name must have"),
-        ({"name": ""}, "name must have"),
+        ({"name": "Acme"}, "name must be 1 to 31 characters"),
+        ({"name": ""}, "name must be 1 to 31 characters"),
         ({"issuer": "accounts.example.com"}, "The issuer must be"),
         ({"issuer": "https://a.example?x=y"}, "The issuer must be"),
         ({"issuer": "https://a.example#x"}, "The issuer must be"),
