@@ -1,11 +1,14 @@
 """Add, list and change websites: `site add|list|set`."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 from flask.cli import AppGroup
 
 from comments.cli import console
+from comments.domain import site_options
+from comments.domain.text import web_origins
 from comments.sites import site_settings
 
 site = AppGroup("site", help="Add, list and change websites.")
@@ -20,7 +23,7 @@ def _checked_origins(
     _context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
     with console.refusing():
-        return tuple(map(site_settings.checked_origin, given))
+        return tuple(map(web_origins.check, given))
 
 
 # Arguments are checked while they are parsed, because a refused command must not create a store.
@@ -79,6 +82,26 @@ def _list_sites() -> None:
     multiple=True,
     help="Mail addresses notified about held comments; replaces all; '' for none.",
 )
+@click.option("--votes/--no-votes", default=None, help="Whether readers may vote.")
+@click.option("--website/--no-website", default=None, help="Whether authors may give a website.")
+@click.option(
+    "--guests/--no-guests", default=None, help="Whether people may post without an account."
+)
+@click.option("--order", type=click.Choice(site_options.ORDERS), help="Default order of a thread.")
+@click.option(
+    "--image-origin",
+    "images",
+    multiple=True,
+    help="Origins from which images are shown inline; replaces all; '' for none.",
+)
+@click.option("--live", type=int, help="Seconds between checks for new comments; 0 for none.")
+@click.option("--theme", type=click.Choice(site_options.THEMES), help="Colors of the comments.")
+@click.option("--language", help="Language of the texts around the comments; '' for the page's.")
+@click.option(
+    "--moderation/--no-moderation",
+    default=None,
+    help="Whether moderators may moderate in the thread.",
+)
 @console.reported
 def _set_site(  # noqa: PLR0917 - click passes each option by name
     site_id: str,
@@ -89,10 +112,16 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
     freshness: int | None,
     filed: tuple[str, ...],
     moderators: tuple[str, ...],
+    images: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Change the given settings of a website."""
-    given = (*origins, *query_keys, *filed, *moderators)
-    if not given and keep_trailing_slash is None and cdn_seconds is None and freshness is None:
+    given = {name: value for name, value in options.items() if value is not None}
+    if images:
+        given["images"] = tuple(filter(None, images))
+    lists = (*origins, *query_keys, *filed, *moderators, *images)
+    numbers = (keep_trailing_slash, cdn_seconds, freshness)
+    if not (lists or given) and all(each is None for each in numbers):
         raise click.ClickException(f"Nothing to change for {site_id}. See --help for the options.")
     changed = site_settings.change(
         site_id,
@@ -103,6 +132,7 @@ def _set_site(  # noqa: PLR0917 - click passes each option by name
         freshness=freshness,
         filed=_given(filed),
         moderators=_given(moderators),
+        options=given or None,
     )
     # The given origins replace all earlier ones. Show the result, in case that was not intended.
     named = f"{changed.id} ({', '.join(changed.origins)})" if origins else changed.id

@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from comments.domain import sorthash
+from comments.domain import site_options, sorthash
 
 
 class Status(enum.StrEnum):
@@ -126,6 +126,7 @@ class Site(msgspec.Struct, frozen=True):
     budget: Budget = Budget()
     turnstile: Turnstile | None = None
     freshness: int = 0
+    options: site_options.SiteOptions = site_options.SiteOptions()
 
     @property
     def scheme(self) -> sorthash.Scheme:

@@ -4,7 +4,8 @@ Owns the order of the checks, and the transaction that counts the post before it
 refused post stores nothing. These checks do not judge the text; the site's rules do that. The
 checks are:
 
-1. The honeypot: a field that only bots fill in.
+1. The honeypot: a field that only bots fill in. Then the site's options: guests, and websites of
+   authors.
 2. A proof of work. It must be made for this site, must not have expired, is valid for one post, and
    is refused if the form was opened only a moment ago. The post counts against the network that
    requested the challenge, even if it is sent from a different network: phones switch networks
@@ -111,8 +112,9 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
     """Check and count a post that is about to be stored.
 
     Raises:
-        errors.Forbidden: the honeypot was filled in, or the proof of work is missing, wrong,
-            expired or used.
+        errors.BadInput: the post has a website, and the site's options allow none.
+        errors.Forbidden: the honeypot was filled in, the proof of work is missing, wrong, expired
+            or used, or the author is a guest and the site's options allow none.
         errors.Conflict: the same text was posted recently.
         errors.TooMany: a rate limit is reached, the form was sent too soon after it was opened, or
             the site's daily budget is spent and its settings make the site read-only then.
@@ -122,14 +124,22 @@ def admit(entrant: Entrant, request: SiteRequest, guard: post_limits.PostLimits)
     if entrant.trap:
         raise errors.Forbidden("not-accepted")
     try:
+        _check_options(entrant.text.author, request.site)
         if request.site.budget != records.NO_BUDGET:
             budgets.check(request.site, now=request.now)
             guard = budgets.guarded(request.site, guard, now=request.now)
         return _Check(entrant, request, guard).admit()
-    except (errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
+    except (errors.BadInput, errors.Forbidden, errors.Conflict, errors.TooMany, errors.Unchecked):
         if not (entrant.repeats and reads.get(comment_rows.comment_key(entrant.post))):
             raise
         return Admitted()
+
+
+def _check_options(author: records.Author, site: records.Site) -> None:
+    if not (site.options.guests or author.id.startswith(author_ids.ACCOUNT)):
+        raise errors.Forbidden("guests-off")
+    if author.website and not site.options.website:
+        raise errors.BadInput("website", "website-off")
 
 
 class _Check:

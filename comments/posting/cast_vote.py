@@ -42,8 +42,10 @@ def newcomer(comment_id: str, proof: str, key: str | None, request: SiteRequest)
     """Return a voter id for a caller without a token. A repeated request gets the same id.
 
     Raises:
-        errors.Forbidden: the proof is missing or not valid; see `proof_policy.check`.
+        errors.Forbidden: the site's options allow no votes, or the proof is missing or not valid;
+            see `proof_policy.check`.
     """
+    _check_options(request)
     # If the site requires a proof of work, the id is derived from the proof; otherwise it is
     # derived from the idempotency key and the network. Including the network keeps a caller on a
     # different network from getting this voter's id with the same key.
@@ -62,9 +64,12 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     """Cast the vote of a voter id on a comment; `votes.NONE` withdraws the vote.
 
     Raises:
+        errors.Forbidden: the site's options allow no votes. Votes can still be withdrawn.
         errors.NotFound, errors.Conflict, errors.Forbidden, errors.TooMany: see `votes.cast`.
         errors.Overloaded: the store did not answer in time; a repeat is safe.
     """
+    if value != votes.NONE:
+        _check_options(request)
     network, settings, now = request.sender.network, request.settings, request.now
     around = ((network, 1), *client_networks.around(network))
     places = tuple(
@@ -87,6 +92,11 @@ def vote(comment_id: str, voter: str, value: int, request: SiteRequest) -> None:
     transactions.transaction(body, line=f"votes/{places[len(around) - 1].network}")
     if any(firsts):
         backlog.voted(records.VotedComment(comment_id))
+
+
+def _check_options(request: SiteRequest) -> None:
+    if not request.site.options.votes:
+        raise errors.Forbidden("votes-off")
 
 
 def _place(

@@ -7,15 +7,15 @@ most requests do not read their site from the store. A site's sort hash scheme n
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 
 from comments import errors
-from comments.domain import categories, records, sorthash, thread_ids
-from comments.domain.text import host_names, mail_addresses
+from comments.domain import categories, records, site_options, sorthash, thread_ids
+from comments.domain.text import mail_addresses, web_origins
 from comments.events import audit_log
 from comments.sites import budgets, post_limits
 from comments.store import caches, ownership, per_process, reads, transactions
@@ -72,7 +72,7 @@ def add(
         errors.Conflict: there is a site with this id.
     """
     check_id(site_id)
-    checked = [checked_origin(origin) for origin in origins]
+    checked = [web_origins.check(origin) for origin in origins]
 
     def body() -> records.Site:
         if reads.get(comment_rows.site_key(site_id)) is not None:
@@ -114,27 +114,28 @@ def change(  # noqa: PLR0913 - each may be changed alone
     guard: dict[str, int | None] | None = None,
     budget: dict[str, int | str] | None = None,
     turnstile: Turned | None = None,
+    options: Mapping[str, Any] | None = None,
     noted: Noted | None = None,
 ) -> records.Site:
     """Change the given settings. `filed` are the site's categories; threads keep their own.
 
     `guard` is some of its post limits (see `post_limits.changed`), `budget` some of its daily
-    budgets (see `budgets.changed`), `turnstile` a change of its Turnstile settings. With `noted`,
-    the audit log says who changed which settings. The log does not contain their values, which may
-    be addresses.
+    budgets (see `budgets.changed`), `turnstile` a change of its Turnstile settings, `options` some
+    of its options (see `site_options.changed`). With `noted`, the audit log says who changed which
+    settings. The log does not contain their values, which may be addresses.
 
     Raises:
         errors.NotFound: there is no such site.
         errors.BadInput: an origin, a query key, a category or an address is malformed,
             `cdn_seconds` is not 0 to `LONGEST_CDN`, `freshness` is not 0 to `LONGEST_FRESHNESS`, or
-            a post limit or a budget is out of range.
+            a post limit, a budget or an option is out of range.
     """
     addresses = None if moderators is None else list(map(_moderator, moderators))
     if cdn_seconds is not None and not 0 <= cdn_seconds <= LONGEST_CDN:
         raise errors.BadInput("cdn_seconds", "out-of-range", minimum=0, maximum=LONGEST_CDN)
     if freshness is not None and not 0 <= freshness <= LONGEST_FRESHNESS:
         raise errors.BadInput("freshness", "out-of-range", minimum=0, maximum=LONGEST_FRESHNESS)
-    checked = None if origins is None else [checked_origin(origin) for origin in origins]
+    checked = None if origins is None else [web_origins.check(origin) for origin in origins]
     keys = None if query_keys is None else thread_ids.checked_query_keys(query_keys)
     names = None if filed is None else categories.canonical_set(filed, categories.MOST_OF_SITE)
 
@@ -147,8 +148,9 @@ def change(  # noqa: PLR0913 - each may be changed alone
         before = conversion.site_record(row)
         row.origins = row.origins if checked is None else checked
         row.query_keys = row.query_keys if keys is None else list(keys)
-        if keep_trailing_slash is not None:
-            row.keep_trailing_slash = keep_trailing_slash
+        row.keep_trailing_slash = (
+            row.keep_trailing_slash if keep_trailing_slash is None else keep_trailing_slash
+        )
         row.cdn_seconds = row.cdn_seconds if cdn_seconds is None else cdn_seconds
         row.freshness = row.freshness if freshness is None else freshness
         row.categories = row.categories if names is None else list(names)
@@ -156,6 +158,7 @@ def change(  # noqa: PLR0913 - each may be changed alone
         row.guard = row.guard if guard is None else _guard(row, guard)
         row.budget = row.budget if budget is None else _budget(row, budget)
         row.turnstile = row.turnstile if turnstile is None else _turned(row, turnstile)
+        row.options = row.options if options is None else _options(row, options)
         after = conversion.site_record(row)
         transactions.apply(
             ownership.Writes("site_settings", put=(row,)), *_notes(noted, before, after)
@@ -189,15 +192,27 @@ def _budget(row: comment_rows.SiteRow, given: dict[str, int | str]) -> str:
     return msgspec.json.encode(budget).decode()
 
 
+def _options(row: comment_rows.SiteRow, given: Mapping[str, Any]) -> str:
+    changed = site_options.changed(conversion.site_record(row).options, given)
+    return msgspec.json.encode(changed).decode()
+
+
 def _notes(
     noted: Noted | None, before: records.Site, after: records.Site
 ) -> Iterator[ownership.Writes]:
-    names = [
-        name for name in before.__struct_fields__ if getattr(before, name) != getattr(after, name)
-    ]
+    names = [*_changed(before, after)]
+    if "options" in names:
+        place = names.index("options")
+        names[place : place + 1] = _changed(before.options, after.options)
     if noted is not None and names:
         said = ", ".join(names)
         yield audit_log.noted(noted.act, before.id, "site", before="", after=said, now=noted.now)
+
+
+def _changed(before: msgspec.Struct, after: msgspec.Struct) -> Iterator[str]:
+    for name in before.__struct_fields__:
+        if getattr(before, name) != getattr(after, name):
+            yield name
 
 
 def every() -> list[records.Site]:
@@ -234,47 +249,6 @@ def check_schemes(scheme: sorthash.Scheme) -> None:
                 f"SORT_HASH_DIGITS and SORT_HASH_WIDTH say {scheme.digits!r}, {scheme.width}: "
                 "they cannot change once a site exists"
             )
-
-
-def checked_origin(origin: str) -> str:
-    """Return an origin as browsers send it: lower-case scheme and host, and any unusual port.
-
-    Raises:
-        errors.BadInput: the value is not an origin.
-    """
-    problem = errors.BadInput("origin", "bad-origin", value=origin)
-    try:
-        parts = urlsplit(origin)
-        port = parts.port
-    except ValueError as error:
-        raise problem from error
-    host = parts.hostname or ""
-    if not _is_host(host):
-        raise problem
-    if ":" in host:
-        host = f"[{host}]"
-    usual = {"http": 80, "https": 443}.get(parts.scheme)
-    suffix = "" if port in {None, usual} else f":{port}"
-    plain = f"{parts.scheme}://{host}{suffix}"
-    if usual is None or origin.rstrip("/").lower() not in {
-        plain,
-        f"{plain}:{usual}",
-    }:
-        raise problem
-    return plain
-
-
-def _is_host(host: str) -> bool:
-    """Whether the text is a host as browsers write it: a name, or an address in its usual form.
-
-    Other hosts that a parser lets through could end a directive of a content security policy, or
-    match no browser's origin.
-    """
-    try:
-        found = host_names.canonical(f"[{host}]" if ":" in host else host, "origin")
-    except errors.BadInput:
-        return False
-    return found.strip("[]") == host or f"{found}." == host
 
 
 def _moderator(address: str) -> str:

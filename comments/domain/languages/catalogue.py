@@ -73,4 +73,13 @@ def of(language: str) -> Catalogue:
     return Catalogue(language, entries)
 
 
+@functools.cache
+def languages() -> tuple[str, ...]:
+    """Return the languages that have a catalogue, in alphabetical order."""
+    folders = resources.files(__package__).iterdir()
+    return tuple(
+        sorted(each.name for each in folders if each.is_dir() and (each / "errors.json").is_file())
+    )
+
+
 ENGLISH = of("en")

@@ -29,6 +29,7 @@ class SiteRow(schema.StoredRow):
     guard = schema.TextProperty(default="")
     budget = schema.TextProperty(default="")
     turnstile = schema.TextProperty(default="")
+    options = schema.TextProperty(default="")
     created = schema.DateTimeProperty(indexed=False, tzinfo=UTC)
 
 

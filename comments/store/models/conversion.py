@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from comments.domain import counting, records
+from comments.domain import counting, records, site_options
 from comments.store.models.comment_rows import CommentRow, SiteRow, ThreadRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,6 +71,7 @@ def site_record(row: SiteRow) -> records.Site:
         guard=msgspec.json.decode(row.guard or "{}", type=records.OwnPostLimits),
         budget=msgspec.json.decode(row.budget or "{}", type=records.Budget),
         turnstile=msgspec.json.decode(row.turnstile or "null", type=records.Turnstile | None),
+        options=msgspec.json.decode(row.options or "{}", type=site_options.SiteOptions),
     )
 
 

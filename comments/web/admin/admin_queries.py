@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from comments import errors
-from comments.domain import records
+from comments.domain import records, site_options
 from comments.domain.records import Status
 from comments.moderation import review_queue, rules
 from comments.web.http.request_shapes import Typed
@@ -125,6 +125,21 @@ class SiteForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     freshness: Typed = "0"
     categories: TextLine = ""
     moderators: TextLine = ""
+    reason: Typed = ""
+
+
+class OptionsForm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The options of a site that its readers notice. An empty `live` turns live updates off."""
+
+    votes: Box = ""
+    website: Box = ""
+    guests: Box = ""
+    moderation: Box = ""
+    order: site_options.DefaultOrder = "thread"
+    theme: site_options.Theme = "auto"
+    language: Typed = ""
+    live: Typed = ""
+    images: TextLine = ""
     reason: Typed = ""
 
 

@@ -9,7 +9,7 @@ import flask
 import pytest
 
 from comments import config, errors
-from comments.domain import records
+from comments.domain import records, site_options
 from comments.events import dispatcher
 from comments.jobs import repair, wiring
 from comments.jobs.importers import import_progress
@@ -75,6 +75,28 @@ def test_a_site_is_added_listed_and_changed(run: Runner, store: connection.Store
     assert site_settings.get("blog").cdn_seconds == 5
     run("site", "set", "blog", "--category", "", "--query-key", "")
     assert (site_settings.get("blog").categories, site_settings.get("blog").query_keys) == ((), ())
+
+
+def test_the_options_of_a_site_are_changed(
+    run: Runner, store: connection.Store, site: records.Site
+) -> None:
+    changed = run("site", "set", "demo", "--no-votes", "--no-website", "--order", "best")
+    assert changed.output == "Changed demo. This takes effect everywhere within a minute.\n"
+    run("site", "set", "demo", "--image-origin", "https://img.example", "--live", "0")
+    run("site", "set", "demo", "--theme", "dark", "--language", "en", "--no-moderation")
+    assert site_settings.get("demo").options == site_options.SiteOptions(
+        votes=False, website=False, order="best", images=("https://img.example",), live=0,
+        theme="dark", language="en", moderation=False,
+    )  # fmt: skip
+    run("site", "set", "demo", "--votes", "--no-guests", "--language", "", "--image-origin", "")
+    found = site_settings.get("demo").options
+    assert (found.votes, found.guests, found.language, found.images) == (True, False, "", ())
+    assert site_settings.get("demo").origins == site.origins
+    refused = run("site", "set", "demo", "--live", "5")
+    assert refused.exit_code == 1
+    assert "live must be 0 (off) or between 10 and 3,600." in refused.output
+    assert run("site", "set", "demo", "--order", "random").exit_code == 2
+    assert "Nothing to change" in run("site", "set", "demo").output
 
 
 def test_the_categories_of_a_thread_are_changed(

@@ -4,6 +4,7 @@ import pytest
 
 from comments import errors
 from comments.domain import records, sorthash
+from comments.domain.text import web_origins
 from comments.sites import site_settings
 from comments.store import caches, connection, reads
 from tests.support.threads import sample_threads
@@ -30,7 +31,7 @@ def _entered(store: connection.Store) -> None:
     ],
 )
 def test_an_origin_is_stored_as_browsers_send_it(given: str, stored: str) -> None:
-    assert site_settings.checked_origin(given) == stored
+    assert web_origins.check(given) == stored
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_an_origin_is_stored_as_browsers_send_it(given: str, stored: str) -> Non
 )
 def test_anything_else_is_not_an_origin(given: str) -> None:
     with pytest.raises(errors.BadInput, match="origin"):
-        site_settings.checked_origin(given)
+        web_origins.check(given)
 
 
 @pytest.mark.parametrize("site_id", ["", "A", "a b", "a/b", "a#b", "ä", "x" * 64, "a_b", "demo\n"])

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import flask
 
-from comments.domain import records, roles
+from comments.domain import records, roles, site_options
 from comments.events import audit_log
 from comments.moderation import policy_changes, rulebook
 from comments.sites import site_settings
@@ -26,6 +26,7 @@ def show(site_id: str) -> flask.Response:
         policies=list(records.Policy),
         longest_cdn=site_settings.LONGEST_CDN,
         longest_freshness=site_settings.LONGEST_FRESHNESS,
+        limits=site_options,
     )
 
 
@@ -61,6 +62,30 @@ def change(site_id: str) -> flask.Response:
         freshness=admin_queries.number("freshness", sent.freshness),
         filed=admin_queries.phrases(sent.categories),
         moderators=admin_queries.several(sent.moderators),
+        noted=site_settings.Noted(act, datetime.now(UTC)),
+    )
+    return site_visit.done(visit, "settings", "saved")
+
+
+@blueprint.post("/settings/options")
+def change_options(site_id: str) -> flask.Response:
+    """Change what readers notice, with the same checks as on the command line."""
+    visit = site_visit.enter(site_id, roles.Role.OWNER)
+    sent = forms.read(admin_queries.OptionsForm)
+    act = audit_log.Act(visit.account.actor, "set-site", sent.reason)
+    site_settings.change(
+        visit.site.id,
+        options={
+            "votes": bool(sent.votes),
+            "website": bool(sent.website),
+            "guests": bool(sent.guests),
+            "moderation": bool(sent.moderation),
+            "order": sent.order,
+            "theme": sent.theme,
+            "language": sent.language,
+            "live": admin_queries.number("live", sent.live or "0"),
+            "images": admin_queries.several(sent.images),
+        },
         noted=site_settings.Noted(act, datetime.now(UTC)),
     )
     return site_visit.done(visit, "settings", "saved")

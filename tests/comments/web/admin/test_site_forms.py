@@ -7,7 +7,7 @@ import flask
 import pytest
 
 from comments import errors
-from comments.domain import records
+from comments.domain import records, site_options
 from comments.domain.records import Policy, Status, Verb
 from comments.events import audit_log, dead_letters, dispatcher, outbox
 from comments.jobs import wiring
@@ -159,6 +159,38 @@ def test_an_owner_changes_the_sites_settings_and_the_log_names_it(owner: Desk) -
     ):  # fmt: skip
         owner.settle("/settings", status=400, **{**form, name: value})
     assert site_settings.get("demo") == site
+
+
+def test_an_owner_changes_the_options_for_readers_and_the_log_names_them(
+    owner: Desk, desk: Desk
+) -> None:
+    form = {
+        "votes": "on", "website": "", "guests": "on", "moderation": "on", "order": "best",
+        "theme": "dark", "language": "en", "live": "", "images": "https://img.example",
+    }  # fmt: skip
+    owner.settle("/settings/options", **form)  # type: ignore[arg-type]
+    options = site_settings.get("demo").options
+    assert options == site_options.SiteOptions(
+        website=False, order="best", theme="dark", language="en", live=0,
+        images=("https://img.example",),
+    )  # fmt: skip
+    page = owner.page("/settings")
+    assert 'value="https://img.example"' in page
+    assert '<option value="best" selected>Best discussions first</option>' in page
+    assert 'name="votes" value="on" checked' in page
+    assert 'name="website" value="on">' in page
+    entry = audit_log.log("demo")[0]
+    assert entry.after == "website, order, images, live, theme, language"
+    assert "websites of authors, order of comments, image origins, live updates" in owner.page(
+        "/log"
+    )
+    for name, value in (
+        ("live", "9"), ("live", "x"), ("images", "http://img.example"), ("order", "random"),
+        ("language", "tlh"), ("votes", "yes"), ("width", "3"),
+    ):  # fmt: skip
+        owner.settle("/settings/options", status=400, **{**form, name: value})
+    assert site_settings.get("demo").options == options
+    desk.settle("/settings/options", status=403, **form)
 
 
 def test_an_owner_sets_the_policy_and_a_moderator_cannot(owner: Desk, desk: Desk) -> None:

@@ -7,6 +7,7 @@ import flask
 import pytest
 
 from comments.domain import records
+from comments.domain.text import web_origins
 from comments.reading.compaction import compactor
 from comments.reading.materialized import view_cache
 from comments.sites import site_settings
@@ -121,7 +122,7 @@ def test_a_refusal_may_be_framed_like_the_page(client: Any, site: records.Site) 
 def test_a_stored_origin_cannot_add_a_policy_directive(
     client: Any, open_store: connection.Store, site: records.Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site_settings, "checked_origin", lambda origin: origin)
+    monkeypatch.setattr(web_origins, "check", lambda origin: origin)
     with open_store.context():
         site_settings.change("demo", origins=["https://a;script-src", "https://*"])
     policy = client.get("/embed/demo?thread=page").headers["Content-Security-Policy"]
