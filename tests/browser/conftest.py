@@ -24,6 +24,7 @@ from comments.posting import new_comment
 from comments.sites import site_settings
 from comments.sites.site_request import SiteRequest
 from comments.store import connection
+from comments.web.public import service_pages
 from tests.support import optional_tools
 from tests.support.histories import counter_oracle
 
@@ -120,6 +121,11 @@ def open_tab(chromium: playwright.Browser) -> Iterator[OpenTab]:
         yield opened
         for tab in tabs:
             tab.assert_no_faults()
+
+
+def built(stem: str) -> str:
+    """Return the name of a built file of the widget, which contains a digest."""
+    return next(name for name in service_pages._files() if name.startswith(f"{stem}-"))
 
 
 @contextlib.contextmanager

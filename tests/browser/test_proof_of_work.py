@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from comments.sites import site_settings, usage
 from comments.store import connection
-from tests.browser.conftest import OpenTab, Say, Website
+from tests.browser.conftest import OpenTab, Say, Website, built
 from tests.browser.test_forms import on_posts
 from tests.browser.test_votes import cast, score, settled, up
 from tests.browser.test_widget_embedding import STRICT, post, script
@@ -45,10 +45,10 @@ def test_nothing_for_proofs_is_loaded_before_somebody_writes(
     tab.page.goto(server)
     form = tab.page.get_by_role("form", name="Write a comment")
     expect(form).to_be_visible()
-    assert not [url for url in asked if "proof" in url or "challenge" in url]
+    assert not [url for url in asked if "/writer-" in url or "challenge" in url]
     with tab.page.expect_response(CHALLENGES):
         form.get_by_role("textbox", name="Comment").focus()
-    assert [url for url in asked if url.endswith("/widget/proof.js")]
+    assert [url for url in asked if "/widget/writer-" in url]
 
 
 def test_a_refused_proof_is_replaced_without_asking(server: str, open_tab: OpenTab) -> None:
@@ -72,8 +72,8 @@ def test_the_page_stays_responsive_during_the_search(server: str, open_tab: Open
     """The page gets control after each slice, so it never waits for the whole search."""
     tab = open_tab(server)
     found = tab.page.evaluate(
-        """async (server) => {
-            const { solve } = await import(`${server}/widget/proof.js`);
+        """async (writer) => {
+            const { solve } = await import(writer);
             const challenge = "0".repeat(64);
             let turns = 0;
             const timer = setInterval(() => turns++, 0);
@@ -82,7 +82,7 @@ def test_the_page_stays_responsive_during_the_search(server: str, open_tab: Open
             clearInterval(timer);
             return [failed, turns];
         }""",
-        server,
+        f"{server}/widget/{built('writer')}",
     )
     assert found[0] == "none"
     assert found[1] > 5
@@ -91,8 +91,8 @@ def test_the_page_stays_responsive_during_the_search(server: str, open_tab: Open
 def test_the_search_finds_the_right_number(server: str, open_tab: OpenTab) -> None:
     tab = open_tab(server)
     found = tab.page.evaluate(
-        """async (server) => {
-            const { solve } = await import(`${server}/widget/proof.js`);
+        """async (writer) => {
+            const { solve } = await import(writer);
             const hex = (byte) => byte.toString(16).padStart(2, "0");
             const sizes = [[0, 0], [3, 9], [54, 7], [55, 64], [56, 65], [63, 100], [119, 999]];
             const found = [];
@@ -105,7 +105,7 @@ def test_the_search_finds_the_right_number(server: str, open_tab: OpenTab) -> No
             }
             return found;
         }""",
-        server,
+        f"{server}/widget/{built('writer')}",
     )
     assert found == [0] * 7
 

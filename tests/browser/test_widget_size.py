@@ -1,50 +1,31 @@
 """The widget stays small: a page loads only a limited number of bytes before it shows a comment."""
 
 import gzip
-import re
-from pathlib import Path
 
+import pytest
 from flask.testing import FlaskClient
 
-from comments.web.public import service_pages
+from tests.browser.conftest import built
 
-WIDGET = Path(__file__).parents[2] / "comments" / "web" / "static" / "widget"
-# Limits in bytes as sent: for all modules and the style sheet together, and for each module that
-# loads when a reader begins to write.
-LIMIT = 19_600
-LATER = dict.fromkeys(
-    (
-        "changes.js",
-        "notify.js",
-        "problems.js",
-        "proof.js",
-        "provider.js",
-        "signin.js",
-        "strings-writing.js",
-        "turnstile.js",
-        "weaving.js",
-        "writing.js",
-        "writingcalls.js",
-    ),
-    2_000,
-) | {"strings-errors.js": 5_000}  # loads only when a call fails
+# Limits in bytes as sent: for everything that a reader needs, and for each file that loads later.
+READER = 20_000
+ENTRY = 3_500
+LATER = {"writer": 8_000, "writing-en": 6_500}
 
 
-def test_the_widget_stays_below_twenty_kilobytes(client: FlaskClient) -> None:
-    names = {file.name for file in (*WIDGET.glob("*.js"), WIDGET / "flatthread.css")}
-    names |= set(service_pages._STRINGS)
-    answers = {
-        name: client.get(f"/widget/{name}", headers={"Accept-Encoding": "gzip"}) for name in names
-    }
-    assert len(answers) > 15
-    assert {each.headers["Content-Encoding"] for each in answers.values()} == {"gzip"}
-    assert all(gzip.decompress(each.data) for each in answers.values())
-    sizes = {name: len(each.data) for name, each in answers.items()}
-    assert all(sizes.pop(name) < most for name, most in LATER.items())
-    assert sum(sizes.values()) < LIMIT
+def size(client: FlaskClient, name: str) -> int:
+    answer = client.get(f"/widget/{name}", headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert gzip.decompress(answer.data)
+    return len(answer.data)
 
 
-def test_readers_load_no_module_for_writing() -> None:
-    for file in WIDGET.glob("*.js"):
-        imports = re.findall(r'^import [^;]*"\./([^"]+)";$', file.read_text(), re.MULTILINE)
-        assert file.name in LATER or not set(imports) & set(LATER), file.name
+def test_a_reader_loads_less_than_twenty_kilobytes(client: FlaskClient) -> None:
+    entry = size(client, "flatthread.js")
+    assert entry < ENTRY
+    assert entry + size(client, built("widget")) + size(client, built("strings-en")) < READER
+
+
+@pytest.mark.parametrize(("stem", "most"), LATER.items())
+def test_a_file_that_loads_later_is_small(client: FlaskClient, stem: str, most: int) -> None:
+    assert size(client, built(stem)) < most

@@ -8,14 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from comments.domain.languages import catalogue
-from comments.web.public import service_pages
-from tests.browser.conftest import OpenTab, Say
+from tests.browser.conftest import OpenTab, Say, built
 
 pytestmark = [pytest.mark.browser, pytest.mark.settings(mail=True)]
 
-FILL = """async ([entries, values]) => {
-  const { texts } = await import("/widget/words.js");
-  const { t } = texts(entries);
+FILL = """async ([reader, entries, values]) => {
+  const { words_texts } = await import(`/widget/${reader}`);
+  const { t } = words_texts(entries);
   return Object.fromEntries(Object.keys(entries).map((name) => [name, t(name, values)]));
 }"""
 # Return every visible text and label in the widget.
@@ -31,7 +30,7 @@ TEXTS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("surface", service_pages._STRINGS.values())
+@pytest.mark.parametrize("surface", ["widget", "widget-writing", "errors"])
 @pytest.mark.parametrize("count", [0, 1, 2, 1145])
 def test_the_widget_fills_texts_as_the_server_does(
     server: str, open_tab: OpenTab, surface: str, count: int
@@ -40,7 +39,33 @@ def test_the_widget_fills_texts_as_the_server_does(
     names = set(re.findall(r"\{(\w+)\}", json.dumps(entries)))
     values = {name: f"{{{name}}} $& <b>" for name in names} | {"count": count}
     expected = {name: catalogue.ENGLISH.text(f"{surface}.{name}", **values) for name in entries}
-    assert open_tab(server).page.evaluate(FILL, [entries, values]) == expected
+    assert open_tab(server).page.evaluate(FILL, [built("widget"), entries, values]) == expected
+
+
+def _bracketed(text: str) -> str:
+    return f"[{text}]"
+
+
+def _with_brackets(entry: catalogue.Entry) -> catalogue.Entry:
+    if isinstance(entry, str):
+        return _bracketed(entry)
+    return {form: _bracketed(text) for form, text in entry.items()}
+
+
+def _translate(route: playwright.Route) -> None:
+    surfaces = json.loads(route.fetch().text())
+    made = {
+        surface: {key: _with_brackets(entry) for key, entry in entries.items()}
+        for surface, entries in surfaces.items()
+    }
+    route.fulfill(json=made)
+
+
+def _unchecked(route: playwright.Route) -> None:
+    """Send the entry without the check that would refuse the changed texts."""
+    response = route.fetch()
+    assert "integrity:" in response.text()
+    route.fulfill(response=response, body=response.text().replace("integrity:", "unchecked:"))
 
 
 def test_the_widget_shows_only_texts_of_the_catalogue(
@@ -48,25 +73,11 @@ def test_the_widget_shows_only_texts_of_the_catalogue(
 ) -> None:
     """With brackets around every catalogue text, only people's texts and dates are outside them."""
 
-    def bracketed(text: str) -> str:
-        return f"[{text}]"
-
-    def translate(route: playwright.Route) -> None:
-        name = route.request.url.rpartition("/")[2]
-        entries = catalogue.ENGLISH.entries[service_pages._STRINGS[name]].items()
-        made = {
-            key: bracketed(entry)
-            if isinstance(entry, str)
-            else {form: bracketed(text) for form, text in entry.items()}
-            for key, entry in entries
-        }
-        body = f'export const language = "en"; export const entries = {json.dumps(made)};'
-        route.fulfill(body=body, content_type="text/javascript")
-
     say("1", parent=say("2", name="3"), name="4")
     tab = open_tab("about:blank")
     page = tab.page
-    page.route("**/widget/strings*.js", translate)
+    page.route("**/widget/*.json", _translate)
+    page.route("**/widget/flatthread.js", _unchecked)
     page.goto(server)
     form = page.get_by_role("form").first
     form.get_by_role("textbox", name="Comment").fill("5")

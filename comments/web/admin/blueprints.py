@@ -1,7 +1,7 @@
 """The admin pages of a site, for owners and moderators, under `/admin/sites/{site}`.
 
 Each module in `pages` contains one page or a group of related pages. The server renders the pages.
-`static/admin/desk.js` adds keyboard shortcuts and shows outcomes in place; everything that it does
+`widget/pages/desk.js` adds keyboard shortcuts and shows outcomes in place; everything that it does
 is also possible with a form.
 
 Invariants:

@@ -1,36 +1,34 @@
 """The service's own pages: its health, the demo, and the files that browsers load.
 
-Pages embed the widget with `/widget/flatthread.js`. For that reason the files from all folders
-below `static/` are served as `/widget/NAME`, and no two files may have the same name. The modules
-with the widget's texts (such as `strings.js`) are generated from the catalogue.
+Pages embed the widget with `/widget/flatthread.js`. `scripts/build-widget` builds all files from
+`widget/`. A file whose name contains a digest of its content never changes, so caches keep it for a
+year. The files that pages embed change with a release, and caches keep them for five minutes. The
+other files belong to the service's own pages, and browsers ask each time whether they changed.
 """
 
 import functools
-import json
+import re
 from pathlib import Path
 
 import flask
 
-from comments.domain.languages import catalogue
 from comments.store import connection, reads
 from comments.store.models import comment_rows
 from comments.web.http import responses
-from comments.web.public import minify
 
 blueprint = flask.Blueprint("pages", __name__)
 
-_STATIC = Path(__file__).parents[1] / "static"
+_FILES = Path(__file__).parents[1] / "static" / "widget"
+_HASHED = re.compile(r".+-\w{12}\.\w+")
+_IMMUTABLE = "public, max-age=31536000, immutable"
+_EMBEDDED = {"flatthread.js"}
+_MINUTES = "public, max-age=300"
 # Load balancers check the health every few seconds and wait less long than readers.
 _HEALTH_SECONDS = 2.0
-# The generated modules, and the surface whose texts each module contains.
-_STRINGS = {
-    "strings.js": "widget",
-    "strings-writing.js": "widget-writing",
-    "strings-errors.js": "errors",
-}
 # Defined here because the table of the operating system differs between machines.
 _TYPES = {
     ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
@@ -39,27 +37,7 @@ _TYPES = {
 @functools.cache
 def _files() -> dict[str, responses.Fixed]:
     """Return all files by name. Read and compress them once per process."""
-    files = (file for file in _STATIC.glob("*/*") if file.suffix in _TYPES)
-    sent = {file.name: _sent(file) for file in files}
-    sent |= {name: _strings(surface) for name, surface in _STRINGS.items()}
-    return {name: responses.fixed(content) for name, content in sent.items()}
-
-
-def _sent(file: Path) -> bytes:
-    return minify.without_comments(file.read_text(encoding="utf-8")).encode()
-
-
-def _strings(surface: str) -> bytes:
-    """Return a module with the texts of one surface, in an object without a prototype."""
-    texts = catalogue.ENGLISH
-    entries = {"__proto__": None, **texts.entries[surface]}
-    made = {"language": texts.language, "entries": entries}
-    written = (f"export const {name} = {_script(value)};\n" for name, value in made.items())
-    return "".join(written).encode()
-
-
-def _script(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return {file.name: responses.fixed(file.read_bytes()) for file in _FILES.iterdir()}
 
 
 @blueprint.record_once
@@ -102,4 +80,8 @@ def widget(name: str) -> flask.Response:
         flask.abort(404)
     response = responses.unchanging(file, content_type=_TYPES[Path(name).suffix])
     response.headers["Access-Control-Allow-Origin"] = "*"
+    if _HASHED.fullmatch(name):
+        response.headers["Cache-Control"] = _IMMUTABLE
+    elif name in _EMBEDDED:
+        response.headers["Cache-Control"] = _MINUTES
     return response

@@ -364,7 +364,8 @@ exit 0
         for name in ("check", "packages", "test"):
             shutil.copy(programs.ROOT / "scripts" / name, tmp_path / "scripts")
         program(tmp_path / "scripts" / "venv", "#!/bin/sh\n")
-        widget = tmp_path / "scripts" / "widget"
+        program(tmp_path / "scripts" / "build-widget", self.TOOL)
+        widget = tmp_path / "widget"
         for tool in ("prettier", "tsc"):
             program(widget / "node_modules" / ".bin" / tool, self.TOOL)
         for name in ("package-lock.json", "node_modules/installed-lock.json"):

@@ -21,13 +21,14 @@ from jinja2 import nodes
 from comments.domain.languages import catalogue
 
 COMMENTS = Path(__file__).parents[3] / "comments"
+WIDGET = COMMENTS.parent / "widget"
 LANGUAGES = COMMENTS / "domain" / "languages"
 # Below comments/web/templates.
 TEMPLATES = ("admin", "public")
-# Files below comments/web/static, each with the surface of the functions that it imports.
+# Folders of scripts below widget, and the surface of the functions that each module exports.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
-    "admin": {"desk-texts.js": "admin"},
-    "widget": {"words.js": "widget", "writing.js": "widget-writing"},
+    "pages": {"desk-texts.js": "admin"},
+    "source": {"words.js": "widget", "writing.js": "widget-writing"},
 }
 # Below comments: folders and files.
 PYTHON = (
@@ -41,6 +42,7 @@ PYTHON = (
 DYNAMIC = {
     "reasons.": "a condition of a rule, or a policy (rules.py, screening.py)",
     "errors.": "an error's code, and perhaps the field (error_texts.py)",
+    "widget.failed": "what the entry says if the strings are missing (widget/build.mjs)",
     "widget-writing.error-": "an error's code or status (problems.js)",
     "widget-writing.field-": "an error's field (problems.js)",
 }
@@ -51,7 +53,8 @@ TECHNICAL = {
     ".ft-acts button", ".ft-pick input", "input, textarea, select, dialog, [contenteditable]",
     # Keys
     "Enter", "Escape",
-    "Cookie", "Lax", "Link", "Origin", "Strict", "View", "export const",
+    "Cookie", "Lax", "Link", "Origin", "Strict", "View",
+    "public, max-age=300", "public, max-age=31536000, immutable",
     # mail, and the name of a signature
     "All", "Date", "From", "Subject", "To", "flatthread unsubscribe 1",
     # schema.org
@@ -253,7 +256,7 @@ IMPORT = re.compile(r'import \{([^}]*)\} from "\./([^"]+)";')
 def _scripts() -> Iterator[tuple[str, str, Mapping[str, str]]]:
     """Yield scripts without comments, each with the surface of every function that fills texts."""
     for folder, modules in SCRIPTS.items():
-        for file in sorted((COMMENTS / "web" / "static" / folder).glob("*.js")):
+        for file in sorted((WIDGET / folder).glob("*.js")):
             source = COMMENT.sub("", file.read_text("utf-8"))
             functions = {
                 name.strip(): modules[module]

@@ -331,7 +331,7 @@ class TestCdn:
 
 def test_the_widgets_files_are_compressed_once(app: flask.Flask, work: Counter[str]) -> None:
     client = app.test_client()
-    for url in ("/widget/flatthread.js", "/widget/flatthread.css"):
+    for url in ("/widget/flatthread.js", "/widget/admin.css"):
         bare, packed = client.get(url), client.get(url, headers=GZIP)
         assert packed.headers["Content-Encoding"] == "gzip"
         assert plain(packed) == bare.data

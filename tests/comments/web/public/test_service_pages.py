@@ -1,5 +1,7 @@
 """Test the service's own pages: health, demo, and the widget's files."""
 
+import base64
+import hashlib
 import html.parser
 import json
 import re
@@ -10,10 +12,10 @@ import pytest
 from flask.testing import FlaskClient
 
 from comments.store import connection
-from comments.web.public import minify, service_pages
+from comments.web.public import service_pages
 from emulator import inprocess
 
-FILES = sorted(service_pages._STATIC.glob("*/*"))
+FILES = sorted(service_pages._FILES.iterdir())
 
 
 def test_a_process_that_can_read_its_store_is_healthy(client: FlaskClient) -> None:
@@ -102,18 +104,61 @@ def test_a_query_that_is_not_text_does_not_break_the_demo(client: FlaskClient, q
 def test_a_file_of_the_widget_is_served(client: FlaskClient, file: Path) -> None:
     response = client.get(f"/widget/{file.name}")
     assert response.status_code == 200
-    source = file.read_text(encoding="utf-8")
-    assert response.data == minify.without_comments(source).encode()
+    assert response.data == file.read_bytes()
     assert response.content_type == service_pages._TYPES[file.suffix]
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     again = client.get(f"/widget/{file.name}", headers={"If-None-Match": response.headers["ETag"]})
     assert (again.status_code, again.data) == (304, b"")
 
 
-def test_every_module_of_the_widget_imports_served_files(client: FlaskClient) -> None:
-    for file in FILES:
-        for imported in re.findall(r'from "\./([^"]+)"', file.read_text(encoding="utf-8")):
-            assert client.get(f"/widget/{imported}").status_code == 200, imported
+def test_every_bundle_imports_served_files(client: FlaskClient) -> None:
+    imported = {
+        (file.name, name)
+        for file in FILES
+        for name in re.findall(r'from"\./([^"]+)"', file.read_text(encoding="utf-8"))
+    }
+    assert imported
+    for file, name in imported:
+        assert client.get(f"/widget/{name}").status_code == 200, file
+
+
+def _digests() -> dict[str, str]:
+    """Return the SHA-384 digests of all files whose names contain a part of the digest."""
+    hashed = [file for file in FILES if service_pages._HASHED.fullmatch(file.name)]
+    return {
+        file.name: base64.b64encode(hashlib.sha384(file.read_bytes()).digest()).decode()
+        for file in hashed
+    }
+
+
+def test_the_entry_names_every_hashed_file_by_its_digest() -> None:
+    entry = (service_pages._FILES / "flatthread.js").read_text(encoding="utf-8")
+    digests = _digests()
+    assert len(digests) >= 4
+    for name, digest in digests.items():
+        assert re.sub(r"\W", "_", digest[:12]) in name
+        assert digest in entry, name
+
+
+@pytest.mark.parametrize("name", sorted(_digests()))
+def test_a_hashed_file_is_kept_for_a_year(client: FlaskClient, name: str) -> None:
+    response = client.get(f"/widget/{name}")
+    assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+
+
+@pytest.mark.parametrize(
+    ("name", "control"),
+    [
+        ("flatthread.js", "public, max-age=300"),
+        ("desk.js", "no-cache"),
+        ("embed.css", "no-cache"),
+        ("widget-000000000000.js", "no-store"),
+    ],
+)
+def test_another_file_is_kept_for_minutes_or_asked_for(
+    client: FlaskClient, name: str, control: str
+) -> None:
+    assert client.get(f"/widget/{name}").headers["Cache-Control"] == control
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,0 @@
-export const entries: import("./strings.js").Entries;

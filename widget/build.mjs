@@ -1,0 +1,298 @@
+// Build the files that browsers load: `scripts/build-widget`, or with `--check`, compare the
+// committed files with a new build.
+//
+//   source/entry.js           flatthread.js          the file that pages embed
+//   source/reader.js          widget-DIGEST.js       everything that a reader needs, with the styles
+//   source/writer.js ...      writer-DIGEST.js ...   modules that load later
+//   domain/languages/LANG     strings-LANG-DIGEST.json, writing-LANG-DIGEST.json
+//   pages/                    the same names         scripts and styles of the service's own pages
+//
+// A later bundle imports the modules that the reader bundle already contains from the reader bundle.
+// Each module therefore exists once in a page, and readers load no file with shared code. The
+// reader bundle exports those modules' names with the module's name as prefix (`words_t`).
+//
+// The entry names the other files by the digests of their contents. Nothing else may refer to a
+// later bundle or to strings, because a file's digest depends on the files that it names.
+
+import { createHash } from "node:crypto";
+import * as fs from "node:fs";
+import * as path from "node:path";
+import { fileURLToPath } from "node:url";
+
+import * as esbuild from "esbuild";
+
+const HERE = path.dirname(fileURLToPath(import.meta.url));
+const SOURCE = path.join(HERE, "source");
+const PAGES = path.join(HERE, "pages");
+const LANGUAGES = path.join(HERE, "../comments/domain/languages");
+const TARGET = path.join(HERE, "../comments/web/static/widget");
+
+// Bundles that load later, by the name of their module.
+const LATER = ["writer"];
+// Files of strings, and the surfaces of the catalogue in each.
+const STRINGS = { strings: ["widget"], writing: ["widget-writing", "errors"] };
+// Texts in the entry, for failures before the strings have arrived.
+const FAILURE = ["failed", "again"];
+
+const COMMON = {
+  absWorkingDir: HERE,
+  bundle: true,
+  minify: true,
+  write: false,
+  metafile: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "error",
+};
+
+/** Build modules with the options. Return the output's text and its metadata. */
+async function bundle(options) {
+  const { outputFiles, metafile } = await esbuild.build({
+    ...COMMON,
+    ...options,
+  });
+  const { text } = outputFiles[0];
+  if (text.includes("defineProperty")) {
+    throw new Error(
+      "namespace objects break on pages that changed Object.prototype: name exports",
+    );
+  }
+  return { text, metafile };
+}
+
+/** A plugin: an imported style sheet becomes a string. */
+const styles = {
+  name: "styles",
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path: file }) => {
+      const { text } = await bundle({ entryPoints: [file] });
+      return { contents: text.trimEnd(), loader: "text", watchFiles: [file] };
+    });
+  },
+};
+
+const fileOf = (input) => path.resolve(HERE, input);
+
+/** Return {file: names} for the reader's modules that modules of later bundles import. */
+async function sharedModules() {
+  const reader = await bundle({
+    entryPoints: [source("reader")],
+    plugins: [styles],
+  });
+  const contained = new Set(Object.keys(reader.metafile.inputs).map(fileOf));
+  const shared = new Set();
+  for (const name of LATER) {
+    const later = await bundle({
+      entryPoints: [source(name)],
+      plugins: [styles],
+    });
+    for (const [input, { imports }] of Object.entries(later.metafile.inputs)) {
+      if (contained.has(fileOf(input))) continue;
+      for (const each of imports)
+        if (contained.has(fileOf(each.path))) shared.add(fileOf(each.path));
+    }
+  }
+  return Object.fromEntries(
+    await Promise.all(
+      [...shared].sort().map(async (file) => [file, await exportsOf(file)]),
+    ),
+  );
+}
+
+async function exportsOf(file) {
+  const { metafile } = await bundle({ entryPoints: [file], bundle: false });
+  return Object.values(metafile.outputs)[0].exports.sort();
+}
+
+function source(name) {
+  return path.join(SOURCE, `${name}.js`);
+}
+
+/** Return the name under which the reader bundle exports a module's export. */
+function prefixed(file, name) {
+  const module = path
+    .relative(SOURCE, file)
+    .replace(/\.js$/, "")
+    .replace(/\W/g, "_");
+  return `${module}_${name}`;
+}
+
+/** Build the reader bundle, which exports the shared modules too. */
+async function readerBundle(shared) {
+  const lines = ['export * from "./reader.js";'];
+  for (const [file, names] of Object.entries(shared)) {
+    const list = names
+      .map((name) => `${name} as ${prefixed(file, name)}`)
+      .join(", ");
+    lines.push(`export { ${list} } from ${JSON.stringify(file)};`);
+  }
+  const stdin = {
+    contents: lines.join("\n"),
+    resolveDir: SOURCE,
+    loader: "js",
+  };
+  return (await bundle({ stdin, plugins: [styles] })).text;
+}
+
+/** Build a later bundle, which imports the shared modules from the reader bundle. */
+async function laterBundle(name, shared, readerName) {
+  const url = `./${readerName}`;
+  const fromReader = {
+    name: "from-reader",
+    setup(build) {
+      build.onResolve({ filter: /^\./ }, (args) => {
+        if (args.path === url) return { path: url, external: true };
+        const file = path.resolve(args.resolveDir, args.path);
+        return file in shared ? { path: file, namespace: "reader" } : undefined;
+      });
+      build.onLoad({ filter: /.*/, namespace: "reader" }, ({ path: file }) => {
+        const list = shared[file]
+          .map((each) => `${prefixed(file, each)} as ${each}`)
+          .join(", ");
+        return {
+          contents: `export { ${list} } from "${url}";`,
+          resolveDir: SOURCE,
+        };
+      });
+    },
+  };
+  return (
+    await bundle({ entryPoints: [source(name)], plugins: [fromReader, styles] })
+  ).text;
+}
+
+/** Return {language: {surface: entries}}. English texts fill gaps, so no language lacks a text. */
+function catalogues() {
+  const read = (language) => {
+    const folder = path.join(LANGUAGES, language);
+    const files = fs
+      .readdirSync(folder)
+      .filter((file) => file.endsWith(".json"));
+    const parsed = (file) =>
+      JSON.parse(fs.readFileSync(path.join(folder, file), "utf8"));
+    return Object.fromEntries(
+      files.map((file) => [file.replace(/\.json$/, ""), parsed(file)]),
+    );
+  };
+  const english = read("en");
+  const folders = fs.readdirSync(LANGUAGES, { withFileTypes: true });
+  const languages = folders.filter(
+    (each) => each.isDirectory() && /^[a-z]/.test(each.name),
+  );
+  return Object.fromEntries(
+    languages.map(({ name }) => {
+      const own = read(name);
+      const merged = Object.entries(english).map(([surface, texts]) => [
+        surface,
+        { ...texts, ...own[surface] },
+      ]);
+      return [name, Object.fromEntries(merged)];
+    }),
+  );
+}
+
+/** The built files, by name, and the digests that the entry contains. */
+class Built {
+  files = new Map();
+
+  put(name, content) {
+    if (this.files.has(name)) throw new Error(`two files are named ${name}`);
+    this.files.set(name, content);
+  }
+
+  /** Add a file whose name contains its digest. Return the digest (SHA-384, base64). */
+  putHashed(stem, suffix, content) {
+    const digest = createHash("sha384").update(content).digest("base64");
+    this.put(hashedName(stem, digest, suffix), content);
+    return digest;
+  }
+}
+
+// source/files.js computes the same names.
+function hashedName(stem, digest, suffix) {
+  return `${stem}-${digest.slice(0, 12).replace(/\W/g, "_")}.${suffix}`;
+}
+
+async function build() {
+  const built = new Built();
+  const texts = catalogues();
+  const digests = {};
+  for (const [stem, surfaces] of Object.entries(STRINGS)) {
+    digests[stem] = {};
+    for (const [language, catalogue] of Object.entries(texts)) {
+      const chosen = surfaces.map((surface) => [surface, catalogue[surface]]);
+      const content = JSON.stringify(Object.fromEntries(chosen));
+      digests[stem][language] = built.putHashed(
+        `${stem}-${language}`,
+        "json",
+        content,
+      );
+    }
+  }
+  const shared = await sharedModules();
+  const reader = await readerBundle(shared);
+  digests.widget = built.putHashed("widget", "js", reader);
+  const readerName = hashedName("widget", digests.widget, "js");
+  for (const name of LATER) {
+    digests[name] = built.putHashed(
+      name,
+      "js",
+      await laterBundle(name, shared, readerName),
+    );
+  }
+  const failure = Object.entries(texts).map(([language, { widget }]) => [
+    language,
+    FAILURE.map((name) => widget[name]),
+  ]);
+  const define = {
+    DIGESTS: JSON.stringify(digests),
+    FAILURE: JSON.stringify(Object.fromEntries(failure)),
+  };
+  built.put(
+    "flatthread.js",
+    (await bundle({ entryPoints: [source("entry")], define })).text,
+  );
+  await buildPages(built);
+  return built.files;
+}
+
+/** Build the scripts that templates name, and the styles and pictures of the service's own pages. */
+async function buildPages(built) {
+  const parts = ["desk-texts.js"]; // imported by others
+  for (const name of fs.readdirSync(PAGES).sort()) {
+    const file = path.join(PAGES, name);
+    if (parts.includes(name)) continue;
+    if (/\.(js|css)$/.test(name))
+      built.put(name, (await bundle({ entryPoints: [file] })).text);
+    else built.put(name, fs.readFileSync(file, "utf8"));
+  }
+}
+
+/** Return the names of the committed files that differ from the built ones. */
+function differences(files) {
+  const names = new Set([...fs.readdirSync(TARGET), ...files.keys()]);
+  return [...names].sort().filter((name) => {
+    const file = path.join(TARGET, name);
+    return (
+      !fs.existsSync(file) || fs.readFileSync(file, "utf8") !== files.get(name)
+    );
+  });
+}
+
+const files = await build();
+if (process.argv.includes("--check")) {
+  const found = differences(files);
+  if (found.length > 0) {
+    console.error(
+      `These files are not up to date, run scripts/build-widget: ${found.join(", ")}`,
+    );
+    process.exit(1);
+  }
+} else {
+  fs.rmSync(TARGET, { recursive: true, force: true });
+  fs.mkdirSync(TARGET, { recursive: true });
+  for (const [name, content] of files)
+    fs.writeFileSync(path.join(TARGET, name), content);
+}

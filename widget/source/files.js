@@ -1,0 +1,73 @@
+/**
+ * The hashed files beside the entry: bundles and strings.
+ *
+ * A file's name contains a part of the digest of its content, and the browser checks the whole
+ * digest. An older or changed file is therefore never used, and caches may keep these files for
+ * ever.
+ */
+
+/** @type {Record<string, Promise<any>>} */
+const loading = Object.create(null);
+
+/** The languages that have strings. */
+export const LANGUAGES = Object.keys(DIGESTS.strings);
+
+/**
+ * Load a bundle once. A call after a failure tries again.
+ *
+ * @param {string} name
+ */
+export function script(name) {
+  return once(name, () => load(address(name, "js", DIGESTS[name]), DIGESTS[name]));
+}
+
+/**
+ * Load a file of strings once.
+ *
+ * @param {"strings" | "writing"} stem
+ * @param {string} language
+ */
+export function strings(stem, language) {
+  return once(`${stem}-${language}`, async (name) => {
+    const digest = DIGESTS[stem][language];
+    const answer = await fetch(address(name, "json", digest), {
+      __proto__: null,
+      credentials: "omit",
+      integrity: `sha384-${digest}`,
+    });
+    if (!answer.ok) throw new Error(name);
+    return answer.json();
+  });
+}
+
+function once(name, begin) {
+  const started = (loading[name] ??= begin(name));
+  started.catch(() => delete loading[name]);
+  return started;
+}
+
+// widget/build.mjs computes the same names.
+function address(stem, suffix, digest) {
+  const part = digest.slice(0, 12).replace(/\W/g, "_");
+  return new URL(`${stem}-${part}.${suffix}`, import.meta.url).href;
+}
+
+/** Import a module whose content must match the digest. */
+async function load(url, digest) {
+  const link = document.createElement("link");
+  // Without support for preloading, the module is imported without a check.
+  if (link.relList.supports("modulepreload")) await preloaded(link, url, digest);
+  return import(url);
+}
+
+function preloaded(link, url, digest) {
+  return new Promise((done, fail) => {
+    link.rel = "modulepreload";
+    link.crossOrigin = "";
+    link.integrity = `sha384-${digest}`;
+    link.href = url;
+    link.onload = done;
+    link.onerror = () => fail(new Error(url));
+    document.head.append(link);
+  }).finally(() => link.remove());
+}

@@ -1,0 +1,34 @@
+/**
+ * The code and texts that readers do not need: they load when somebody begins to write, or when a
+ * call fails.
+ *
+ * The entry knows the files' names. It cannot be imported from here, so it passes its loader.
+ */
+
+/** @typedef {typeof import("./writer.js")} Writer */
+
+/**
+ * @typedef {{
+ *   script: (name: string) => Promise<any>,
+ *   strings: (stem: string) => Promise<Record<string, import("./words.js").Entries>>,
+ * }} Loader
+ */
+
+/** @type {Loader} */
+let loader;
+
+/** @param {Loader} given */
+export function connect(given) {
+  loader = given;
+}
+
+/**
+ * Load the modules for writing, and their texts. A later call tries again after a failure.
+ *
+ * @returns {Promise<Writer>}
+ */
+export async function writer() {
+  const [loaded, strings] = await Promise.all([loader.script("writer"), loader.strings("writing")]);
+  loaded.useTexts(strings);
+  return loaded;
+}

@@ -1,0 +1,248 @@
+/**
+ * The loaded pages of a thread, and loading of more pages.
+ *
+ * This class contains the list of comments, its title with the total number of comments, and the
+ * buttons that load more. It adds the reader's pending comments, and comments that others posted
+ * while the reader wrote.
+ */
+
+import * as api from "./api.js";
+import { button, el, isBusy, setBusy } from "./dom.js";
+import * as lazy from "./lazy.js";
+import { Listing } from "./listing.js";
+import { t } from "./words.js";
+
+/** @typedef {import("./comment.js").Comment} Comment */
+
+export class Pages {
+  #place;
+  #guest;
+  #signal;
+  #thread;
+  /** @type {string | null} */
+  #cursor = null;
+  /** @type {UncountedComment[]} */
+  #own = [];
+  #total = 0;
+  /** @type {Position} */
+  #start = null; // position of the page that was loaded first: null, or {around}
+  #latest = 0; // time of the thread's last known change
+  #whole = el("div", { class: "ft-whole" });
+  #none = el("p", { class: "ft-none" }, t("no-comments"));
+  #foot = el("div", { class: "ft-foot" });
+  listing = new Listing();
+  title = el("h2", { class: "ft-title", tabindex: "-1" });
+
+  /**
+   * `signal` is aborted when the thread is closed. The thread's make(data) returns a comment, and
+   * context() returns the context in which comments are drawn. This class calls shown(comment) for
+   * each comment on a page, replaced() when it has replaced all comments, and say(text) for a
+   * status message.
+   *
+   * @param {Place} place
+   * @param {import("./guest.js").Guest} guest
+   * @param {AbortSignal} signal
+   * @param {{
+   *   make: (data: CommentData) => Comment,
+   *   context: () => import("./comment.js").Context,
+   *   shown: (comment: Comment) => void,
+   *   replaced: () => void,
+   *   say: (text: string) => void,
+   * }} thread
+   */
+  constructor(place, guest, signal, thread) {
+    this.#place = place;
+    this.#guest = guest;
+    this.#signal = signal;
+    this.#thread = thread;
+  }
+
+  /** The elements below the title and the form. */
+  get elements() {
+    return [this.#whole, this.listing.element, this.#none, this.#foot];
+  }
+
+  async openFirst(asked = api.list(this.#place)) {
+    this.#replace(await asked, null);
+  }
+
+  /** Load the page that contains a comment; the first page if the comment is not in the thread. */
+  async openAround(id, asked = api.list(this.#place, { around: id })) {
+    try {
+      this.#replace(await asked, { around: id });
+      this.#offerWhole();
+    } catch (error) {
+      if (error.status !== 404 && error.status !== 400) throw error;
+      await this.openFirst();
+    }
+  }
+
+  /** Show a comment in this thread, and load its page if necessary. */
+  async goTo(id) {
+    if (id === null) return;
+    if (!this.listing.get(id)) await this.#try(() => this.openAround(id));
+    const comment = this.listing.get(id);
+    if (comment) this.listing.point(comment);
+  }
+
+  /**
+   * Insert a newly posted comment, and count it unless it awaits approval.
+   *
+   * @param {Comment} comment
+   */
+  insert(comment) {
+    const isNew = this.listing.insert(comment);
+    const isCounted = isNew && !comment.isPending;
+    this.#hear({
+      changed: isCounted ? comment.data.created : null,
+      total: this.#total + (isCounted ? 1 : 0),
+    });
+    this.listing.point(comment);
+  }
+
+  /** Change the total number of comments. */
+  countMore(change) {
+    this.#count(this.#total + change);
+  }
+
+  /**
+   * Show changes by others while the reader wrote a comment: reload the page that was loaded first,
+   * and update the total. If the call fails or a cache returns an older page, change nothing.
+   *
+   * @param {Comment} posted
+   */
+  async catchUp(posted) {
+    const start = this.#start;
+    const asked = Promise.all([api.list(this.#place, start), lazy.writer()]);
+    const [page, writer] = await asked.catch(() => [null, null]);
+    if (page === null || writer === null) return;
+    const isNew = Date.parse(page.changed) >= this.#latest;
+    if (!isNew || start !== this.#start || this.#signal.aborted) return;
+    const isHere = posted.element.matches(":focus");
+    writer.weave(this.listing, page.comments, {
+      make: this.#thread.make,
+      context: this.#thread.context(),
+      stays: (comment) => comment.isPending || this.#guest.own(comment.id) !== null,
+      isStart: start === null,
+      isEnd: page.cursor === null,
+    });
+    this.#hear(page);
+    this.#offerRest(page.cursor);
+    if (isHere) this.listing.point(posted);
+  }
+
+  /**
+   * @param {CommentPage} page
+   * @param {Position} start
+   */
+  #replace(page, start) {
+    this.#start = start;
+    this.listing.clear();
+    this.#own = [];
+    this.#append(page);
+    this.#thread.replaced();
+    this.#showHeld();
+    this.#whole.replaceChildren();
+  }
+
+  /** @param {CommentPage} page */
+  #append(page) {
+    this.#cursor = page.cursor;
+    for (const data of page.comments) {
+      const comment = this.#thread.make(data);
+      this.listing.append(comment);
+      this.#thread.shown(comment);
+    }
+    this.#hear(page);
+    this.#insertOwn();
+    this.#showMore();
+  }
+
+  /** Insert the reader's pending comments, or none if the call fails. */
+  async #showHeld() {
+    const { token } = this.#guest;
+    if (!token) return;
+    const { comments } = await api.held(this.#place, token).catch(() => ({ comments: [] }));
+    this.#own = comments;
+    this.#insertOwn();
+  }
+
+  /** Insert own comments: pending ones now, others after the last page, as their page has them. */
+  #insertOwn() {
+    const isWhole = this.#cursor === null && this.listing.size >= this.#total;
+    const isDue = (data) => data.status === "pending" || isWhole;
+    for (const data of this.#own.filter(isDue)) {
+      if (this.listing.get(data.id)) continue;
+      this.listing.insert(this.#thread.make({ replies: 0, ...data }));
+    }
+    this.#own = this.#own.filter((data) => !isDue(data));
+    this.#count(this.#total);
+  }
+
+  /** Offer the first page. A page from the middle contains only the total number of comments. */
+  #offerWhole() {
+    if (this.listing.size >= this.#total) return;
+    this.#whole.replaceChildren(button("ft-show-whole", t("whole"), () => this.#showWhole()));
+  }
+
+  /** Offer more pages if, until now, all comments were visible. */
+  #offerRest(cursor) {
+    const shown = [...this.listing].filter((comment) => !comment.isPending);
+    if (this.#cursor === null && shown.length < this.#total) {
+      this.#cursor = cursor;
+      this.#showMore();
+    }
+    if (this.#start !== null) this.#offerWhole();
+  }
+
+  /** Update the data about the whole thread from a page. */
+  #hear({ changed, total }) {
+    this.#latest = Math.max(this.#latest, Date.parse(changed) || 0);
+    this.#count(total);
+  }
+
+  #count(total) {
+    this.#total = total;
+    this.title.textContent = t("title", { count: total });
+    this.#none.hidden = this.listing.size > 0;
+  }
+
+  #showMore() {
+    this.#foot.replaceChildren();
+    if (this.#cursor === null) return;
+    this.#foot.append(button("ft-more", t("more"), (event) => this.#loadMore(event.target)));
+  }
+
+  async #loadMore(control) {
+    if (isBusy(control)) return;
+    setBusy(control, true);
+    this.#thread.say(t("loading"));
+    const before = this.listing.last;
+    const done = await this.#try(async () => {
+      const page = await api.list(this.#place, { cursor: this.#cursor });
+      this.#append(page);
+      this.#thread.say(t("loaded", { count: page.comments.length }));
+    });
+    setBusy(control, false);
+    const next = /** @type {HTMLElement | null | undefined} */ (before?.nextElementSibling);
+    if (done) next?.focus({ preventScroll: true });
+  }
+
+  async #showWhole() {
+    history.replaceState(history.state, "", location.href.split("#")[0]);
+    if (await this.#try(() => this.openFirst())) this.title.focus();
+  }
+
+  /** Try an action, and show errors below the list. Return whether the action succeeded. */
+  async #try(action) {
+    for (const old of this.#foot.querySelectorAll(".ft-error")) old.remove();
+    try {
+      await action();
+      return true;
+    } catch (error) {
+      this.#thread.say("");
+      this.#foot.append(el("p", { class: "ft-error", role: "alert" }, error.message));
+      return false;
+    }
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Texts for readers, in the widget's language: `t("title", { count: 3 })`.
+ *
+ * `use` sets the language and its texts before anything is drawn, so no module may call `t` while
+ * it is loaded. The server fills its own texts by the same rules (`comments/domain/languages`):
+ * placeholders are in braces, `count` selects the plural form, and whole numbers are formatted for
+ * the language.
+ */
+
+/** @typedef {Record<string, string | Record<string, string>>} Entries */
+
+export let language = "en";
+let plurals = new Intl.PluralRules(language);
+let numbers = new Intl.NumberFormat(language);
+
+/** Set the language, and the texts that `t` and `parts` fill. */
+export function use(chosen, entries) {
+  language = chosen;
+  plurals = new Intl.PluralRules(language);
+  numbers = new Intl.NumberFormat(language);
+  own = texts(entries);
+}
+
+/**
+ * Return functions that fill these texts. `parts` returns a list, so values can be elements.
+ *
+ * @param {Entries} entries
+ */
+export function texts(entries) {
+  const parts = (name, values) => {
+    const entry = entries[name];
+    const pattern = typeof entry === "string" ? entry : entry[plurals.select(values.count)];
+    return pattern.split(/\{(\w+)\}/).map((part, at) => {
+      const value = at % 2 ? values[part] : part;
+      return typeof value === "number" ? numbers.format(value) : value;
+    });
+  };
+  /** @type {(name: string, values?: Record<string, string | number>) => string} */
+  const t = (name, values = {}) => parts(name, values).join("");
+  return { t, parts };
+}
+
+let own = texts({});
+
+/** @type {(name: string, values?: Record<string, string | number>) => string} */
+export function t(name, values) {
+  return own.t(name, values);
+}
+
+export function parts(name, values) {
+  return own.parts(name, values);
+}

@@ -1,0 +1,22 @@
+/** The texts for modules that load when the reader writes, and for errors. */
+
+import { texts } from "./words.js";
+
+/** The texts of errors, by code. */
+/** @type {import("./words.js").Entries} */
+export let ofErrors = {};
+/** @type {import("./words.js").Entries} */
+export let ofWriting = {};
+let own = texts(ofWriting);
+
+/** Set the texts before any module that loads later is used. */
+export function use({ errors, "widget-writing": writing }) {
+  ofErrors = errors;
+  ofWriting = writing;
+  own = texts(writing);
+}
+
+/** @type {(name: string, values?: Record<string, string | number>) => string} */
+export function t(name, values) {
+  return own.t(name, values);
+}

@@ -1,0 +1,108 @@
+// Types that the widget's modules share, types of the API's responses, and browser features that
+// TypeScript's own library lacks.
+
+/** The thread to show, its page's metadata, and the site's token for its reader. */
+interface Place extends Bare {
+  site: string;
+  query: { thread?: string; page?: string };
+  title: string;
+  url: string;
+  categories: string[];
+  account: string;
+}
+
+interface Author {
+  name: string;
+  website?: string;
+  kind?: "guest" | "member" | "staff";
+}
+
+// Objects are created without a prototype, because a page may have changed Object.prototype.
+interface Bare {
+  __proto__?: null;
+}
+
+interface CommentData {
+  id: string;
+  parent: string | null;
+  reply_to?: string | null;
+  level: number;
+  status: "approved" | "pending" | "removed";
+  revision: number;
+  author: Author | null;
+  html: string;
+  created: string;
+  edited: string | null;
+  score: number;
+  replies: number;
+}
+
+/** A comment in the responses to a post and to a request for held comments, which lack `replies`. */
+type UncountedComment = Omit<CommentData, "replies">;
+
+interface CommentPage {
+  comments: CommentData[];
+  cursor: string | null;
+  total: number;
+  changed: string;
+}
+
+/** The first page of a thread, the page after a cursor, or the page around a comment. */
+type Position = { cursor?: string | null; around?: string } | null;
+
+interface Capability extends Bare {
+  token: string;
+  expires: string;
+}
+
+interface Member extends Capability {
+  name: string;
+  account: string;
+  stays?: boolean;
+}
+
+/** The values of a form. */
+interface Values {
+  body: string;
+  name?: string;
+  website?: string;
+}
+
+/** An idempotency key, the content it is bound to, and the sender's token. */
+interface Attempt extends Bare {
+  key: string;
+  content: string;
+  token: string | null;
+}
+
+interface Proved {
+  proof?: string;
+  turnstile?: string;
+}
+
+interface Turnstile {
+  render(host: HTMLElement, options: object): string;
+  reset(id: string): void;
+}
+
+interface Window {
+  trustedTypes?: { createPolicy<T>(name: string, policy: T): T };
+  turnstile?: Turnstile;
+}
+
+interface Element {
+  setHTML?(html: string): void;
+}
+
+interface AddEventListenerOptions extends Bare {}
+
+interface RequestInit extends Bare {}
+
+// The build sets these: the digests of the built files, and texts for early failures.
+declare const DIGESTS: Record<string, any>;
+declare const FAILURE: Record<string, string[]>;
+
+declare module "*.css" {
+  const text: string;
+  export default text;
+}
