@@ -1,12 +1,12 @@
-"""Author ids: the prefix of each kind, and how old an author is (pure).
+"""Author ids: the prefix of each kind, and an author's age in days (pure).
 
     a:{account}             an author who signs in
     g:{26 letters}.{days}   a guest, and the day since 1970 (UTC) on which they got the id
     g:{26 letters}          a guest who voted first, or whose id is older than dated ids
     i:{26 letters}          the author of an imported comment
 
-Ids are stored with comments and contained in tokens, so these forms must never change. Nobody can
-forge an id, because tokens are signed. A guest whose id has no day counts as new today.
+Ids are stored with comments and contained in tokens, so these formats must never change. Users
+cannot forge an id, because tokens are signed. A guest whose id contains no day counts as new today.
 """
 
 import re
@@ -20,19 +20,20 @@ _DATED = re.compile(r"g:[a-z2-7]{26}\.([0-9]{1,6})")
 
 
 def guest(text: str, now: datetime) -> str:
-    """Return the id of a guest who arrives now."""
+    """Return the id of a guest who arrives at `now`."""
     return f"{GUEST}{text}.{(now.date() - _EPOCH).days}"
 
 
 def is_one(text: str) -> bool:
-    """Whether a text has the prefix of an author id."""
+    """Return whether a text has the prefix of an author id."""
     return text.startswith((GUEST, ACCOUNT, IMPORTED))
 
 
 def age(author: str, since: datetime | None, now: datetime) -> int | None:
-    """Return for how many days (UTC) an author has been known; None if unknown, as for imports.
+    """Return how many days (UTC) ago an author became known; None if unknown, as for imports.
 
-    `since` is the creation of the author's account, if there is one. An empty id counts as new.
+    `since` is the time when the author's account was created, if the author has one. An empty
+    author id counts as new.
     """
     if author.startswith(ACCOUNT):
         return None if since is None else _days(since.date(), now)

@@ -1,12 +1,13 @@
-"""Categories of threads: the canonical form of their names and the maximum number (pure).
+"""Categories of threads: the canonical form of their names and their maximum number (pure).
 
-A site files its pages under categories ("News", "How to"); a thread may have several, and comments
-are counted by them. Names that look alike must be the same category; otherwise its counts would be
-split. The canonical form is therefore in lower case, maps compatible letters to one, and turns runs
-of white space into one space. It begins with a letter or a digit, so no spreadsheet takes it for a
-formula, and contains no "/", which separates the parts of key names.
+A site files its pages under categories ("News", "How to"). A thread can have several categories,
+and each of its comments counts in all of them. Names that look alike must denote the same category;
+otherwise the counts would be split. The canonical form is therefore in lower case, replaces
+compatibility characters with their plain equivalents, and reduces each run of white space to one
+space. A name begins with a letter or a digit, so no spreadsheet interprets it as a formula, and
+contains no "/", which separates the parts of key names.
 
-The form is stored in the keys of counters, so it must never change.
+The canonical form is stored in the keys of counters, so it must never change.
 """
 
 import re
@@ -15,7 +16,7 @@ from collections.abc import Iterable
 
 from comments import errors
 
-MOST = 5  # per thread: each comment writes counter rows for every category
+MOST = 5  # per thread, because each comment writes counter rows for every category
 MOST_OF_SITE = 200
 LONGEST = 50  # characters
 
@@ -27,11 +28,11 @@ _ROUNDS = 4
 
 
 def canonical(raw: str) -> str:
-    """Return the canonical form of a category's name.
+    """Return the canonical form of a category name.
 
     Raises:
         errors.BadInput: the name is empty, is longer than 50 characters, does not begin with a
-        letter or a digit, or contains characters that are not part of words.
+            letter or a digit, or contains characters that are not part of words.
     """
     if len(raw) > 4 * LONGEST:
         raise errors.BadInput("categories", "item-too-long", limit=LONGEST)
@@ -50,10 +51,10 @@ def canonical(raw: str) -> str:
 
 
 def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
-    """Return the canonical forms of several names, each once, sorted.
+    """Return the canonical forms of several names, sorted and without duplicates.
 
     Raises:
-        errors.BadInput: one of them is refused, or there are more than `most`.
+        errors.BadInput: a name is invalid, or there are more than `most` names.
     """
     found = tuple(sorted({canonical(name) for name in names}))
     if len(found) > most:
@@ -63,7 +64,7 @@ def canonical_set(names: Iterable[str], most: int = MOST) -> tuple[str, ...]:
 
 def _folded(text: str) -> str:
     for _ in range(_ROUNDS):
-        # Folded letters may fold again; a few rounds are enough for all of Unicode.
+        # Folding can produce letters that fold again; a few rounds are enough for all of Unicode.
         before = text
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = " ".join(text.split())

@@ -1,15 +1,17 @@
-"""Classifier verdicts: the answers about a comment, and the classifiers of a site (pure).
+"""Classifier verdicts: the answers about a comment, and a site's classifiers (pure).
 
-A site asks its *classifiers* (`Classifier`). Each is asked a *question* about one text of one
-comment and gives an *answer*: a verdict and a reason. This module also owns their stored forms: an
-event's `detail` (`ClassifiersToAsk`), a message's `content` (`ClassifierQuestion`), and the rule of
-a comment that awaits answers, which keeps the word with which it was first stored:
+A site asks its *classifiers* about its comments (`Classifier`). Each classifier is asked a
+*question* about one text of one comment and gives an *answer*, which is a verdict and a reason.
+This module also owns the formats in which they are stored: an event's `detail`
+(`ClassifiersToAsk`), a message's `content` (`ClassifierQuestion`), and the rule of a comment that
+awaits answers. The rule keeps the word that the first release stored:
 
     opinion:akismet+webhook   held until both have approved it
 
 Invariants:
 
-1. An answer is untrusted input. Anything not exactly of the expected form counts as no answer.
+1. An answer is untrusted input. An answer that does not have exactly the expected form counts as no
+   answer.
 """
 
 import enum
@@ -26,7 +28,7 @@ NAMES = (AKISMET, WEBHOOK)
 MOST = len(NAMES)  # classifiers per site
 LABELS = {AKISMET: "Akismet", WEBHOOK: "the site's own service"}
 LONGEST_REASON = 300
-SENDER = "sender"  # the purposes under which a sender and a classifier's secret are encrypted
+SENDER = "sender"  # the purposes for which a sender and a classifier's secret are encrypted
 SECRET = "adviser's secret"  # noqa: S105 - the name of a purpose
 _WAITS = "opinion:"
 
@@ -41,10 +43,10 @@ class Verdict(enum.StrEnum):
 
 
 class ClassifierAnswer(msgspec.Struct, frozen=True):
-    """A verdict and its reason: one line, for moderators.
+    """A verdict and its reason: one line of text for moderators.
 
     Raises:
-        errors.BadInput: the reason is too long, or not one line of printable text.
+        errors.BadInput: the reason is too long, or is not one line of printable text.
     """
 
     verdict: Verdict
@@ -56,12 +58,14 @@ class ClassifierAnswer(msgspec.Struct, frozen=True):
 
 
 class Classifier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A service that a site asks about its comments, and the terms. `secrets` are encrypted.
+    """A service that a site asks about its comments, and the terms of asking it.
 
-    With `holds`, a comment is held until the classifier approves it; without it, a comment is shown
-    until the classifier objects. If the classifier does not answer, the comment keeps its status,
-    or is eventually shown if `shows` is set. The classifier gets texts of signed-in authors only
-    with `everybody`.
+    `secrets` are encrypted.
+
+    If `holds` is set, a comment is held until the classifier approves it; otherwise, the comment is
+    shown until the classifier objects. If the classifier does not answer, the comment keeps its
+    status, or is eventually shown if `shows` is set. The classifier receives the texts of signed-in
+    authors only if `everybody` is set.
     """
 
     name: Literal["akismet", "webhook"]
@@ -80,9 +84,9 @@ class ClassifiersToAsk(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message's question to a classifier, about the text of one revision of a comment.
+    """A question that a message asks a classifier about the text of one comment revision.
 
-    A `correction` asks nothing: it reports that a moderator decided otherwise ("ham", "spam").
+    A `correction` ("ham" or "spam") asks nothing; it reports that a moderator decided differently.
     """
 
     revision: int
@@ -93,7 +97,7 @@ class ClassifierQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
 class Sender(msgspec.Struct, frozen=True, array_like=True):
     """The origin of a text, for classifiers that need it.
 
-    It is stored encrypted until they answer.
+    The origin is stored encrypted until they answer.
     """
 
     network: str = ""
@@ -101,9 +105,9 @@ class Sender(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Heard(NamedTuple):
-    """How a request ended.
+    """The outcome of a request to a classifier, with the answer if there was one.
 
-    If a question was delivered without an answer, the answer follows later.
+    If a question was delivered without an immediate answer, the answer follows later.
     """
 
     outcome: outcomes.Outcome
@@ -111,7 +115,7 @@ class Heard(NamedTuple):
 
 
 def asked(advisers: Iterable[Classifier], *, is_guest: bool) -> tuple[Classifier, ...]:
-    """Return the classifiers to ask about a text of a guest, or of a signed-in author."""
+    """Return the classifiers to ask about a text by a guest or by a signed-in author."""
     return tuple(each for each in advisers if is_guest or each.everybody)
 
 
@@ -121,12 +125,12 @@ def rule(names: Sequence[str]) -> str:
 
 
 def awaited(said: str) -> tuple[str, ...]:
-    """Return the classifiers whose answers a rule awaits; none for other rules."""
+    """Return the classifiers whose answers a rule awaits; empty for other rules."""
     return tuple(said.removeprefix(_WAITS).split("+")) if said.startswith(_WAITS) else ()
 
 
 def in_words(names: Iterable[str]) -> str:
-    """Name classifiers for moderators."""
+    """Return the names of classifiers as moderators see them."""
     return " and ".join(LABELS.get(name, name) for name in names)
 
 
@@ -161,7 +165,7 @@ def read(data: bytes) -> ClassifierAnswer:
     """Parse an answer: `{"verdict": ..., "reason": ...}`. Other fields are ignored.
 
     Raises:
-        errors.BadInput: it is not an answer.
+        errors.BadInput: the data is not a valid answer.
     """
     try:
         return msgspec.json.decode(data, type=ClassifierAnswer)

@@ -1,26 +1,28 @@
-"""Counters that do not drift: what a change adds to every counter (pure).
+"""Counters that do not drift: what a change adds to each counter (pure).
 
-Owns the only formula for counting and the registry of counters. A counter has a `key`, the place
-where a state is counted, and a `value`, the amount it counts there. A change removes a state and
-adds another:
+This module owns the only formula for counting and the registry of counters. Each counter has a
+`key`, which says where a state is counted, and a `value`, the amount that is counted there. A
+change removes one state and adds another:
 
     increments = value(new) at key(new) - value(old) at key(old), sums of zero dropped
 
-A creation has no old state, and a purge has no new one; approval, retraction, a move and a change
+A creation has no old state, and a purge has no new state. Approvals, retractions, moves and changes
 of author or votes all use the same sum.
 
-Counting happens in scopes: a thread, a website, one of its categories, a day on it or in a
-category; and an author in each of them. The names of scopes and numbers are stored, so they must
-never change. A comment counts in each category of its thread: the registry holds one counter for
-each position that a category may have among them. Its day is the day of its creation, in UTC.
+Scopes of counting are a thread, a website, one of the website's categories, a day on a website or
+in a category, and an author within any of these scopes. The names of scopes and counters are
+stored, so they must never change. A comment counts in each category of its thread: the registry
+contains one counter for each possible position in the thread's list of categories. A comment counts
+on the day of its creation, in UTC.
 
-The number of participants is derived from counters: an author takes part in a scope while they have
-an approved comment there, so that number changes when the author's number of approved comments
-leaves or returns to 0 (`PRESENCE`).
+The number of participants is derived from counters (`PRESENCE`). An author participates in a scope
+while the author has an approved comment there, so the number of participants changes when the
+author's number of approved comments leaves 0 or returns to 0.
 
 Invariants:
 
-1. `increments` depends only on the two states, so every path to a state gives the same counters.
+1. `increments` depends only on the two states, so every sequence of changes to a state gives the
+   same counters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,9 +40,9 @@ APPROVED = Status.APPROVED.value
 
 
 class Scope(NamedTuple):
-    """Where something is counted. `place` is a site's id, or the key name of a thread.
+    """The place where something is counted. `place` is a site id or a thread's key name.
 
-    A `day` is "2026-01-31"; without a `category` it is a day of the whole site.
+    `day` has the form "2026-01-31"; without a `category`, it is a day of the whole site.
     """
 
     kind: str
@@ -51,23 +53,26 @@ class Scope(NamedTuple):
 
 
 class Key(NamedTuple):
-    """One counter: its scope and its name there."""
+    """One counter: its scope and its name within the scope."""
 
     scope: Scope
     name: str
 
 
 class Counter(NamedTuple, Generic[S]):
-    """A counter, defined by what it counts. States with a `key` of None are not counted."""
+    """A counter, defined by the key and the value of each state.
+
+    A state with a `key` of None is not counted.
+    """
 
     key: Callable[[S], Key | None]
     value: Callable[[S], int]
 
 
 class CountedState(NamedTuple):
-    """The part of a comment that counters need. `thread` is a key name; `author` may be empty.
+    """The fields of a comment that counters need. `thread` is a key name; `author` may be empty.
 
-    Events of an earlier version have no `day`.
+    Events from an earlier release have no `day`.
     """
 
     site: str
@@ -89,13 +94,13 @@ class Presence(NamedTuple):
 
 
 class Following(NamedTuple):
-    """The part of a thread's follower that counters need."""
+    """The fields of a thread's follower that counters need."""
 
     thread: str
 
 
 class CountedChange(NamedTuple):
-    """A comment before and after; None where there was or is no comment."""
+    """A comment before and after a change; None where no comment exists."""
 
     old: CountedState | None
     new: CountedState | None
@@ -118,7 +123,7 @@ def participation_scope(thread: str, author: str) -> Scope:
 
 
 def category_scope(site: str, category: str, author: str = "") -> Scope:
-    """Return the scope of a category of a website, or of an author in it."""
+    """Return the scope of a website's category, or of an author in that category."""
     return Scope("category", site, author, category)
 
 
@@ -155,7 +160,10 @@ def _is_approved(state: CountedState) -> bool:
 
 
 def _of_comments(scope: Callable[[CountedState], Scope | None]) -> Sequence[Counter[CountedState]]:
-    """Return the counters of comments in one scope: by status, and the votes on approved ones."""
+    """Return the counters of comments in one scope.
+
+    They count the comments by status, and the votes on approved comments.
+    """
 
     def named(name: Callable[[CountedState], str]) -> Callable[[CountedState], Key | None]:
         def key(state: CountedState) -> Key | None:
@@ -177,7 +185,10 @@ def _of_comments(scope: Callable[[CountedState], Scope | None]) -> Sequence[Coun
 def _of_statistics(
     scope: Callable[[CountedState], Scope | None],
 ) -> Sequence[Counter[CountedState]]:
-    """Return the counters of a statistics scope: comments by status, and approved by author."""
+    """Return the counters of a statistics scope.
+
+    They count all comments by status, and approved comments by author.
+    """
 
     def by_status(state: CountedState) -> Key | None:
         where = scope(state)
@@ -200,7 +211,7 @@ def _of_day(state: CountedState) -> Scope | None:
 
 
 def _of_category(place: int) -> Sequence[Counter[CountedState]]:
-    """Return the counters of the category at a position among those of a thread."""
+    """Return the counters of the category at one position in a thread's list of categories."""
 
     def ever(state: CountedState) -> Scope | None:
         if place >= len(state.categories):
@@ -215,13 +226,14 @@ def _of_category(place: int) -> Sequence[Counter[CountedState]]:
     return (*_of_statistics(ever), *_of_statistics(on_its_day))
 
 
-# Counted in the transaction of the change: the thread, and the author's row in it.
+# These are counted in the transaction of the change: the thread, and the author's row in it.
 IN_THREAD: Sequence[Counter[CountedState]] = (
     *_of_comments(_of_thread),
     *_of_comments(_of_participation),
     Counter(lambda state: Key(thread_scope(state.thread), LISTED), lambda state: int(state.listed)),
 )
-# Counted from the event of the change: rows for which changes of many threads contend.
+# These are counted from the event of the change, because changes in many threads contend for their
+# rows.
 STATISTICS: Sequence[Counter[CountedState]] = (
     *_of_statistics(_of_day),
     *(each for place in range(categories.MOST) for each in _of_category(place)),
@@ -240,7 +252,7 @@ PRESENCE: Sequence[Counter[Presence]] = (
 
 
 def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> dict[Key, int]:
-    """Return the amounts that a change of state adds to each counter, without zeros."""
+    """Return the nonzero amounts that a change of state adds to counters."""
     sums: dict[Key, int] = {}
     for counter in registry:
         for state, sign in ((old, -1), (new, 1)):
@@ -251,7 +263,7 @@ def increments(registry: Iterable[Counter[S]], old: S | None, new: S | None) -> 
 
 
 def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
-    """Sum several increments, without zeros."""
+    """Sum several increments and drop zeros."""
     sums: dict[Key, int] = {}
     for part in parts:
         for key, number in part.items():
@@ -260,7 +272,7 @@ def total(parts: Iterable[Mapping[Key, int]]) -> dict[Key, int]:
 
 
 def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
-    """Group increments, or counters, by scope: names to numbers for each."""
+    """Group increments or counters by scope, each as a mapping from names to numbers."""
     scopes: dict[Scope, dict[str, int]] = {}
     for key, number in sums.items():
         scopes.setdefault(key.scope, {})[key.name] = number
@@ -268,7 +280,7 @@ def by_scope(sums: Mapping[Key, int]) -> dict[Scope, dict[str, int]]:
 
 
 def added(numbers: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
-    """Add an increment to the numbers of a scope, and drop zeros."""
+    """Add an increment to a scope's numbers and drop zeros."""
     names = sorted({*numbers, *more})
     sums = {name: numbers.get(name, 0) + more.get(name, 0) for name in names}
     return {name: number for name, number in sums.items() if number}
@@ -281,10 +293,10 @@ def rows(changes: Iterable[CountedChange]) -> set[Scope]:
 
 
 def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
-    """Yield slices of changes, so that counting each slice writes at most `most` rows.
+    """Yield slices of changes; counting one slice writes at most `most` rows.
 
-    A change that writes more rows is a slice of its own. A slice begins with a change that is
-    counted.
+    A change that writes more rows than that becomes a slice of its own. Each slice begins with a
+    change that is counted.
     """
     start, seen = 0, set[Scope]()
     for place, change in enumerate(changes):
@@ -297,7 +309,7 @@ def parts(changes: Sequence[CountedChange], most: int) -> Iterator[slice]:
 
 
 def presence(scope: Scope, old: Mapping[str, int], new: Mapping[str, int]) -> dict[Key, int]:
-    """Return the change in a scope's number of participants when an author's numbers change."""
+    """Return the change in a scope's number of participants when one author's numbers change."""
     before, after = (Presence(scope, numbers.get(APPROVED, 0)) for numbers in (old, new))
     return increments(PRESENCE, before, after)
 

@@ -1,6 +1,6 @@
-"""Outcomes: how an attempt to deliver to a recipient outside ended (pure).
+"""Outcomes of attempts to deliver to an external recipient (pure).
 
-Owns the three possible outcomes, which mail and webhooks share.
+This module owns the three possible outcomes, which mail and webhooks share.
 """
 
 import dataclasses
@@ -8,7 +8,7 @@ import enum
 
 
 class End(enum.StrEnum):
-    """What to do after an attempt."""
+    """The action to take after a delivery attempt."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -17,11 +17,11 @@ class End(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of an attempt, and a reason for operators that contains no text from the peer.
+    """The outcome of a delivery attempt, with a reason for operators.
 
-    `retry_after` is the number of seconds that the peer asked to wait; None if it did not ask.
-    `is_general` says that the failure concerns the peer and not this message: the next message
-    would fail too.
+    The reason contains no text from the peer. `retry_after` is the number of seconds that the peer
+    asked the service to wait; None if it did not ask. `is_general` means that the peer failed, not
+    this message, so the next message would fail too.
     """
 
     end: End

@@ -1,9 +1,9 @@
 """Public comments: the form of a comment that readers see, and its JSON.
 
-Defines what the public may learn about a comment: exactly the fields of `PublicComment`. An
-author's id and e-mail address have no field here. The JSON is made once per revision, as a
-*fragment*: everything except the number of replies, which changes without the comment and is added
-to each answer.
+This module defines what the public may learn about a comment: exactly the fields of
+`PublicComment`. No field contains an author's id or e-mail address. The JSON is made once per
+revision, as a *fragment*. A fragment contains everything except the number of replies, which can
+change without the comment and is added to each response.
 """
 
 import enum
@@ -15,7 +15,7 @@ from comments.domain import author_ids, records
 
 
 class Shown(enum.StrEnum):
-    """The statuses that readers can see. Only its author learns that it is `pending`."""
+    """The statuses that readers can see. Only the comment's author sees `pending`."""
 
     APPROVED = "approved"
     PENDING = "pending"
@@ -23,9 +23,11 @@ class Shown(enum.StrEnum):
 
 
 class AuthorKind(enum.StrEnum):
-    """An author's relation to the site when they wrote. The server sets it, never the author.
+    """An author's relation to the site at the time of writing.
 
-    A guest may use any name, even a moderator's, so this is what distinguishes them.
+    The server determines the kind; the author cannot.
+
+    A guest can use any name, even a moderator's, so readers rely on the kind to tell them apart.
     """
 
     GUEST = "guest"
@@ -36,8 +38,8 @@ class AuthorKind(enum.StrEnum):
 class PublicAuthor(msgspec.Struct, frozen=True):
     """The public form of a comment's author.
 
-    `kind` is absent for imported comments, whose authors are unknown, and in buckets of releases
-    without it until they are compacted again: treat it as a guest's.
+    `kind` is absent for imported comments, whose authors are unknown, and in buckets that an older
+    release wrote and nobody has compacted since. Treat an absent kind as a guest.
     """
 
     name: str
@@ -46,11 +48,13 @@ class PublicAuthor(msgspec.Struct, frozen=True):
 
 
 class PublicComment(msgspec.Struct, frozen=True):
-    """The public form of a comment. `html` is sanitized; `replies` counts all comments below it.
+    """The public form of a comment.
 
-    A removed comment keeps only its place: no text, no author. `replies` is absent if it was not
-    counted, and must stay the last field: `with_replies` appends it to a fragment. `pinned` is
-    present only if it is true.
+    `html` is sanitized; `replies` counts all comments below this one.
+
+    A removed comment keeps only its place and has no text or author. `replies` is absent if it was
+    not counted. It must stay the last field, because `with_replies` appends it to a fragment.
+    `pinned` is present only if true.
     """
 
     id: str
@@ -76,17 +80,20 @@ class Rows(msgspec.Struct, frozen=True):
     replies: tuple[int, ...]
 
     def json(self) -> bytes:
-        """Return the comments' JSON as it is sent."""
+        """Return the comments' JSON for a response."""
         return b",".join(map(with_replies, self.comments, self.replies))
 
 
 class JoinedRows(msgspec.Struct, frozen=True):
-    """Comments' JSON, already joined for sending. It is split only on demand."""
+    """The JSON of several comments, already joined for a response.
+
+    The JSON is split only on demand.
+    """
 
     sent: bytes
 
     def json(self) -> bytes:
-        """Return the comments' JSON as it is sent."""
+        """Return the comments' JSON for a response."""
         return self.sent
 
     @property
@@ -110,8 +117,9 @@ class JoinedRows(msgspec.Struct, frozen=True):
 class ThreadPage(msgspec.Struct, frozen=True):
     """A page of a listing.
 
-    `cursor` continues after the last comment and is None at the end. `total` counts the comments of
-    the thread; `changed` is its newest change, None if it has no comments yet.
+    `cursor` continues after the last comment and is None at the end. `total` counts the thread's
+    comments; `changed` is the time of the thread's newest change, None if the thread has no
+    comments yet.
     """
 
     rows: Rows | JoinedRows
@@ -121,7 +129,7 @@ class ThreadPage(msgspec.Struct, frozen=True):
 
     @property
     def comments(self) -> tuple[bytes, ...]:
-        """Return the fragments of its comments."""
+        """Return the fragments of the page's comments."""
         return self.rows.comments
 
     @property
@@ -130,18 +138,18 @@ class ThreadPage(msgspec.Struct, frozen=True):
         return self.rows.replies
 
     def json(self) -> bytes:
-        """Return the page's JSON as it is sent."""
+        """Return the page's JSON for a response."""
         return b'{"comments":[%b],%b}' % (self.rows.json(), self.end())
 
     def end(self) -> bytes:
-        """Return the JSON after the comments."""
+        """Return the part of the JSON that follows the comments."""
         cursor = msgspec.json.encode(self.cursor)
         changed = msgspec.json.encode(self.changed)
         return b'"cursor":%b,"total":%d,"changed":%b' % (cursor, self.total, changed)
 
 
 class _State(msgspec.Struct, frozen=True):
-    """The part of a fragment that says whether it is a tombstone."""
+    """The field of a fragment that identifies tombstones."""
 
     status: Shown
 
@@ -153,7 +161,7 @@ _SEEMING = {
     records.Status.SPAM: records.Status.PENDING,
     records.Status.SHADOWED: records.Status.APPROVED,
 }
-# The statuses that authors see for their own comments, unless these were removed.
+# The statuses that authors see for their own comments that are not removed.
 _OWN = {
     records.Status.PENDING: Shown.PENDING,
     records.Status.APPROVED: Shown.APPROVED,
@@ -169,8 +177,8 @@ def page(listing: records.OrderedPage) -> ThreadPage:
 def comment(
     record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET
 ) -> PublicComment:
-    """Return the public form of a comment; for a tombstone, only its place."""
-    gone = record.status is not records.Status.APPROVED  # a tombstone
+    """Return the public form of a comment; only the place for a tombstone."""
+    gone = record.status is not records.Status.APPROVED  # the comment is a tombstone
     return PublicComment(
         id=record.id,
         slug=record.slug,
@@ -190,12 +198,12 @@ def comment(
 
 
 def author(record: records.Author) -> PublicAuthor:
-    """Return the public form of a comment's author, with the server's mark."""
+    """Return the public form of a comment's author, with the kind that the server determined."""
     return PublicAuthor(record.name, record.website, kind(record) or msgspec.UNSET)
 
 
 def kind(record: records.Author) -> AuthorKind | None:
-    """Return the kind of an author; None if it is unknown."""
+    """Return the kind of an author; None if the kind is unknown."""
     if record.is_staff:
         return AuthorKind.STAFF
     if record.id.startswith(author_ids.ACCOUNT):
@@ -204,9 +212,9 @@ def kind(record: records.Author) -> AuthorKind | None:
 
 
 def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSET) -> PublicComment:
-    """Return an author's view of their own comment: a pending comment has its text and status.
+    """Return the author's view of their own comment; a pending comment has its text and status.
 
-    See `seeming`.
+    `seeming` defines the status.
     """
     shown = _OWN.get(seeming(record.status))
     if shown is None:
@@ -216,10 +224,10 @@ def own(record: records.Comment, replies: int | msgspec.UnsetType = msgspec.UNSE
 
 
 def seeming(status: records.Status) -> records.Status:
-    """Return the status that a comment's author is shown.
+    """Return the status that a comment's author sees.
 
-    Spam appears as pending and a shadowed comment as approved, so authors who keep trying learn
-    nothing.
+    Spam appears as pending and a shadowed comment as approved, so persistent authors learn nothing
+    about the decision.
     """
     return _SEEMING.get(status, status)
 
@@ -230,12 +238,12 @@ def fragment(record: records.Comment) -> bytes:
 
 
 def is_shown(made: bytes) -> bool:
-    """Whether a fragment contains a comment that readers see and not a tombstone."""
+    """Return whether a fragment contains a visible comment rather than a tombstone."""
     return _STATE.decode(made).status is not Shown.REMOVED
 
 
 def read(made: bytes, replies: int) -> PublicComment:
-    """Decode a fragment, with its number of replies."""
+    """Decode a fragment and set its number of replies."""
     return _DECODER.decode(with_replies(made, replies))
 
 

@@ -1,7 +1,8 @@
-"""Records: frozen values that the code above the store works with.
+"""Records: frozen values that all code above the store uses.
 
-Owns the states of a comment (`Status`) and which rows a reader sees (`visible`). A record never
-changes; a change makes a new one. Times are aware UTC with microseconds, as Datastore stores them.
+This module owns the statuses of a comment (`Status`) and the rule for which rows a reader sees
+(`visible`). A record never changes; a change makes a new record. Times are timezone-aware UTC with
+microsecond precision, as Datastore stores them.
 """
 
 import enum
@@ -16,10 +17,10 @@ from comments.domain import site_options, sorthash
 
 
 class Status(enum.StrEnum):
-    """The status of a comment. Stored as text: renaming one is a migration.
+    """The status of a comment. Statuses are stored as text, so renaming one requires a migration.
 
-    Readers see only approved comments. A `HIDDEN` comment was hidden from readers without a
-    judgment. A `SHADOWED` comment is visible only to its author, who is not told.
+    Readers see only approved comments. A `HIDDEN` comment was hidden from readers without being
+    judged. A `SHADOWED` comment is visible only to its author, who is not informed.
     """
 
     APPROVED = "approved"
@@ -32,10 +33,11 @@ class Status(enum.StrEnum):
 
 
 class Policy(enum.StrEnum):
-    """The default moderation of new texts that no rule matches. Stored as text.
+    """The default moderation of new texts that no rule matches. Policies are stored as text.
 
     `FIRST` holds texts until the author has an approved comment, `LINKS` holds texts with a link,
-    `ALL` holds everything. `CLOSED` accepts no comments; `READ_ONLY` accepts no comments or edits.
+    and `ALL` holds all texts. `CLOSED` refuses new comments; `READ_ONLY` refuses new comments and
+    edits.
     """
 
     OFF = "off"
@@ -47,7 +49,10 @@ class Policy(enum.StrEnum):
 
 
 class Verb(enum.StrEnum):
-    """Moderators' actions, by their names in the audit log. Stored: renaming one is a migration."""
+    """The actions of moderators, named as in the audit log.
+
+    The names are stored, so renaming one requires a migration.
+    """
 
     APPROVE = "approve"
     REJECT = "reject"
@@ -60,14 +65,17 @@ class Verb(enum.StrEnum):
 
 
 class ThreadState(enum.StrEnum):
-    """Whether a thread accepts comments. Stored as text."""
+    """The states of a thread, which determine whether it accepts comments.
+
+    The states are stored as text.
+    """
 
     OPEN = "open"
     CLOSED = "closed"
 
 
 class OwnPostLimits(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A website's own limits for posts, if they differ from the service's (`post_limits`)."""
+    """A website's own post limits, which replace the service's limits (`post_limits`)."""
 
     proof_of_work: int | None = None
     form_seconds: int | None = None
@@ -78,7 +86,7 @@ class OwnPostLimits(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Budget(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A website's limits per day, 0 for no limit, and the effect of exceeding them (`budgets`)."""
+    """A website's daily limits (0 for no limit) and the effect of exceeding them (`budgets`)."""
 
     reads: int = 0
     writes: int = 0
@@ -94,8 +102,9 @@ NO_BUDGET = Budget()
 class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A website's Turnstile settings (`turnstile`).
 
-    `key` is for browsers; `secret` is encrypted. If Turnstile does not answer, the comment is held
-    or, with `refuses`, refused. `url` is the service to ask, "" for Cloudflare.
+    Browsers receive `key`; `secret` is encrypted. If Turnstile does not answer, the comment is
+    held, or refused if `refuses` is set. `url` is the address of the verification service, "" for
+    Cloudflare's.
     """
 
     key: str
@@ -105,12 +114,14 @@ class Turnstile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """One website. `origins` are exact web origins; `query_keys` are those that identify pages.
+    """One website.
 
-    `cdn_seconds` is how long a shared cache in front of the service may reuse an answer; 0 for
-    never. `freshness` is the number of seconds for which a process may reuse a thread without a
-    probe. `categories` are those under which pages may file their threads. `moderators` are e-mail
-    addresses that are notified of pending comments.
+    `origins` are exact web origins; `query_keys` are the query parameters that identify pages.
+
+    `cdn_seconds` is how long a shared cache in front of the service may reuse a response; 0
+    disables caching. `freshness` is how many seconds a process may reuse a thread without a probe.
+    `categories` are the categories under which pages may file their threads. `moderators` are the
+    e-mail addresses that are notified of pending comments.
     """
 
     id: str
@@ -130,7 +141,7 @@ class Site(msgspec.Struct, frozen=True):
 
     @property
     def scheme(self) -> sorthash.Scheme:
-        """Return the scheme of its comments' sort hashes."""
+        """Return the scheme for the sort hashes of the site's comments."""
         return _scheme(self.digits, self.width)
 
 
@@ -147,24 +158,24 @@ class ThreadName(msgspec.Struct, frozen=True):
 
 
 class ListName(msgspec.Struct, frozen=True):
-    """The name of a large list of ids: `text` names its owner, in at most 700 bytes."""
+    """The name of a large list of ids; `text` names the list's owner in at most 700 bytes."""
 
     text: str
 
 
 class VotedComment(msgspec.Struct, frozen=True):
-    """A comment with votes to count."""
+    """A comment with votes that are still to be counted."""
 
     id: str
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A discussion.
+    """The discussion of one page.
 
-    `child_count` counts all roots that it has ever had; `url` and `title` may be empty.
+    `child_count` counts all roots that the thread has ever had; `url` and `title` may be empty.
 
-    Its `policy` overrides its site's. `title`, `url` and `categories` are those of the comment
-    `named_by` ("" for none), except for the fields in `own`, which a moderator set.
+    The thread's `policy` overrides the site's policy. `title`, `url` and `categories` come from the
+    comment `named_by` ("" for none), except for the fields in `own`, which a moderator set.
     """
 
     name: ThreadName
@@ -180,9 +191,10 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
-    """The title and address that a thread shows, see `Thread`.
+    """The title and address that a thread shows (see `Thread`).
 
-    `by` is the comment that set them, "" for none; None in directories of older releases.
+    `by` is the comment that set them, "" for none, and None in directories that older releases
+    wrote.
     """
 
     title: str
@@ -191,11 +203,13 @@ class ThreadHeading(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Author(msgspec.Struct, frozen=True):
-    """The author of a comment. `id` is the token or account behind it and never leaves the server.
+    """The author of a comment.
 
-    `email` is personal data and never part of a public answer. It is plain when the author has just
-    entered it, and encrypted in a stored comment (`guest_addresses`). `is_staff` says that they
-    held a role on the site when they wrote.
+    `id` identifies the author's token or account and never leaves the server.
+
+    `email` is personal data and never part of a public response. The address is plain when the
+    author has just entered it, and encrypted in a stored comment (`guest_addresses`). `is_staff`
+    says whether the author had a role on the site at the time of writing.
     """
 
     name: str
@@ -206,20 +220,21 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """The person who performs a recorded action: `id` is their account's id, and `name` is shown.
+    """The person who performs a recorded action.
 
-    An actor without an account has an id without ":", such as "cli" for the command line.
+    `id` is the id of the person's account, and `name` is displayed. An actor without an account has
+    an id without ":", such as "cli" for the command line.
     """
 
     id: str
     name: str
 
 
-BY_MODERATOR = "moderator"  # the rule of a moderator's decision; stored as text
+BY_MODERATOR = "moderator"  # the rule stored for a moderator's decision
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """The decision about a text: its status, the rule that decided, and why, for moderators."""
+    """The decision about a text: its status, the rule that decided, and a reason for moderators."""
 
     status: Status
     rule: str = ""
@@ -227,11 +242,13 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """One decision of a moderator. `before` and `after` are statuses or other changed values.
+    """A moderator's decision in the audit log.
 
-    `subject` is the id of a comment, a thread or an author. It contains no text. `back` is the
-    previous value, in the form in which `policy_changes` restores it; empty for decisions that are
-    undone in another way, or not at all.
+    `before` and `after` are statuses or other changed values.
+
+    `subject` is the id of a comment, a thread or an author. The entry contains no text of comments.
+    `back` is the previous value in the form in which `policy_changes` restores it. It is empty for
+    decisions that are undone in a different way or cannot be undone.
     """
 
     id: str
@@ -247,10 +264,11 @@ class Audit(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """The form of a comment that moderators see, with the rule and the reason for its status.
+    """A comment as moderators see it, with the rule and the reason that determined its status.
 
-    `stood` is its status before the last decision, None if there was none or it was undone.
-    `judged` is the time of that decision. `brought` is what it said about its thread (`naming`).
+    `stood` is the status before the last decision, None if there was no decision or it was undone.
+    `judged` is the time of that decision. `brought` contains the thread's title, address and
+    categories as this comment gave them (`naming`).
     """
 
     comment: "Comment"
@@ -262,11 +280,13 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Comment(msgspec.Struct, frozen=True):
-    """A comment as stored. `parent` is its place in the tree, `reply_to` the comment it answers.
+    """A stored comment.
 
-    `changed` is the last change that readers saw (a post, edit or retraction); None if they never
-    saw the comment. `text_revision` is the revision of its text; later revisions were votes.
-    `pinned` comments are marked for readers.
+    `parent` is the comment above it in the tree, and `reply_to` is the comment that it answers.
+
+    `changed` is the time of the last change that readers saw (a post, edit or retraction); None if
+    readers never saw the comment. `text_revision` is the revision of the current text; later
+    revisions changed only votes. A `pinned` comment is highlighted for readers.
     """
 
     id: str
@@ -296,19 +316,19 @@ class Comment(msgspec.Struct, frozen=True):
 
     @property
     def is_tombstone(self) -> bool:
-        """Whether readers see only the comment's place, because it has listed replies."""
+        """Return whether readers see only the comment's place, because it has listed replies."""
         return self.status is not Status.APPROVED
 
     def has_text_of(self, revision: int) -> bool:
-        """Whether the text seen at a revision is the current one; votes do not matter."""
+        """Return whether the text at a revision is still the current text; votes are ignored."""
         return self.text_revision <= revision <= self.revision
 
 
 class ImportedComment(msgspec.Struct, frozen=True):
-    """A comment read from another system's export, to be placed in a tree.
+    """A comment from another system's export, not yet placed in a tree.
 
-    `id` is derived from the source's id, so a second import finds the rows of the first. `reply_to`
-    is the id of the comment it answers; the tree decides its place.
+    `id` is derived from the source's id, so a repeated import finds the rows that the first one
+    wrote. `reply_to` is the id of the comment that it answers; the tree determines its place.
     """
 
     id: str
@@ -327,8 +347,8 @@ class ImportedComment(msgspec.Struct, frozen=True):
 class OrderedPage(msgspec.Struct, frozen=True):
     """A page of a listing. `replies[i]` is the number of listed comments below `comments[i]`.
 
-    `cursor` continues after the last comment and is None at the end. `changed` is the newest change
-    of the thread, None if readers never saw any.
+    `cursor` continues after the last comment and is None at the end. `changed` is the time of the
+    thread's newest visible change; None if readers never saw any comment.
     """
 
     comments: tuple[Comment, ...]
@@ -346,7 +366,7 @@ def newest(moments: Iterable[datetime | None]) -> datetime | None:
 def visible(rows: Iterable[Comment]) -> Iterator[Comment]:
     """Yield the rows that a reader sees, in the given order.
 
-    `listed` is stored rather than derived here because one query must answer it: a comment is
-    listed if it is approved or if a listed comment is below it (`tree` keeps that true).
+    A comment is listed if it is approved or if a listed comment is below it; `tree` maintains this.
+    `listed` is stored, not derived here, because a single query must select the listed comments.
     """
     return (row for row in rows if row.listed)

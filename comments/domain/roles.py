@@ -1,29 +1,31 @@
 """Roles and their permissions (pure).
 
-Owns all permissions, in two tables. A *role* is held on one site, or on `SERVICE`, which means
-every site and the service itself. Guests and authors hold none: to write, vote and follow, they
-need their own token. The author id, never a role, decides whether a comment is their own
-(`posting`).
+This module owns all permissions, in two tables. A *role* applies to one site, or to `SERVICE`,
+which means every site and the service itself. Guests and authors have no roles: to write, vote and
+follow, they need only their own token. A comment's author id, not a role, determines who may change
+it as its author (`posting`).
 
 Invariants:
 
-1. Only the actions in the table are allowed.
+1. Only the actions in the tables are allowed.
 2. A role on one site allows nothing on other sites.
-3. An empty site id means no site, and never all sites.
+3. An empty site id means no site; it never means all sites.
 """
 
 import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# No site has this id: site ids consist of a-z, 0-9 and "-".
+# No site has this id, because site ids consist of a-z, 0-9 and "-".
 SERVICE = "*"
 
 
 class Role(enum.StrEnum):
-    """Roles, from the weakest to the strongest. Stored as text: renaming one is a migration.
+    """The roles, from weakest to strongest.
 
-    A guest writes without signing in, an author is signed in; both may change only their own
+    Roles are stored as text, so renaming one requires a migration.
+
+    A guest writes without signing in, and an author is signed in; both may change only their own
     comments. A moderator decides about the comments of a site; an owner controls the site, or the
     service.
     """
@@ -35,7 +37,10 @@ class Role(enum.StrEnum):
 
 
 class Right(enum.StrEnum):
-    """Rights. The first two apply to one's own comments and profile only."""
+    """The permissions that roles grant.
+
+    The first two apply only to a person's own comments and profile.
+    """
 
     WRITE = "write"
     PROFILE = "profile"
@@ -61,12 +66,15 @@ class Grant(NamedTuple):
 
 
 def may(grants: Iterable[Grant], right: Right, site: str) -> bool:
-    """Whether roles allow this on a site. On `SERVICE`, only a role on the service does."""
+    """Return whether roles allow an action on a site.
+
+    If the site is `SERVICE`, only a role on the service counts.
+    """
     return bool(site) and any(
         right in _RIGHTS[grant.role] and grant.site in {site, SERVICE} for grant in grants
     )
 
 
 def has(grants: Iterable[Grant], role: Role, site: str) -> bool:
-    """Whether grants allow everything that a role allows on a site."""
+    """Return whether grants allow everything that a role allows on a site."""
     return all(may(grants, right, site) for right in _RIGHTS[role])

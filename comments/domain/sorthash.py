@@ -1,16 +1,17 @@
 """The sort hash: a comment's place in its thread as a string that sorts in reading order.
 
-A hash is one *segment* per level, root first. A segment is a *number* written in the scheme's
-digits, which sort in ASCII order, so comparing two hashes as strings compares the two paths of
-numbers: depth first, siblings by number, a parent before everything below it. One query ordered by
-this string returns the whole discussion, and everything below a comment is one range of it.
+A hash consists of one *segment* per level, root first. A segment is a *number* written in the
+scheme's digits, which sort in ASCII order. Comparing two hashes as strings therefore compares the
+two paths of numbers: depth first, siblings by number, a parent before everything below it. One
+query ordered by this string returns the whole discussion, and everything below a comment is one
+contiguous range.
 
 Invariants:
 
-1. **No segment is a prefix of another.** The first place where two hashes differ is therefore
-   within the same level of both, and a hash is a string prefix of another only if its comment is an
-   ancestor. Segments of one width would have that property, but would run out at `base ** width`
-   siblings. So two letters that are not digits and sort above all digits open longer segments:
+1. **No segment is a prefix of another.** Two hashes therefore first differ within the same level of
+   both, and a hash is a string prefix of another only if its comment is an ancestor. Segments of a
+   single width would have that property, but would run out at `base ** width` siblings. Longer
+   segments therefore begin with one of two letters that are not digits and sort above all digits:
 
        first     width digits           numbers 0 ..                      AZ
        second    y + (width + 1) digits the next base ** (width + 1)      yAAA
@@ -20,16 +21,18 @@ Invariants:
    one; and since `y` and `z` sort above every digit, strings sort like numbers across the three
    classes.
 2. **Numbers are never reused.** They come from a counter on the parent that only grows, so a hash
-   that was once assigned never means another comment.
+   that was once assigned never denotes a different comment.
 
-With the default scheme (base 50, width 2) that is 2,500 siblings in two letters, 127,500 in four
-and 312,627,500 in six. Roots are numbered from 0 and children from 1: in the *padded* form, where
-missing levels are zero segments, 0 below the root means "this node itself".
+With the default scheme (base 50, width 2), two letters encode 2,500 siblings, four letters 127,500
+and six letters 312,627,500. Roots are numbered from 0 and children from 1. In the *padded* form,
+zero segments replace missing levels, so a 0 below the root means "this node itself".
 
-The alternatives: a parent link alone needs a query per level; nested-set intervals rewrite half the
-thread for each reply; numbers in decimal or dotted form ("1.10" < "1.9") do not sort.
+Alternatives were rejected: a parent link alone needs a query per level, nested-set intervals
+rewrite half the thread for each reply, and numbers in decimal or dotted form ("1.10" < "1.9") sort
+incorrectly.
 
-Hashes are stored: changing digits, width or the two class letters corrupts every thread.
+Hashes are stored, so changing the digits, the width or the two class letters would corrupt every
+thread.
 """
 
 import dataclasses
@@ -39,21 +42,23 @@ from collections.abc import Iterator
 LONG = "y"
 LONGER = "z"
 DEFAULT_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx"
-# Sorts above every digit and class letter.
+# This character sorts above every digit and class letter.
 ABOVE = "{"
 
 
 class BadSortHash(ValueError):
-    """A string is not a hash of this scheme, or a number does not fit one."""
+    """A string is not a hash of this scheme, or a number does not fit the scheme."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scheme:
-    """How numbers are written. `levels` may be raised later; the other two may never change.
+    """The notation for numbers.
+
+    `levels` may be raised later; `digits` and `width` must never change.
 
     Raises:
-        BadSortHash: fewer than two digits, digits out of ASCII order or not below `y`, a width or
-            number of levels below one.
+        BadSortHash: there are fewer than two digits, the digits are not in ASCII order or not below
+            `y`, or the width or number of levels is below one.
     """
 
     digits: str = DEFAULT_DIGITS
@@ -61,7 +66,7 @@ class Scheme:
     levels: int = 8
 
     def __post_init__(self) -> None:
-        """Refuse schemes whose strings would not sort like their numbers."""
+        """Refuse schemes whose strings would not sort in the order of their numbers."""
         ordered = "".join(sorted(set(self.digits)))
         if len(self.digits) < 2 or ordered != self.digits:  # noqa: PLR2004
             raise BadSortHash(f"digits must be two or more, distinct and ascending: {self.digits}")
@@ -78,7 +83,10 @@ class Scheme:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Class:
-    """One of the three lengths of segment: numbers `first` .. `last` after `lead`."""
+    """A class of segments with the same length.
+
+    The segments start with `lead` and encode the numbers from `first` to `last`.
+    """
 
     lead: str
     width: int
@@ -103,12 +111,12 @@ def _values(scheme: Scheme) -> dict[str, int]:
 
 
 def last_number(scheme: Scheme) -> int:
-    """Return the greatest number that a segment can hold."""
+    """Return the greatest number that a segment can encode."""
     return _classes(scheme)[-1].last
 
 
 def encode_segment(scheme: Scheme, number: int) -> str:
-    """Write `number` as a segment.
+    """Encode a number as a segment.
 
     Raises:
         BadSortHash: `number` is negative or above `last_number`.
@@ -128,7 +136,7 @@ def _in_digits(scheme: Scheme, value: int, width: int) -> str:
 
 
 def decode_segment(scheme: Scheme, segment: str) -> int:
-    """Read the number of a segment.
+    """Decode the number in a segment.
 
     Raises:
         BadSortHash: `segment` is not exactly one segment of `scheme`.
@@ -151,7 +159,7 @@ def _class_at(scheme: Scheme, sort_hash: str, start: int) -> _Class:
 
 
 def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
-    """Yield the segments of a hash, root first. A truncated last segment is yielded as it is."""
+    """Yield the segments of a hash, root first. A truncated last segment is yielded unchanged."""
     start = 0
     while start < len(sort_hash):
         klass = _class_at(scheme, sort_hash, start)
@@ -161,10 +169,10 @@ def segments(scheme: Scheme, sort_hash: str) -> Iterator[str]:
 
 
 def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
-    """Return the path of numbers of a hash, root first.
+    """Return a hash's path of numbers, root first.
 
     Raises:
-        BadSortHash: the string is empty or not a hash of `scheme`.
+        BadSortHash: the string is empty or is not a hash of `scheme`.
     """
     if not sort_hash:
         raise BadSortHash("a hash has at least one segment")
@@ -172,7 +180,10 @@ def to_numbers(scheme: Scheme, sort_hash: str) -> tuple[int, ...]:
 
 
 def child(scheme: Scheme, parent: str, number: int) -> str:
-    """Return the hash of child `number` below `parent`; a root's parent is the empty string."""
+    """Return the hash of child `number` below `parent`.
+
+    A root has the empty string as its parent.
+    """
     return parent + encode_segment(scheme, number)
 
 
@@ -183,19 +194,19 @@ def ancestors(scheme: Scheme, sort_hash: str) -> tuple[str, ...]:
 
 
 def level(scheme: Scheme, sort_hash: str) -> int:
-    """Return the depth of the comment; 0 is a root."""
+    """Return the comment's depth; a root has depth 0."""
     return sum(1 for _ in segments(scheme, sort_hash)) - 1
 
 
 def subtree_range(sort_hash: str) -> tuple[str, str]:
-    """Return the half-open range `low <= hash < high` of this comment and all below it.
+    """Return the half-open range `low <= hash < high` of a comment and everything below it.
 
-    The range contains nothing else of the thread, because no other hash has this one as a prefix.
+    The range contains nothing else in the thread, because no other hash has this hash as a prefix.
     """
     return sort_hash, sort_hash + ABOVE
 
 
 def slug(scheme: Scheme, sort_hash: str) -> str:
-    """Return the path for permalinks: "3-1" is the first reply to the third root."""
+    """Return the path for permalinks; "3-1" is the first reply to the third root."""
     root, *below = to_numbers(scheme, sort_hash)
     return "-".join(str(number) for number in (root + 1, *below))

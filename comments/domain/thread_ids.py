@@ -1,28 +1,28 @@
-"""Thread ids: one canonical form for everything that names a thread.
+"""Thread ids: one canonical form for each name of a thread.
 
 A thread is named by an explicit id, used as the site gives it, or by a page URL, reduced to the
-parts that identify the page. Two rules decide every case here: the canonical form is idempotent,
-and two names that might mean different pages never become one. A name that can be read in more than
-one way is refused.
+parts that identify the page. Two rules decide every case: the canonical form is idempotent, and two
+names that might denote different pages never become the same id. A name that can be interpreted in
+more than one way is refused.
 
-The form of a page is ASCII:
+The canonical form of a page URL is ASCII:
 
     HTTPS://Blog.Example:443/a/../%7Ebob/caf%c3%a9/?utm=1&p=2#top
        ->   blog.example/~bob/caf%C3%A9?p=2     (for a site that allows the query key "p")
 
-- The host is in lower case, with IDNA as browsers apply it. The scheme's default port is dropped,
+- The host is in lower case, with IDNA as browsers apply it. The scheme's default port is dropped;
   other ports are kept.
-- The path has its dot segments resolved, percent sequences of unreserved characters decoded, and
-  everything else that needs encoding in upper-case hex. Text outside ASCII is converted to NFC
-  before it is encoded. `%2F` remains different from `/`, and `%252F` from both.
-- Of the query, only the site's keys are kept, sorted. Scheme, fragment and user information are
-  dropped.
-- Trailing slashes are dropped, unless the site keeps them. The root is always `/`.
+- In the path, dot segments are resolved, percent sequences of unreserved characters are decoded,
+  and all other characters that need encoding are in upper-case hex. Text outside ASCII is converted
+  to NFC before it is encoded. `%2F` remains different from `/`, and `%252F` from both.
+- Only the site's query keys are kept, and they are sorted. The scheme, the fragment and user
+  information are dropped.
+- Trailing slashes are dropped unless the site keeps them. The root is always `/`.
 
-Decoded text would read better, but its NFC can swallow a neighbor: `%2C` followed by a combining
-cedilla would turn into another string each time it is normalized.
+Decoded text would be easier to read, but its NFC can absorb a neighboring character: `%2C` followed
+by a combining cedilla would change with each normalization.
 
-Thread ids are stored: a change of this form cuts every page off from its comments.
+Thread ids are stored, so changing this form would separate every page from its comments.
 """
 
 import re
@@ -34,8 +34,8 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from comments import errors
 from comments.domain.text import host_names
 
-# The API promises this limit. It is above the length of a path that browsers and servers accept in
-# practice.
+# The API promises this limit. The limit exceeds the length of a path that browsers and servers
+# accept in practice.
 MAX_BYTES = 2_000
 MAX_QUERY_KEYS = 20
 MAX_QUERY_KEY = 100  # characters
@@ -44,7 +44,8 @@ _URL = re.compile(r"(?i:(https?)://)([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@%]+)(?::([0-9]{0,6}))?")
 _STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-# Characters that end a key in a query, and blanks: such a text is several keys, or a pair.
+# Blanks, and characters that end a key in a query. A text with one of them is several keys, or a
+# key with a value.
 _NO_KEY = re.compile(r"[\s&=#?]")
 _SEQUENCE = re.compile("%[0-9A-Fa-f]{2}")
 _ENCODED_ASCII = re.compile("(%[0-7][0-9A-F])")
@@ -55,7 +56,7 @@ _RAW_IN_QUERY = _RAW_IN_PATH + "?"
 
 
 class SiteRules(Protocol):
-    """The settings of a site that identify its pages; `records.Site` has them."""
+    """The site settings that identify its pages; `records.Site` provides them."""
 
     @property
     def query_keys(self) -> tuple[str, ...]:
@@ -67,14 +68,14 @@ class SiteRules(Protocol):
 
 
 def canonical_id(raw: str) -> str:
-    """Return the canonical form of an explicit id: itself, in NFC.
+    """Return the canonical form of an explicit id: the same id in NFC.
 
-    Percent sequences stay as they are, because `thread_from_query` has decoded the transport's
-    encoding.
+    Percent sequences are not decoded, because `thread_from_query` has already decoded the encoding
+    for transport.
 
     Raises:
-        errors.BadInput: the id is blank, longer than 2,000 bytes, or contains control characters,
-            lone surrogates or U+FFFD, the trace of a wrongly decoded id.
+        errors.BadInput: the id is blank, is longer than 2,000 bytes, or contains control
+            characters, lone surrogates or U+FFFD, the trace of an incorrectly decoded id.
     """
     _refuse_unreadable("thread", raw)
     text = unicodedata.normalize("NFC", raw)
@@ -87,10 +88,10 @@ def canonical_id(raw: str) -> str:
 def canonical_page(
     url: str, *, query_keys: Iterable[str] = (), keep_trailing_slash: bool = False
 ) -> str:
-    """Return the canonical id of a page: host, path and the named query keys.
+    """Return the canonical id of a page: host, path and the given query keys.
 
     Raises:
-        errors.BadInput: the URL is not absolute http(s) with a host as browsers read it, has user
+        errors.BadInput: the URL is not absolute http(s) with a host that browsers accept, has user
             information or backslashes, or cannot be decoded strictly as UTF-8.
     """
     _refuse_unreadable("page", url)
@@ -108,11 +109,11 @@ def canonical_page(
 
 
 def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
-    """Return the query keys that identify a site's pages, each once.
+    """Return the query keys that identify a site's pages, without duplicates.
 
     Raises:
-        errors.BadInput: one is empty, longer than `MAX_QUERY_KEY`, or cannot be a key of a query,
-            or there are more than `MAX_QUERY_KEYS`.
+        errors.BadInput: a key is empty, is longer than `MAX_QUERY_KEY` or cannot be a query key, or
+            there are more than `MAX_QUERY_KEYS`.
     """
     keys = tuple(dict.fromkeys(given))
     if len(keys) > MAX_QUERY_KEYS:
@@ -127,13 +128,13 @@ def checked_query_keys(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def page_url(url: str, thread: str, rules: SiteRules) -> str:
-    """Return the URL of a page in the form shown with its thread: without a fragment.
+    """Return a page's URL as the thread shows it, without the fragment.
 
-    If the page names the thread, the query contains only the keys that identify the site's pages.
-    The other keys belong to the visitor who sent the URL, and may be secret.
+    If the thread is named by its page, the query contains only the keys that identify the site's
+    pages. The other keys belong to the visitor who sent the URL, and may be secret.
 
     Raises:
-        errors.BadInput: see `canonical_page`, for `url`.
+        errors.BadInput: `canonical_page` refuses `url`.
     """
     keys, keeps = rules.query_keys, rules.keep_trailing_slash
     try:
@@ -146,14 +147,15 @@ def page_url(url: str, thread: str, rules: SiteRules) -> str:
 
 
 def thread_from_query(query_string: bytes, site: SiteRules) -> str:
-    """Return the canonical thread id that a raw query string names by `thread` or `page`.
+    """Return the canonical thread id that `thread` or `page` names in a raw query string.
 
-    It takes undecoded bytes because frameworks decode leniently: `%ff` becomes U+FFFD and different
-    ids become one. `+` is a space, as in every form-encoded query.
+    The function takes undecoded bytes because frameworks decode leniently: they convert `%ff` to
+    U+FFFD, so different ids would become the same id. A `+` is a space, as in every form-encoded
+    query.
 
     Raises:
-        errors.BadInput: neither or both are given, one is given twice, or the value is not strictly
-            percent-encoded UTF-8.
+        errors.BadInput: both or neither of the parameters are given, one is given twice, or the
+            value is not strictly percent-encoded UTF-8.
     """
     found: dict[str, str] = {}
     for piece in query_string.split(b"&"):
@@ -176,7 +178,10 @@ def thread_from_query(query_string: bytes, site: SiteRules) -> str:
 
 
 def _parameter(key: bytes) -> str | None:
-    """Return which parameter a key is, decoded so that encoded letters cannot hide a second one."""
+    """Return the parameter that a key names.
+
+    The key is decoded first, so encoded letters cannot hide a second parameter.
+    """
     name = unquote_to_bytes(key)
     return {b"thread": "thread", b"page": "page"}.get(name)
 
@@ -228,7 +233,7 @@ def _path(raw: str, *, keep_trailing_slash: bool) -> str:
 
 
 def _resolve_dots(path: str) -> str:
-    """Resolve `.` and `..` as browsers do: never above the root, keeping empty segments."""
+    """Resolve `.` and `..` as browsers do: never above the root, and with empty segments kept."""
     out: list[str] = []
     segments = path.split("/")[1:]
     for place, segment in enumerate(segments):
@@ -242,7 +247,10 @@ def _resolve_dots(path: str) -> str:
 
 
 def _query(raw: str, keys: frozenset[str]) -> str:
-    """Return the parts with an allowed key, sorted by key; parts with one key keep their order."""
+    """Return the parts with an allowed key, sorted by key.
+
+    Parts with the same key keep their order.
+    """
     allowed = {_normalise(_encode(key, _UNRESERVED), _RAW_IN_QUERY) for key in keys}
     keyed = [(_query_key(part), part) for part in raw.split("&")] if allowed else []
     kept = sorted((pair for pair in keyed if pair[0] in allowed), key=lambda pair: pair[0])
@@ -251,7 +259,7 @@ def _query(raw: str, keys: frozenset[str]) -> str:
 
 
 def _query_key(part: str) -> str:
-    """Return the key in canonical form; empty, which no site allows, if it cannot be read."""
+    """Return the key in canonical form; "", which no site allows, if the key cannot be decoded."""
     try:
         return _normalise(part.partition("=")[0], _RAW_IN_QUERY)
     except errors.BadInput:
@@ -259,16 +267,17 @@ def _query_key(part: str) -> str:
 
 
 def _query_value(part: str) -> str:
-    # Normalized apart from its key: NFC would join a combining mark to the sign between them.
+    # The value is normalized separately from its key, because NFC would join a combining mark to
+    # the sign between them.
     _, sign, value = part.partition("=")
     return sign + _normalise(value, _RAW_IN_QUERY)
 
 
 def _normalise(raw: str, raw_ascii: str) -> str:
-    """Normalize percent-encoding: decode what is unreserved or text, encode the rest.
+    """Normalize percent-encoding: decode unreserved characters and text, encode the rest.
 
-    A reserved character that arrives encoded stays encoded and divides the text around it, so NFC
-    never joins a combining mark to it.
+    An encoded reserved character stays encoded and separates the text around it, so NFC never joins
+    a combining mark to that character.
     """
     if _STRAY_PERCENT.search(raw):
         raise errors.BadInput("page", "bad-percent-encoding")

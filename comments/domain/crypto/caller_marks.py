@@ -1,14 +1,14 @@
-"""Caller marks: let a ban recognize a caller with a new token by network and mailbox.
+"""Caller marks: how a ban recognizes a caller with a new token by network and mailbox.
 
-A ban may contain both kinds of mark, and each post is compared with them. A mark is a keyed digest
-that also covers the site, so it identifies nobody without the service's secret. A guest's comment
-stores the mark of its network encrypted, so the store does not show which comments came from the
-same network. The mark is decrypted when a moderator bans the author. It is erased with the comment,
-or after `retention.TERM`.
+A ban can contain marks of both kinds, and each new post is compared with them. A mark is a keyed
+digest that also covers the site, so without the service's secret it identifies nobody. A guest's
+comment stores the mark of the guest's network encrypted, so the store does not reveal which
+comments came from the same network. The mark is decrypted when a moderator bans the author. It is
+erased with the comment, or after `retention.TERM`.
 
-A network is the same as for limits (`client_networks.of`): an IPv4 address, or an IPv6 /64. The
-local machine and unknown networks have no mark, because banning them would ban everyone behind a
-proxy that is not configured.
+Networks are the same as for rate limits (`client_networks.of`): an IPv4 address or an IPv6 /64. The
+local machine and unknown networks have no mark, because banning them would ban everyone behind an
+unconfigured proxy.
 """
 
 from collections.abc import Iterable
@@ -23,14 +23,14 @@ _PURPOSE = "network of a comment"
 
 
 class Marks(NamedTuple):
-    """The marks of a caller's network and mailboxes, each under every accepted secret."""
+    """The marks of a caller's network and mailboxes, under each accepted secret."""
 
     networks: tuple[str, ...] = ()
     mailboxes: tuple[str, ...] = ()
 
 
 def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
-    """Return the marks of a network ("" for none) and of e-mail addresses on a site."""
+    """Return the marks of a network ("" if there is none) and of e-mail addresses on a site."""
     accepted = secret_rotation.accepted(secret)
     known = [_network(site, network, each) for each in accepted]
     boxes = [mailbox(site, address, each) for address in addresses if address for each in accepted]
@@ -38,19 +38,19 @@ def of(site: str, network: str, addresses: Iterable[str], secret: str) -> Marks:
 
 
 def mailbox(site: str, address: str, secret: str) -> str:
-    """Return the mark of an address's mailbox, without the part after a "+"."""
+    """Return the mark of an address's mailbox, which ignores a "+" and the text after it."""
     digest = keyed_hashes.keyed(secret, "banned mailbox", site, mail_addresses.mailbox(address))
     return keyed_hashes.text(digest)
 
 
 def kept(site: str, network: str, secret: str, *, now: datetime) -> str:
-    """Return the mark of a network as a comment's row stores it: encrypted, "" for none."""
+    """Return a network's mark as stored in a comment's row: encrypted, or "" for no network."""
     mark = _network(site, network, secret)
     return encryption.seal(mark, _PURPOSE, secret, now=now) if mark else ""
 
 
 def opened(stored: str, secret: str, *, now: datetime) -> str:
-    """Decrypt the mark in a comment's row; "" for none, or if the secret is different."""
+    """Decrypt the mark in a comment's row; return "" if it is empty or has a different secret."""
     try:
         return encryption.unseal(stored, _PURPOSE, secret, now=now) if stored else ""
     except errors.BadLink:

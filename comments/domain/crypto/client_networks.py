@@ -1,13 +1,13 @@
-"""Client networks: identify a caller's network for limits (pure).
+"""Client networks: identify a caller's network for rate limits (pure).
 
-Defines what counts as one network: an IPv4 address, or the /64 of an IPv6 address, because one
-customer controls a whole /64. An address is personal data: it is never stored, only `digest`, a
-keyed hash that also covers the subject of the limit. Without the secret, the digest does not
-identify the network. Hashes for different limits differ, so the store does not show that two limits
-belong to the same network.
+This module defines what counts as one network: an IPv4 address, or the /64 of an IPv6 address,
+because one customer controls a whole /64. An address is personal data and is never stored. Only
+`digest` is stored, a keyed hash that also covers the subject of the limit. Without the secret, the
+digest does not identify the network. Digests for different limits differ, so the store does not
+reveal that two limits belong to the same network.
 
-A provider may give one customer 256 or 65,536 of those /64s. Each limit on an
-IPv6 network is therefore also enforced on the /56 and the /48 around it, `WIDER` times as large.
+A provider can give one customer 256 or 65,536 of these /64s. Each limit on an IPv6 network is
+therefore also enforced on the surrounding /56 and /48, multiplied by the factors in `WIDER`.
 """
 
 import ipaddress
@@ -15,17 +15,17 @@ import ipaddress
 from comments.domain.crypto import keyed_hashes
 
 UNKNOWN = "unknown"
-_PREFIX = 64  # bits of the IPv6 prefix that a provider gives to one customer
-# Prefixes around a /64, and the factors of their limits. A household often gets a /56 and a company
-# a /48; some providers put many customers into a /48.
+_PREFIX = 64  # number of bits in the IPv6 prefix that a provider gives to one customer
+# The prefixes that surround a /64, and the factors by which their limits are larger. A household
+# often gets a /56 and a company a /48; some providers put many customers into a /48.
 WIDER = ((56, 4), (48, 16))
-_AREA_V4, _AREA_V6 = 16, 32  # bits: roughly the range of one provider
+_AREA_V4, _AREA_V6 = 16, 32  # number of bits; roughly the range of one provider
 
 
 def of(address: str) -> str:
     """Return an address's network.
 
-    All malformed addresses count as one network, so no caller escapes a limit with one.
+    All malformed addresses count as one network, so a malformed address does not evade a limit.
     """
     try:
         found = ipaddress.ip_address(_without_port(address.strip()).partition("%")[0])
@@ -39,9 +39,9 @@ def of(address: str) -> str:
 
 
 def around(network: str) -> tuple[tuple[str, int], ...]:
-    """Return the wider networks around a network, each with the factor of its limit.
+    """Return the wider networks that contain a network, each with the factor of its limit.
 
-    An IPv4 address has no wider networks: an attacker pays for each address.
+    An IPv4 address has no wider networks, because an attacker pays for each address.
     """
     found = _parsed(network)
     if not isinstance(found, ipaddress.IPv6Network):
@@ -66,7 +66,7 @@ def _parsed(network: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | Non
 
 
 def is_inside(network: str) -> bool:
-    """Whether a network is the local machine or unknown."""
+    """Return whether a network is the local machine or unknown."""
     return network == UNKNOWN or ipaddress.ip_network(network).is_loopback
 
 
@@ -78,5 +78,5 @@ def _without_port(address: str) -> str:
 
 
 def digest(secret: str, what: str, network: str) -> str:
-    """Return a network's keyed hash for one limit, in 26 characters; `what` names the limit."""
+    """Return a network's keyed hash of 26 characters for the limit that `what` names."""
     return keyed_hashes.text(keyed_hashes.keyed(secret, "network", what, network))

@@ -1,8 +1,8 @@
-"""Cursors: the signed positions in a listing that clients get.
+"""Cursors: signed positions in a listing, as given to clients.
 
-Owns their form. A cursor is bound to its listing by the label with which it is signed, so a cursor
-for a different thread, order or parent is refused like a forged one. The listing decides what a
-position is.
+This module owns the format of cursors. A cursor is signed with its listing's label, so a cursor
+from a different thread, order or parent is refused like a forged cursor. Each listing defines its
+own positions.
 """
 
 import functools
@@ -19,22 +19,22 @@ _SIGNATURE = 20  # bytes
 
 
 def label(*parts: str) -> str:
-    """Return the label of a listing, which distinguishes it from every other listing."""
+    """Return the label that distinguishes a listing from all other listings."""
     return "\0".join(parts)
 
 
 def seal(position: Sequence[str], listing: str, secret: str) -> str:
-    """Sign and encode a position of a listing."""
+    """Sign and encode a position in a listing."""
     signer = _serializer(secret_rotation.accepted(secret))
     return str(signer.dumps(list(position), salt=_salt(listing)))
 
 
 def unseal(cursor: str, listing: str, secret: str) -> list[str]:
-    """Verify and decode a position of a listing.
+    """Verify and decode a position in a listing.
 
     Raises:
         errors.BadCursor: the cursor belongs to a different listing, or this service did not sign
-        it.
+            it.
     """
     try:
         position: list[str] = _serializer(secret_rotation.accepted(secret)).loads(
@@ -46,7 +46,7 @@ def unseal(cursor: str, listing: str, secret: str) -> list[str]:
 
 
 class Keyed(SigningAlgorithm):
-    """Keyed BLAKE2b (RFC 7693), which needs no HMAC around it."""
+    """The signing algorithm: keyed BLAKE2b (RFC 7693), which needs no HMAC around it."""
 
     def get_signature(self, key: bytes, value: bytes) -> bytes:
         return hashlib.blake2b(value, key=key, digest_size=_SIGNATURE).digest()
@@ -56,7 +56,7 @@ class Keyed(SigningAlgorithm):
 def _serializer(accepted: tuple[str, ...]) -> URLSafeSerializer:
     # The fallback, HMAC with SHA-1, accepts older cursors that open pages may still contain.
     return URLSafeSerializer(
-        list(accepted[::-1]),  # the library expects the oldest first
+        list(accepted[::-1]),  # the library expects the oldest secret first
         signer_kwargs={"digest_method": hashlib.blake2b, "algorithm": Keyed()},
         fallback_signers=[{}],
     )

@@ -1,11 +1,11 @@
-"""Encrypted texts: mail addresses at rest, and links in mail.
+"""Encryption of texts: mail addresses at rest, and links in mail.
 
-Owns their form: Fernet (AES-128-CBC and HMAC-SHA256, with the time of encryption) under a key that
-is derived from the service's secret for one purpose. A text that was encrypted for one purpose
-cannot be decrypted for another.
+This module owns the format of encrypted texts: Fernet (AES-128-CBC and HMAC-SHA256, with the time
+of encryption) with a key that is derived from the service's secret for one purpose. A text that was
+encrypted for one purpose cannot be decrypted for any other purpose.
 
-Renaming a purpose makes stored texts and the links in mailboxes unreadable, and so does a change of
-the secret, unless the old secret is kept (`secret_rotation`).
+Renaming a purpose makes stored texts and the links in delivered mail unreadable. A new secret has
+the same effect unless the old secret is kept (`secret_rotation`).
 """
 
 import base64
@@ -30,8 +30,8 @@ def unseal(
     """Decrypt a text.
 
     Raises:
-        errors.BadLink: the text was not encrypted here for this purpose, or it is older than
-        `term`.
+        errors.BadLink: the text was not encrypted by this service for this purpose, or is older
+            than `term`.
     """
     for each in secret_rotation.accepted(secret):
         found = _opened(sealed, purpose, each)
@@ -46,9 +46,9 @@ def unseal(
 
 
 def renewed(sealed: str, purpose: str, secret: str) -> str:
-    """Re-encrypt a text under the current secret; "" if that is not needed or not possible.
+    """Re-encrypt a text with the current secret; return "" if that is unnecessary or impossible.
 
-    The result keeps the time of the first encryption.
+    The result keeps the time of the original encryption.
     """
     current, *before = secret_rotation.accepted(secret)
     if not sealed or _opened(sealed, purpose, current) is not None:
@@ -61,7 +61,7 @@ def renewed(sealed: str, purpose: str, secret: str) -> str:
 
 
 def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
-    """Return the text and its time in seconds since 1970; None if it cannot be decrypted."""
+    """Return the text and its time in seconds since 1970; None if the text cannot be decrypted."""
     from cryptography.fernet import InvalidToken  # noqa: PLC0415 - see `_fernet`
 
     opener = _fernet(purpose, secret)
@@ -73,7 +73,7 @@ def _opened(sealed: str, purpose: str, secret: str) -> tuple[str, int] | None:
 
 
 def _fernet(purpose: str, secret: str) -> "fernet.Fernet":
-    # Imported here, because few requests need it and every cold start would pay for it.
+    # This import is local because few requests need it and every cold start would pay for it.
     from cryptography.fernet import Fernet  # noqa: PLC0415
 
     return Fernet(base64.urlsafe_b64encode(_key(purpose, secret)))

@@ -1,8 +1,8 @@
 """Keyed digests: ids and marks that reveal nothing and that only this service can make (pure).
 
-Owns the encoding of several texts as one input: each is length-prefixed, so no two different tuples
-give the same bytes. The first text names the purpose, which keeps the purposes apart. The ids of
-comments are such digests, so the form must never change.
+This module owns the encoding of several texts as one input. Each text is preceded by its length, so
+no two different tuples give the same bytes. The first text names the purpose, so digests for
+different purposes never coincide. Comment ids are such digests, so the encoding must never change.
 """
 
 import base64
@@ -14,17 +14,20 @@ _BYTES = 16  # 128 bits
 
 
 def keyed(secret: str, *parts: str) -> bytes:
-    """Return the digest of some texts under the service's secret."""
+    """Return the digest of several texts with the service's secret."""
     return hmac.digest(secret.encode(), joined(parts), "sha256")
 
 
 def every(secret: str, *parts: str) -> tuple[bytes, ...]:
-    """Return the digests under each accepted secret, the current one first."""
+    """Return the digests with each accepted secret, starting with the current secret."""
     return tuple(keyed(each, *parts) for each in secret_rotation.accepted(secret))
 
 
 def is_one(given: str, secret: str, *parts: str) -> bool:
-    """Whether a text equals the text of one of these digests. Compares in constant time."""
+    """Return whether a text is the encoding of one of these digests.
+
+    The comparison takes constant time.
+    """
     made = [text(each) for each in every(secret, *parts)]
     return any(hmac.compare_digest(each.encode(), given.encode()) for each in made)
 

@@ -1,21 +1,23 @@
-"""Proofs of work: ALTCHA challenges that a browser solves before its reader may post.
+"""Proofs of work: ALTCHA challenges that a browser solves before a reader can post.
 
-Owns the content of a challenge, in the salt that its signature covers: the site and the purpose,
-the network to which it is charged (a keyed hash, and one for each wider network around it), the
-number of attempts, when the form was opened, and when the challenge expires. Making a challenge
-stores nothing; `admission` uses `Proof.digest` to ensure that each is used for only one post.
+This module owns the content of a challenge, which is in the signed salt: the site, the purpose, a
+keyed hash of the network to which the challenge is charged and of each wider network around it, the
+number of attempts, the time when the form was opened, and the time when the challenge expires.
+Making a challenge stores nothing; `admission` uses `Proof.digest` to ensure that each challenge is
+used for only one post.
 
     salt       {24 hex digits}?s={site}&n={network}[.{network}...]&t={opened}&w={tries}
                [&p={purpose}]&expires={seconds since 1970}&
 
-A challenge without `p` is for a post. Browsers hash the salt with every attempt, so it is kept
+A challenge without `p` is for a post. Browsers hash the salt with every attempt, so the salt is
 short.
 
     challenge  SHA-256 of salt and number; `signature` is its HMAC under a key of this purpose only
     solution   base64 of {"algorithm", "challenge", "number", "salt", "signature"}
 
-The library (https://altcha.org, version 1 of its protocol, which phones solve with nothing but a
-hash function) is imported where a challenge is made or checked, because the import takes 30 ms.
+The library (https://altcha.org) implements version 1 of the ALTCHA protocol, which phones can solve
+with nothing but a hash function. Its import takes 30 ms, so the functions that make or check a
+challenge import it.
 """
 
 import base64
@@ -37,10 +39,10 @@ _ALGORITHM: Literal["SHA-256"] = "SHA-256"
 
 
 class Challenge(msgspec.Struct, frozen=True):
-    """A browser's challenge: find the `number`, up to `maxnumber`, that gives `challenge`.
+    """A challenge for a browser: find the `number`, at most `maxnumber`, that gives `challenge`.
 
-    A comment that is sent within `wait` seconds is refused. `turnstile` is the site's Turnstile
-    key, if the browser must also send a Turnstile token.
+    A comment that is sent within the first `wait` seconds is refused. `turnstile` is the site's
+    Turnstile key if the browser must also send a Turnstile token, otherwise "".
     """
 
     algorithm: str
@@ -53,7 +55,7 @@ class Challenge(msgspec.Struct, frozen=True):
 
 
 class _Solution(msgspec.Struct, frozen=True):
-    """What the browser sends. Other ALTCHA widgets also add the time taken."""
+    """A browser's solution. Other ALTCHA widgets also send the time taken."""
 
     algorithm: Literal["SHA-256"]
     challenge: str
@@ -63,10 +65,10 @@ class _Solution(msgspec.Struct, frozen=True):
 
 
 class Proof(NamedTuple):
-    """A solved challenge. `tries` is the maximum number of attempts it took.
+    """A solved challenge. `tries` is the maximum number of attempts that the challenge required.
 
-    `secret` is the secret that signed it, so ids that are derived from it stay the same after a
-    rotation.
+    `secret` is the secret that signed the challenge, so ids that are derived from it do not change
+    after a rotation.
     """
 
     site: str
@@ -91,9 +93,9 @@ def make(  # noqa: PLR0913 - all that a challenge says
     purpose: str = POST,
     around: Sequence[str] = (),
 ) -> Challenge:
-    """Make a challenge of at most `tries` attempts; 0 needs no search.
+    """Make a challenge that requires at most `tries` attempts; 0 requires no search.
 
-    `network` and `around` name networks by keyed hashes, which contain no ".".
+    `network` and `around` are keyed hashes of networks, which contain no ".".
     """
     from altcha import v1  # noqa: PLC0415 - see above
 
@@ -121,7 +123,7 @@ def make(  # noqa: PLR0913 - all that a challenge says
 def check(solution: str, *, secret: str) -> Proof:
     """Check a solution.
 
-    The caller checks the proof's site and time, and whether it was used before.
+    The caller must check the proof's site and time, and that the proof has not been used before.
 
     Raises:
         errors.Forbidden: the solution does not solve a challenge of this service.
@@ -144,7 +146,7 @@ def check(solution: str, *, secret: str) -> Proof:
 
 
 def _said(sent: _Solution, secret: str) -> Proof:
-    """Decode the salt, which is trustworthy: its signature was right."""
+    """Decode the salt, which is trustworthy because its signature is valid."""
     said = parse_qs(sent.salt.partition("?")[2])
     opened, expires = (datetime.fromtimestamp(int(said[name][0]), UTC) for name in ("t", "expires"))
     network, *around = said["n"][0].split(".")
@@ -156,7 +158,7 @@ def _said(sent: _Solution, secret: str) -> Proof:
         bytes.fromhex(sent.challenge)[:8],
         tuple(around),
         said.get("p", [POST])[0],
-        # Challenges of an earlier release, which last an hour, do not contain it.
+        # Challenges from an earlier release, which expire after an hour, do not contain `w`.
         int(said.get("w", ["0"])[0]),
         secret,
     )

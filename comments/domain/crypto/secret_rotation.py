@@ -1,15 +1,15 @@
 """Secret rotation: the uses of the service's current and previous secrets (pure).
 
-Everything new is signed, encrypted and looked up under `SECRET`. Values made under `SECRET_OLD` are
-also accepted until they expire, so a secret can be changed while people are signed in.
-docs/secrets.md lists every use. A plain string is a secret without a previous one.
+The service signs, encrypts and looks up all new values with `SECRET`. It also accepts values that
+were made with `SECRET_OLD` until they expire, so the owner can change the secret while people are
+signed in. docs/secrets.md lists every use. A plain string is a secret without a previous secret.
 """
 
 from typing import Self
 
 
 class Secret(str):
-    """A secret along with the secret that it replaced. Used as a string, it is the new one."""
+    """A secret with the secret that it replaced. As a string, it is the new secret."""
 
     __slots__ = ("old",)
     old: str
@@ -21,6 +21,6 @@ class Secret(str):
 
 
 def accepted(secret: str) -> tuple[str, ...]:
-    """Return the accepted secrets, the current one first."""
+    """Return the accepted secrets, starting with the current secret."""
     old = secret.old if isinstance(secret, Secret) else ""
     return (secret, old) if old and old != secret else (secret,)

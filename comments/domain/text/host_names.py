@@ -1,7 +1,8 @@
-"""Host names in URLs that people enter: which hosts and ports are valid, and their form (pure).
+"""Host names in URLs that people enter: valid hosts and ports, and their canonical form (pure).
 
-Owns the rules that thread ids, origins of sites, authors' websites and mail addresses share.
-`canonical` is part of stored thread ids: a change of its result cuts pages off from their comments.
+This module owns the rules that thread ids, site origins, authors' websites and mail addresses
+share. The result of `canonical` is part of stored thread ids, so changing it would separate pages
+from their comments.
 """
 
 import ipaddress
@@ -11,16 +12,16 @@ from collections.abc import Callable
 
 from comments import errors
 
-# Characters of a host name in DNS; a longer one cannot be resolved.
+# In characters: the limit for a host name in DNS, which cannot resolve longer names.
 LONGEST = 253
 MAX_PORT = 65_535
 USUAL_PORTS = {"http": 80, "https": 443}
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
-# The last labels that browsers read as part of an IPv4 address.
+# The last labels that make browsers read a host as an IPv4 address.
 _NUMERIC = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PORT = re.compile(r"[0-9]{1,6}")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
-# Scripts that one word may mix, by Unicode's "highly restrictive" profile (UTS 39).
+# Scripts that one word may combine, by Unicode's "highly restrictive" profile (UTS 39).
 _MIXED = (
     {"LATIN", "CJK", "HIRAGANA", "KATAKANA"},
     {"LATIN", "CJK", "BOPOMOFO"},
@@ -32,12 +33,12 @@ def canonical(name: str, field: str) -> str:
     """Return a host in lower-case ASCII: a name, an IPv4 address, or an IPv6 address in brackets.
 
     Raises:
-        errors.BadInput: names the field; browsers accept no such host.
+        errors.BadInput: browsers do not accept the host; the error names the field.
     """
-    # A scope ("%eth0") is local to one machine; no address on the web has one.
+    # A scope ("%eth0") is local to one machine; no address on the web contains one.
     if name.startswith("[") and name.endswith("]") and "%" not in name:
         return f"[{_address(name[1:-1], field, ipaddress.IPv6Address)}]"
-    # A final dot denotes the DNS root and names the same host.
+    # A final dot denotes the DNS root; the host is the same without it.
     ascii_name = _to_ascii(name, field).removesuffix(".")
     labels = ascii_name.split(".")
     if _NUMERIC.fullmatch(labels[-1]):
@@ -48,10 +49,10 @@ def canonical(name: str, field: str) -> str:
 
 
 def port(scheme: str, text: str, field: str) -> int:
-    """Return the port that a URL of this scheme names, or the default one.
+    """Return the port in a URL with this scheme, or the scheme's default port.
 
     Raises:
-        errors.BadInput: names the field; there is no such port.
+        errors.BadInput: the port does not exist; the error names the field.
     """
     number = int(text) if _PORT.fullmatch(text) else 0
     if text and not 0 < number <= MAX_PORT:
@@ -60,10 +61,10 @@ def port(scheme: str, text: str, field: str) -> int:
 
 
 def check_scripts(name: str, field: str) -> None:
-    """Refuse a host that mixes scripts in one word and may look like another host.
+    """Refuse a host that mixes scripts in one word, because it could look like a different host.
 
     Raises:
-        errors.BadInput: names the field.
+        errors.BadInput: a word mixes scripts; the error names the field.
     """
     if name.isascii():
         return
@@ -74,7 +75,7 @@ def check_scripts(name: str, field: str) -> None:
 
 
 def _script(letter: str) -> str:
-    """Return the script of a letter: the first word of its Unicode name."""
+    """Return a letter's script, which is the first word of the letter's Unicode name."""
     return unicodedata.name(letter, "").partition(" ")[0].partition("-")[0]
 
 
@@ -90,7 +91,7 @@ def _to_ascii(name: str, field: str) -> str:
         return name.lower()
     if len(name) > LONGEST:
         raise errors.BadInput(field, "bad-host")
-    # Browsers send ASCII; only typed addresses get here, so the tables are loaded on demand.
+    # Browsers send ASCII, so only typed addresses need these tables, which are loaded on demand.
     import idna  # noqa: PLC0415
 
     try:

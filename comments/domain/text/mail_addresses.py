@@ -1,7 +1,7 @@
-"""E-mail addresses that people enter: one plain address each, and its mailbox (pure).
+"""E-mail addresses that people enter: validation of one plain address, and its mailbox (pure).
 
-An address is refused if two programs could read it differently: as a list, as several recipients,
-as an option of a command or as a pipe.
+An address is refused if two programs could interpret it differently: as a list, as several
+recipients, as an option of a command or as a pipe.
 """
 
 import re
@@ -10,30 +10,30 @@ from comments import errors
 from comments.domain.text import host_names
 
 LONGEST = 254  # characters
-# The last label must not be a number: some servers read a@127.0.0.1 as an address of a host.
+# The last label must not be a number: some servers read a@127.0.0.1 as an address on that host.
 _ADDRESS = re.compile(
     r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}@([A-Za-z0-9-]+\.)+(?!0[xX])[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*"
 )
 
 
 def check(text: str) -> str:
-    """Return an address if mail may be sent to it: no list, no name, no quotes, no literal.
+    """Return an address if mail may be sent to it; lists, names, quotes and literals are refused.
 
     Raises:
-        errors.BadInput: it is anything else.
+        errors.BadInput: the text is not a plain address.
     """
     _, _, domain = known(text).partition("@")
-    # Programs that send mail have mistaken such addresses for options or commands.
+    # Programs that send mail have misinterpreted such addresses as options or commands.
     if text.startswith(("-", "|")) or host_names.canonical(domain, "email") != domain.lower():
         raise errors.BadInput("email", "not-an-email")
     return text
 
 
 def known(text: str) -> str:
-    """Return an address that this or an older release accepts, to look it up or erase it.
+    """Return an address that this release or an older one accepts, to look it up or erase it.
 
     Raises:
-        errors.BadInput: it is anything else.
+        errors.BadInput: no release accepts the text as an address.
     """
     local, _, _ = text.partition("@")
     is_dotted = local.startswith(".") or local.endswith(".") or ".." in local
@@ -43,10 +43,10 @@ def known(text: str) -> str:
 
 
 def mailbox(address: str) -> str:
-    """Return the mailbox of an address, for limits: one victim has one limit.
+    """Return the mailbox of an address for rate limits, so that each recipient has one limit.
 
-    Dots, and everything after a "+", are removed. Only some providers ignore them; elsewhere a few
-    people share a limit, which does no harm.
+    Dots are removed, and so is the text from a "+" on. Only some providers ignore them; at other
+    providers, a few people share a limit, which does no harm.
     """
     local, _, domain = address.lower().partition("@")
     domain = "gmail.com" if domain == "googlemail.com" else domain

@@ -1,23 +1,23 @@
-"""Rendering of a body to HTML: Markdown, then the sanitizer, once when it is written (pure).
+"""Rendering of a body to HTML when it is written: Markdown, then the sanitizer (pure).
 
 A preview makes the same call.
 
 Invariants:
 
-1. The HTML contains only the tags and attributes of the lists below. Parsing and serializing it
-   gives the same HTML again, so no browser can interpret it differently.
+1. The HTML contains only the tags and attributes in the lists below. Parsing and serializing the
+   HTML gives the same HTML again, so no browser can interpret it differently.
 2. The time to render a body of maximum size is bounded.
 
 `RENDERER` and `SANITISER` are stored with the HTML that they produced. Raise them with every change
-to the output, so stored HTML can be rendered again.
+to the output, so that stored HTML can be rendered again.
 
-The dialect is CommonMark with tables and strikethrough, without HTML and images. A text of 10,000
-characters can take the parser hundreds of times as long as prose does, for example thousands of
-brackets and emphasis marks that never close. The parser therefore counts its work, and stops above
-`MAX_WORK`. The count depends on the text alone, never on the clock: a refused text is refused every
-time, in a preview, a post and an edit alike.
+The dialect is CommonMark with tables and strikethrough, but without HTML and images. The parser can
+take hundreds of times as long for a text of 10,000 characters as for prose of that length, for
+example if thousands of brackets and emphasis marks never close. The parser therefore counts its
+work and stops above `MAX_WORK`. The count depends only on the text, never on the clock, so a
+refused text is refused every time: in a preview, a post and an edit alike.
 
-One unit of work is about 0.4 microseconds of a processor of 2024:
+One unit of work takes about 0.4 microseconds on a processor of 2024:
 
     HOP       each character or element that is skipped in search of the end of a link's text: for
               brackets that never close, the number of hops grows with the square of their number
@@ -31,7 +31,7 @@ One unit of work is about 0.4 microseconds of a processor of 2024:
     HOST      each non-ASCII character in the name of its host, which becomes Punycode
     ADDRESS   every two characters that may be the address after a "](" that makes no link
 
-Prose of the maximum length takes about 12,000 units.
+Prose of maximum length takes about 12,000 units.
 """
 
 import html
@@ -54,15 +54,17 @@ from comments.domain.text import cleaning
 RENDERER = "markdown-2"
 SANITISER = "html-3"
 
-# Characters of HTML that an import may contain for one comment.
+# The maximum number of characters of HTML in one imported comment.
 MAX_HTML = 100_000
-# Tags in it: the time for nested lists grows with the square of their number.
+# The maximum number of tags in it: the time for nested lists grows with the square of their number.
 MAX_TAGS = 4_000
-# Nesting of its elements. Browsers flatten anything deeper than 512.
+# The maximum nesting of its elements. Browsers flatten anything deeper than 512.
 MAX_DEPTH = 200
-# Bytes of the sanitized HTML: with its source it has to fit a Datastore entity (1 MiB).
+# The maximum bytes of sanitized HTML, which must fit into a Datastore entity (1 MiB) with its
+# source.
 MAX_SANITISED = 600_000
-# Rounds until sanitized HTML parses to itself; two are enough for HTML that browsers write.
+# The maximum number of rounds until sanitized HTML parses to itself; two are enough for HTML that
+# browsers write.
 MAX_ROUNDS = 5
 
 _EMPHASIS = {"b", "del", "em", "i", "ins", "q", "s", "strong", "sub", "sup", "u"}
@@ -76,7 +78,8 @@ LINK_REL = "nofollow ugc noopener"
 
 _TAG = re.compile("<(/?)([a-z0-9]+)")
 # The cleaner adds `rel` to every link, but HTML allows it only on links with a target. A link
-# without a target would show nothing but its title, which may contain the address to be hidden.
+# without a target would show nothing but its title, which may contain the address that was meant to
+# be hidden.
 _TARGETLESS = re.compile(rf'<a(?: title="[^"]*")? rel="{LINK_REL}">')
 _VOID = {"br", "hr"}
 MAX_WORK = 130_000
@@ -85,18 +88,18 @@ AUTOLINK, BRACKET, ADDRESS = 48, 80, 1
 SHOWN, HOST = 3, 30
 _TRIES = {"<": AUTOLINK, "[": BRACKET}
 _NAME = re.compile(r"(?://|mailto:)([^/?#]*)")
-# The work of this thread's current text, for calls to which the parser passes no state.
+# The work on this thread's current text, for calls to which the parser passes no state.
 _parsing = threading.local()
 _UNSPACED = re.compile(r"[^\x00-\x20\x7f]*")
-# Blocks within blocks. Markdown drops anything deeper, so deeper bodies are refused.
+# The maximum nesting of blocks. Markdown drops anything deeper, so deeper bodies are refused.
 MAX_NESTING = 20
 _WORK, _COUNTED = "work", "tokens of blocks that are counted"
 
 
 def render_markdown(source: str) -> str:
-    """Render a body: CommonMark with tables and strikethrough, without HTML and images.
+    """Render a body from CommonMark with tables and strikethrough, without HTML and images.
 
-    Headings start at the third level, below those of the page around them.
+    Headings start at the third level, below the headings of the surrounding page.
 
     Raises:
         errors.BadInput: blocks are nested too deeply to be shown whole, or the markup takes too
@@ -107,10 +110,10 @@ def render_markdown(source: str) -> str:
 
 
 def sanitise_html(source: str) -> str:
-    """Sanitize a body that came as HTML from another system.
+    """Sanitize a body that another system supplied as HTML.
 
     Raises:
-        errors.BadInput: it is above a limit or not text.
+        errors.BadInput: the body exceeds a limit or is not text.
     """
     cleaning.refuse("body", source, cleaning.REFUSED)
     if len(source) > MAX_HTML:
@@ -124,7 +127,7 @@ def sanitise_html(source: str) -> str:
 
 
 def plain_text(source: str) -> str:
-    """Extract the text of HTML, a line for each block: for excerpts, titles and mail."""
+    """Extract the text from HTML, one line per block, for excerpts, titles and mail."""
     parser = _TextOf()
     parser.feed(sanitise_html(source))
     parser.close()
@@ -145,9 +148,8 @@ def _keep_attribute(tag: str, attribute: str, value: str) -> str | None:
 def _sanitise(source: str) -> str:
     """Sanitize until the result parses to itself.
 
-    Removing tags can bring others together that a parser then separates again (such as a `<p>` in a
-    removed button in a `<p>`), and HTML that changes when it is parsed is how attackers bypass
-    sanitizers.
+    Removing tags can join parts that a parser separates again (such as a `<p>` in a removed button
+    in a `<p>`). Attackers bypass sanitizers with HTML that changes when it is parsed.
     """
     for _ in range(MAX_ROUNDS):
         cleaned = _TARGETLESS.sub("<a>", cleaning.DROPPED.sub("", _CLEANER.clean(source)))
@@ -158,7 +160,7 @@ def _sanitise(source: str) -> str:
 
 
 def _depth(cleaned: str) -> int:
-    """Return how deep the elements of sanitized HTML are nested."""
+    """Return the depth to which the elements of sanitized HTML are nested."""
     depth = deepest = 0
     for slash, tag in _TAG.findall(cleaned):
         if tag not in _VOID:
@@ -168,7 +170,7 @@ def _depth(cleaned: str) -> int:
 
 
 class _TextOf(html.parser.HTMLParser):
-    """Collects text; the start and end of a block are line ends."""
+    """Collects text, with a line end at the start and end of each block."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -205,10 +207,10 @@ def _rendered(source: str) -> str:
 
 
 def parse(source: str) -> tuple[list[Token], int]:
-    """Return the tokens of a text, and the work that they took.
+    """Return a text's tokens, and the work that parsing took.
 
     Raises:
-        errors.BadInput: it takes more than `MAX_WORK`.
+        errors.BadInput: parsing takes more than `MAX_WORK`.
     """
     spent: dict[str, int] = {_WORK: 0, _COUNTED: 0}
     _parsing.spent = spent
@@ -238,7 +240,7 @@ def _blocks_made(state: StateBlock | StateCore) -> None:
 
 
 class _Markdown(markdown_it.MarkdownIt):
-    """The parser, which also counts the non-ASCII characters of host names that it translates."""
+    """The parser, which also counts the non-ASCII characters in the host names that it converts."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the parser's name
         found = _NAME.search(url)
@@ -248,20 +250,20 @@ class _Markdown(markdown_it.MarkdownIt):
 
 
 class _Inline(ParserInline):
-    """The inline parser, which also counts what it skips."""
+    """The inline parser, which also counts the characters and elements that it skips."""
 
     def skipToken(self, state: StateInline) -> None:  # noqa: N802 - the parser's name
         _spend(state, HOP)
         super().skipToken(state)
 
 
-# The parser tries its rules in order, so a first rule that never matches counts the attempts.
+# The parser tries its rules in order, so a first rule that never matches can count the attempts.
 def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the parser's signature
     del silent
     _spend(state, _TRIES.get(state.src[state.pos], STEP))
     if state.src.startswith("](", state.pos):
-        # The text was not a link; otherwise the parser would not try this rule. To find that out,
-        # the parser read on to a blank or to 32 more brackets.
+        # The parser tries this rule only because the text was not a link. To determine that, the
+        # parser read on to a blank or to 32 more brackets.
         found = _UNSPACED.match(state.src, state.pos + 2)
         _spend(state, ADDRESS * len(found[0]) // 2 if found else 0)
     return False
@@ -270,8 +272,9 @@ def _try_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the
 def _try_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001 - same
     del start, end
     _spend(state, LINE if silent else STEP)
-    # A table asks here before each row. Short rows are filled up to the width of its head, so
-    # counting tokens cannot wait for its end: 10,000 characters make 200,000 tokens.
+    # A table calls this rule before each row. Short rows are filled up to the width of the table's
+    # head, so counting tokens cannot wait for the end of the table: 10,000 characters make 200,000
+    # tokens.
     _blocks_made(state)
     return False
 
@@ -282,13 +285,13 @@ def _parser() -> markdown_it.MarkdownIt:
     parser.configure("commonmark", {"html": False, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"]).disable("image")
     parser.inline.ruler.before("text", _WORK, _try_inline)
-    # Check before the delimiters are paired, which also takes time.
+    # This check comes before the pairing of delimiters, which also takes time.
     parser.inline.ruler2.before("balance_pairs", _WORK, _inline_made)
     ends = ["paragraph", "reference", "blockquote", "list", "table"]
     parser.block.ruler.before("table", _WORK, _try_block, {"alt": ends})
     parser.core.ruler.after("block", _WORK, _blocks_made)
-    # The rules are compiled on first use, which is not thread-safe: two threads must not be the
-    # first.
+    # The rules are compiled on first use, which is not thread-safe, so this call compiles them
+    # before other threads can use the parser.
     parser.render("*a*", {_WORK: 0, _COUNTED: 0})
     return parser
 
