@@ -1,14 +1,14 @@
-"""Events after a commit: the outbox, its dispatcher, and the channels to recipients outside.
+"""Events after a commit: the outbox, its dispatcher, and the channels to external recipients.
 
 A change writes its event in the same commit (`outbox`). The `dispatcher` delivers each event to
-every handler at least once; a higher package wires the handlers. A message to a recipient outside
-waits in the `message_queue`; the `message_sender` sends it through a channel: `webhooks` or mail.
-`backlog` is the work that this process still has to do, and `dead_letters` are the undelivered
-events and messages.
+every handler at least once; a higher package wires the handlers. A message to an external recipient
+waits in the `message_queue` until the `message_sender` sends it through a channel: webhooks or
+mail. `backlog` tracks the work that this process still has to do, and `dead_letters` shows the
+events and messages whose delivery was given up.
 
 Invariants:
 
 1. An event exists only if its commit was applied.
-2. An event is deleted only by the commit that notes its last handler as done, or by an operator.
-3. Only `safe_http` makes requests to addresses that people entered.
+2. An event is deleted only by an operator, or by the commit that records its last handler as done.
+3. Only `safe_http` sends requests to addresses that people entered.
 """

@@ -1,8 +1,9 @@
 """The audit log: who decided what, when, and why.
 
-Owns the kind AuditEntry. An entry is written in the transaction of its decision, so there is
-exactly one for every stored decision and none for any other. The entry's id is made once, before
-that transaction, so a body that runs again finds its own entry and does nothing more (`is_done`).
+This module owns the kind AuditEntry. An entry is written in the transaction of its decision, so
+each stored decision has exactly one entry, and no entry exists without its decision. The entry's id
+is generated once, before that transaction. If the transaction's body runs again, it finds its own
+entry and does nothing more (`is_done`).
 
     AuditEntry  site, `subject` (id of a comment; "thread:" and a thread's id; "author:" and an id),
                 verb, actor's id and name, `at`, `before`, `after`, `reason`, `back` (the value
@@ -10,8 +11,8 @@ that transaction, so a body that runs again finds its own entry and does nothing
 
 Invariants:
 
-1. An entry contains no comment text, no address and no network. `reason` is written by a moderator
-   for moderators.
+1. An entry contains no comment text, no address and no network. A moderator writes `reason` for
+   other moderators.
 """
 
 import dataclasses
@@ -25,14 +26,14 @@ from comments.store.models import comment_rows, moderation_rows
 
 _OWNER = "audit_log"
 LONGEST_REASON = 500
-MOST = 200  # entries in one page
+MOST = 200  # maximum number of entries per page
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Act:
-    """A decision that is about to be made.
+    """A decision that a moderator is about to make.
 
-    Create one for each decision: its id identifies repeats.
+    Create one instance per decision, because its id identifies repeated runs.
     """
 
     actor: records.Actor
@@ -43,24 +44,24 @@ class Act:
     )
 
     def __post_init__(self) -> None:
-        """Check the reason.
+        """Validate the reason.
 
         Raises:
-            errors.BadInput: the reason is too long, or not one line of printable text.
+            errors.BadInput: the reason is too long, or is not one line of printable text.
         """
         if len(self.reason) > LONGEST_REASON or not self.reason.isprintable():
             raise errors.BadInput("reason", "not-one-line", limit=LONGEST_REASON)
 
 
 def is_done(act: Act) -> bool:
-    """Whether an earlier run of the current transaction was applied."""
+    """Return whether an earlier run of the current transaction was applied."""
     return reads.get(moderation_rows.audit_key(act.id)) is not None
 
 
 def noted(  # noqa: PLR0913 - an entry has as many parts
     act: Act, site: str, subject: str, *, before: str, after: str, now: datetime, back: str = ""
 ) -> ownership.Writes:
-    """Record a decision, in its transaction."""
+    """Record a decision in the decision's transaction."""
     row = moderation_rows.AuditEntryRow(
         key=moderation_rows.audit_key(act.id),
         site=site,
@@ -78,10 +79,10 @@ def noted(  # noqa: PLR0913 - an entry has as many parts
 
 
 def entry(site: str, entry_id: str) -> records.Audit:
-    """Read one entry of a site's log.
+    """Read one entry from a site's log.
 
     Raises:
-        errors.NotFound: the site's log has no such entry.
+        errors.NotFound: the site's log does not contain the entry.
     """
     row = (
         reads.get(moderation_rows.audit_key(entry_id))
@@ -101,10 +102,10 @@ def log(
     after: records.Audit | None = None,
     limit: int = 50,
 ) -> list[records.Audit]:
-    """Read a site's newest entries, of one subject or of all, from `before` or `after` on.
+    """Read a site's newest entries about one subject or all subjects, from `before` or `after` on.
 
-    Many entries may have the same time, for example after a bulk decision; `after` continues among
-    them by id.
+    Entries with the same time, for example from a bulk decision, are ordered by id, so `after` can
+    continue among them.
 
     Raises:
         errors.BadInput: the limit is not from 1 to `MOST`.

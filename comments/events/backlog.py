@@ -1,17 +1,17 @@
 """The backlog of this process: threads and lists to compact, votes to count, events to deliver.
 
-Decides when a thread is due: `ERASE_AFTER` seconds after an edit or a retraction; otherwise when it
-has `FOLD_ROWS` pending changes or the oldest is `FOLD_AFTER` seconds old. A list is due when one of
-its marks asks for it; a comment is due `COUNT_AFTER` seconds after its first uncounted vote. Each
-is in the backlog only once, no matter how often it changes.
+A thread is due `ERASE_AFTER` seconds after an edit or a retraction; otherwise when it has
+`FOLD_ROWS` pending changes, or when its oldest pending change is `FOLD_AFTER` seconds old. A list
+is due when one of its marks requests compaction; a comment is due `COUNT_AFTER` seconds after its
+first uncounted vote. Each thread, list, comment and event is in the backlog only once, no matter
+how often it changes.
 
 Invariants:
 
-1. Nothing depends on the backlog. The commit of a change also stores that the change needs
-   compaction, counting or delivery, so a query (`scheduler`) finds the work that is lost with a
-   process.
-2. A process without a worker keeps nothing here, so the backlog never grows without being worked
-   off. On App Engine a task queue takes its place (`cloud_tasks`).
+1. No work depends on the backlog alone. The commit of a change also stores the need for compaction,
+   counting or delivery, so if a process dies, a query (`scheduler`) finds its work.
+2. A process without a worker adds nothing to its backlog, so no backlog grows without being
+   processed. On App Engine, a task queue replaces the backlog (`cloud_tasks`).
 """
 
 import dataclasses
@@ -26,16 +26,16 @@ from comments.domain import records
 from comments.store import per_process
 
 Name = records.ThreadName | records.ListName | records.VotedComment
-TELL_AFTER = 0.5  # seconds: a burst of events is delivered together
-TOLD_AT_ONCE = 200  # events
-MOST_EVENTS = 10_000  # in the backlog; a sweep finds the others
+TELL_AFTER = 0.5  # seconds in which events are collected and then delivered together
+TOLD_AT_ONCE = 200  # maximum number of events delivered together
+MOST_EVENTS = 10_000  # maximum number in the backlog; a sweep finds all others
 FOLD_ROWS = 64  # changes; compacting fewer costs more writes per change (test_compactor_costs.py)
 FOLD_AFTER = 900.0  # seconds; each row stores its own deadline (`fold_by`) for other processes
-# Seconds: nearly at once, but one compaction for a burst of edits. Together with the grace period,
-# and the minute that cron may take, an erased text leaves every stored form within minutes; the
+# In seconds: short, but long enough to compact a burst of edits only once. Including the grace
+# period and the minute until cron runs, an erased text leaves every stored form within minutes; the
 # promise is an hour.
 ERASE_AFTER = 1.0
-COUNT_AFTER = 10.0  # seconds; votes change a comment's row at most this often
+COUNT_AFTER = 10.0  # seconds; the minimum time between two updates of a comment's row for votes
 
 
 @dataclasses.dataclass(slots=True)
@@ -45,10 +45,12 @@ class _Waiting:
 
 
 class Backlog:
-    """Threads, lists and comments with work to do, and when each is due. Safe for many threads.
+    """The threads, lists and comments with pending work, and when each is due.
+
+    This class is thread-safe.
 
     Args:
-        clock: seconds, monotonic.
+        clock: returns monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -63,12 +65,12 @@ class Backlog:
         return len(self._waiting)
 
     def open(self) -> None:
-        """Accept additions from now on: this process has a worker."""
+        """Accept additions from now on, because this process has a worker."""
         with self._changed:
             self._is_open = True
 
     def close(self) -> None:
-        """Drop everything and wake up waiting threads."""
+        """Drop all entries and wake up waiting threads."""
         with self._changed:
             self._is_open = False
             self._waiting.clear()
@@ -77,7 +79,10 @@ class Backlog:
             self._changed.notify_all()
 
     def add(self, name: Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Note changes of something that has to be processed within `within` seconds."""
+        """Record that changes to a thread, list or comment must be processed soon.
+
+        The limit is `within` seconds.
+        """
         with self._changed:
             if not self._is_open:
                 return
@@ -89,7 +94,7 @@ class Backlog:
             self._changed.notify_all()
 
     def tell(self, event: str) -> None:
-        """Note an event to deliver, together with those that follow within `TELL_AFTER`."""
+        """Record an event to deliver, together with events that follow within `TELL_AFTER`."""
         with self._changed:
             if not self._is_open or len(self._events) >= MOST_EVENTS:
                 return
@@ -98,7 +103,7 @@ class Backlog:
             self._changed.notify_all()
 
     def take_events(self) -> list[str]:
-        """Take events in the order they came, if delivery is due. The rest stays due."""
+        """Take events in order of arrival if delivery is due. The remaining events stay due."""
         with self._changed:
             if self.clock() < self._events_due:
                 return []
@@ -110,7 +115,7 @@ class Backlog:
             return events
 
     def take(self) -> list[Name]:
-        """Take what is due, longest overdue first."""
+        """Take all due work, longest overdue first."""
         with self._changed:
             now = self.clock()
             due = [name for name, waiting in self._waiting.items() if waiting.due <= now]
@@ -121,12 +126,12 @@ class Backlog:
 
     @property
     def next_due(self) -> float:
-        """Return when something is due, by the clock; infinite if there is nothing."""
+        """Return the time by the clock when the next work is due; infinite if there is none."""
         with self._changed:
             return min((self._events_due, *(each.due for each in self._waiting.values())))
 
     def wait(self, until: float) -> bool:
-        """Wait until something is due, at most until `until`. False if the backlog is closed."""
+        """Wait until work is due or `until` is reached; return False if the backlog is closed."""
         with self._changed:
             seconds = min(self.next_due, until) - self.clock()
             if self._is_open and seconds > 0:
@@ -135,17 +140,20 @@ class Backlog:
 
 
 class Notes(Protocol):
-    """Accepts notes of changes: a `Backlog`, or a queue that has other processes do the work."""
+    """The interface for reporting changes: a `Backlog`, or a queue to other processes."""
 
     def tell(self, event: str, /) -> None:
-        """Note an event to deliver."""
+        """Record an event to deliver."""
 
     def add(self, name: Name, /, *, changes: int = 1, within: float = math.inf) -> None:
-        """Note changes of something that has to be processed within `within` seconds."""
+        """Record that changes to a thread, list or comment must be processed soon.
+
+        The limit is `within` seconds.
+        """
 
 
 BACKLOG = per_process.PerProcess(Backlog)
-# Replaces the backlog in a process without a worker.
+# This object replaces the backlog in a process without a worker.
 ELSEWHERE = per_process.PerProcess[Notes | None](lambda: None)
 
 
@@ -154,31 +162,37 @@ def _notes() -> Notes:
 
 
 def tell(event: str) -> None:
-    """Report a committed event. Call it after the commit. An empty id is ignored."""
+    """Report a committed event. Call this function after the commit. An empty id is ignored."""
     if event:
         _notes().tell(event)
 
 
 def changed(name: records.ThreadName, *, changes: int = 1) -> None:
-    """Report changed rows of a thread that removed no text. Call it after the commit."""
+    """Report changed rows of a thread.
+
+    Call this function after the commit, unless the change removed a text (`erased`).
+    """
     _notes().add(name, changes=changes)
 
 
 def erased(name: records.ThreadName) -> None:
-    """Report that a thread lost a text that its buckets may hold. Call it after the commit."""
+    """Report that a thread lost a text that its buckets may still contain.
+
+    Call this function after the commit.
+    """
     _notes().add(name, within=ERASE_AFTER)
 
 
 def voted(name: records.VotedComment) -> None:
-    """Report that a comment has votes to count. Call it after the commit."""
+    """Report that a comment has votes to count. Call this function after the commit."""
     _notes().add(name, changes=0, within=COUNT_AFTER)
 
 
 def again(name: Name, *, within: float) -> None:
-    """Report work that could not be done, for a retry."""
+    """Report work that could not be done, so that it is retried within `within` seconds."""
     _notes().add(name, changes=0, within=within)
 
 
 def asked(name: records.ListName) -> None:
-    """Report that a mark asks for its list to be compacted. Call it after the commit."""
+    """Report that a mark requests compaction of its list. Call this function after the commit."""
     _notes().add(name, within=0.0)

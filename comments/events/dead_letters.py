@@ -1,13 +1,13 @@
-"""Dead letters: operators' view of undelivered events and messages, to revive or drop them.
+"""Dead letters: a view of undelivered events and messages, in which operators revive or drop them.
 
-Combines events (`outbox`) and messages (`message_queue`) in one view. Both have an id, and both
-become *dead letters* when they are given up: these are not retried, and are kept until an operator
-revives or drops them. A message's id begins with its event's id.
+This module combines events (`outbox`) and messages (`message_queue`) in one view. Both have an id,
+and both become *dead letters* when their delivery is given up: they are not retried, and are kept
+until an operator revives or drops them. A message id begins with the id of the message's event.
 
 Invariants:
 
-1. Every operation has a bounded cost, regardless of the number of letters.
-2. Only dead letters can be revived or dropped; all others belong to normal delivery.
+1. The cost of every operation is bounded, regardless of the number of letters.
+2. Only dead letters can be revived or dropped; normal delivery handles all other letters.
 """
 
 import functools
@@ -23,15 +23,16 @@ from comments.store.models import conversion, event_rows
 
 MOST_COUNTED = 1_000
 PAGE = 50
-_LONGEST_ID = 1_000  # characters; the store refuses longer names of keys
+_LONGEST_ID = 1_000  # characters; the store refuses longer key names
 _KINDS = ("Event", "Message")
 _Row = event_rows.EventRow | event_rows.MessageRow
 
 
 class Waiting(NamedTuple):
-    """Counts of pending and dead letters, each up to `MOST_COUNTED`; age of the oldest in seconds.
+    """The numbers of pending and dead letters, each at most `MOST_COUNTED`.
 
-    `events`, `messages` and `oldest` exclude dead letters.
+    `oldest` is the age of the oldest letter in seconds. `events`, `messages` and `oldest` exclude
+    dead letters.
     """
 
     events: int
@@ -41,7 +42,7 @@ class Waiting(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
-    """An event or a message. `what` is an event's kind or a message's queue."""
+    """An event or message, dead or pending. `what` is an event's kind or a message's queue."""
 
     id: str
     what: str
@@ -53,14 +54,20 @@ class DeadLetter(NamedTuple):
 
 
 class DeadLetterPage(NamedTuple):
-    """Dead letters by id. The next page begins after `after`; None at the end."""
+    """Dead letters in order of their ids.
+
+    The next page begins after `after`, which is None on the last page.
+    """
 
     letters: tuple[DeadLetter, ...]
     after: str | None
 
 
 def waiting(now: datetime) -> Waiting:
-    """Count pending letters and their age: six reads of an index, each of a bounded length."""
+    """Count pending letters and determine the oldest letter's age.
+
+    This takes six index reads, each of bounded length.
+    """
     events, told = (_count(kind, "<") for kind in _KINDS)
     dead = sum(_count(kind, "=") for kind in _KINDS)
     since = [moment for kind in _KINDS if (moment := _oldest(kind)) is not None]
@@ -69,7 +76,7 @@ def waiting(now: datetime) -> Waiting:
 
 
 def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
-    """List dead letters by id."""
+    """List dead letters in order of their ids."""
     ids = list(heapq.merge(*(_dead(kind, after, limit + 1) for kind in _KINDS)))
     shown = ids[:limit]
     letters = (_find(each) for each in shown)
@@ -78,7 +85,7 @@ def dead(*, after: str = "", limit: int = PAGE) -> DeadLetterPage:
 
 
 def show(letter: str) -> DeadLetter:
-    """Read an event or a message, dead or not.
+    """Read an event or a message, whether dead or not.
 
     Raises:
         errors.NotFound: no event or message has this id; it may have been delivered or dropped.
@@ -90,7 +97,7 @@ def show(letter: str) -> DeadLetter:
 
 
 def revive(letter: str, *, now: datetime) -> None:
-    """Retry a dead letter, with the full number of attempts.
+    """Retry a dead letter with the full number of attempts.
 
     Raises:
         errors.NotFound: see `show`. errors.Conflict: the event or message is not a dead letter.
@@ -99,7 +106,7 @@ def revive(letter: str, *, now: datetime) -> None:
 
 
 def drop(letter: str) -> None:
-    """Discard a dead letter permanently: it is never delivered.
+    """Discard a dead letter permanently, so that it is never delivered.
 
     Raises:
         errors.NotFound, errors.Conflict: see `revive`.

@@ -1,32 +1,34 @@
-"""The dispatcher: delivers every event to every handler at least once, under the same id.
+"""The dispatcher: delivers every event to every handler at least once, always with the same id.
 
-Owns the treatment of failed events. The handlers are wired in one place (`wiring`). There are two
-kinds of handler:
+This module also decides what happens to events that fail. `wiring` lists all handlers. There are
+two kinds of handlers:
 
-- `Exact` handlers only write to this store. One commit stores their writes and notes that they are
-  done with the event, so they handle it exactly once, no matter how often it is delivered. All
-  exact handlers share that commit; if one of them fails, each is tried alone.
-- `Sending` handlers act outside. The dispatcher calls them first and then notes them as done. After
-  a crash in between it calls them again, so they must recognize the event's id. They return
-  follow-up events, which are stored by the commit that notes them as done. A handler with a `term`
-  claims the event first, so two processes do not handle it at once.
+- `Exact` handlers only write to this store. One commit stores their writes and records that they
+  are done with the event, so they handle the event exactly once, no matter how often it is
+  delivered. All exact handlers share that commit; if one of them fails, the dispatcher runs each
+  handler separately.
+- `Sending` handlers act outside the store. The dispatcher calls them first and then records them as
+  done. After a crash between these steps, the dispatcher calls them again, so they must recognize
+  the event's id. They return follow-up events, which the commit that records them as done also
+  stores. A handler with a `term` claims the event first, so that no two processes handle it at the
+  same time.
 
-Each handler names the `kinds` of events that it handles; other events do not wait for that
+Each handler lists the `kinds` of events that it handles; events of other kinds do not wait for that
 handler.
 
-To notify recipients outside, prefer an exact handler that writes a message for each recipient
-(`message_queue`): each message has its own attempts, pauses and end (`message_sender`).
+To notify external recipients, prefer an exact handler that writes a message for each recipient
+(`message_queue`): each message has its own attempts, pauses and outcome (`message_sender`).
 
 Invariants:
 
-1. An event whose transaction did not commit does not exist, so no handler gets it.
-2. An event is deleted only by the commit that notes its last handler as done, or by an operator.
-3. The result does not depend on the delivering process, on concurrent deliveries or on their order.
+1. An event whose transaction did not commit does not exist, so no handler receives it.
+2. An event is deleted only by an operator, or by the commit that records its last handler as done.
+3. The result depends neither on the delivering process nor on concurrent deliveries or their order.
 4. A failed event is retried after pauses that double, and becomes a dead letter after
-   `outbox.MOST_ATTEMPTS`. It then stays in the store until an operator revives or drops it
-   (`dead_letters`).
+   `outbox.MOST_ATTEMPTS` attempts. A dead letter stays in the store until an operator revives or
+   drops it (`dead_letters`).
 5. A failing event delays no other event, and a failing handler delays no other handler.
-6. `Overloaded` means that the store is busy and never counts as a failure.
+6. `Overloaded` means that the store is busy; it never counts as a failure.
 """
 
 import dataclasses
@@ -45,16 +47,17 @@ from comments.store.models import event_rows
 
 _log = logging.getLogger("flatthread")
 
-AT_ONCE = 16  # events in one transaction
-# Rows of counters in one transaction. With a mark, webhook messages and classifier questions for
-# each event, a transaction has at most 500 writes, which every version of the service accepts.
+AT_ONCE = 16  # maximum number of events in one transaction
+# The maximum number of counter rows in one transaction. Including marks, webhook messages and
+# classifier questions for each event, a transaction has at most 500 writes, which every Datastore
+# version accepts.
 MOST_ROWS = outbox.MOST_ROWS
-SWEPT = 200  # events that one sweep reads
+SWEPT = 200  # maximum number of events that one sweep reads
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exact:
-    """Handles events by its writes in the transaction that notes them as done."""
+    """A handler whose writes share the transaction that records the events as done."""
 
     name: str
     writes: Callable[[Sequence[outbox.Event]], ownership.Writes]
@@ -63,10 +66,10 @@ class Exact:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sending:
-    """Handles one event outside the store; idempotent by the event's id.
+    """A handler that acts outside the store; it must be idempotent by the event's id.
 
-    `send` returns the events that follow (`outbox.follow`), if any. When the `term` of a claim
-    ends, other processes may take the event, because the claiming process must have died.
+    `send` returns the follow-up events (`outbox.follow`), if any. After a claim's `term`, other
+    processes may take the event, because the claiming process must have died.
     """
 
     name: str
@@ -77,7 +80,7 @@ class Sending:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DeliveryCounts:
-    """The number of events delivered to every handler, and the number to be retried."""
+    """The number of events delivered to every handler, and the number of events to be retried."""
 
     delivered: int
     failed: int
@@ -87,13 +90,13 @@ Handler = Exact | Sending
 
 
 def deliver(events: Iterable[str], *, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
-    """Deliver these events to every handler that is not done with them.
+    """Deliver events to every handler that is not done with them.
 
     Raises:
-        errors.Overloaded: the store is busy; a sweep finds the remaining events.
+        errors.Overloaded: the store is busy; a sweep will find the remaining events.
     """
     rounds = _Round(now, handlers)
-    # A transaction would handle a repeated id twice.
+    # A transaction would handle a repeated id twice, so repeated ids are dropped.
     return rounds.deliver(list(dict.fromkeys(events)))
 
 
@@ -103,12 +106,15 @@ def due(*, now: datetime, limit: int = SWEPT) -> list[str]:
 
 
 def sweep(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
-    """Deliver events that were not delivered in time, a bounded number of them."""
+    """Deliver a bounded number of events that were not delivered in time."""
     return deliver(outbox.due(now, SWEPT), now=now, handlers=handlers)
 
 
 def sweep_fresh(*, now: datetime, handlers: Sequence[Handler]) -> DeliveryCounts:
-    """Deliver events that are due or untried, where no process delivers its own events."""
+    """Deliver events that are due or untried.
+
+    Use this function where no process delivers its own events.
+    """
     return deliver(outbox.fresh(now, SWEPT), now=now, handlers=handlers)
 
 
@@ -152,7 +158,7 @@ class _Round:
             left = left[done:]
 
     def _guarded(self, step: Callable[[list[str]], int], event: str) -> None:
-        """Run a step with an event; note a failure."""
+        """Run a step with one event and record any failure."""
         try:
             step([event])
         except errors.Overloaded:
@@ -162,7 +168,7 @@ class _Round:
             self._note_failure(event, error)
 
     def _write_part(self, handlers: Sequence[Exact], events: list[str]) -> int:
-        """Handle as many of the first events as fit in one transaction; return how many."""
+        """Handle as many leading events as fit into one transaction, and return their number."""
         names = {handler.name for handler in handlers}
 
         def body() -> int:
@@ -202,10 +208,11 @@ class _Round:
         return len(events)
 
     def _is_ours(self, handler: Sending, events: list[str]) -> bool:
-        """Claim these events for the handler's term; False if another process has claimed them."""
+        """Claim events for the handler's term; return False if another process has claimed them."""
         if handler.term is None:
             return True
-        # Use the time of the claim, not the start of the round: earlier events may have taken long.
+        # Use the time of the claim, not the start of the round, because earlier events may have
+        # taken long.
         now = self._now + timedelta(seconds=time.monotonic() - self._started)
         claimed = now + handler.term
         tries = itertools.count()
@@ -213,7 +220,7 @@ class _Round:
         def body() -> bool:
             rows = outbox.read(events)
             if next(tries) > 0 and rows and all(row.claimed == claimed for row in rows):
-                return True  # our own commit, whose answer was lost
+                return True  # an earlier run committed this claim, but the response was lost
             if not rows or any(outbox.is_claimed(row, now) for row in rows):
                 return False
             transactions.apply(*(outbox.claim(row, until=claimed) for row in rows))
@@ -225,14 +232,14 @@ class _Round:
         self, handler: Sending, events: list[str], following: Sequence[event_rows.EventRow]
     ) -> None:
         rows = [row for row in outbox.read(events) if _is_for(handler, row)]
-        if rows:  # no rows after our own commit, whose answer was lost
+        if rows:  # no rows remain if an earlier run committed, but the response was lost
             marks = outbox.mark(rows, {handler.name}, self._every)
             transactions.apply(marks, outbox.written(following))
 
     def _note_failure(self, event: str, error: Exception) -> None:
-        if event not in self._failed:  # one attempt, however many handlers fail
+        if event not in self._failed:  # one failed attempt, no matter how many handlers fail
             self._failed.add(event)
-            reason = type(error).__name__  # the error's text may contain anything
+            reason = type(error).__name__  # only the type, because its text may contain anything
             transactions.transaction(functools.partial(self._postpone, event, reason))
 
     def _postpone(self, event: str, reason: str) -> None:

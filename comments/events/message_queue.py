@@ -1,8 +1,8 @@
-"""The message queue: messages to single recipients outside, each with its own attempts.
+"""The message queue: messages to single external recipients, each with its own attempts.
 
-Owns the kind Message. An event handler writes one message for each recipient, in the transaction
-that notes the event as done (`dispatcher`), so each committed event has exactly one message per
-recipient. `message_sender` sends them.
+This module owns the kind Message. An event handler writes one message per recipient in the
+transaction that records the event as done (`dispatcher`), so each committed event has exactly one
+message per recipient. `message_sender` sends the messages.
 
     Message   key: "{event id}/{channel}/{recipient}": the same however often it is written
               queue: "{channel}/{recipient}"; a queue's messages are sent one after the other
@@ -10,16 +10,16 @@ recipient. `message_sender` sends them.
               is encrypted
               `at`, `due`, `since`, `waits`, `attempts`, `reason` of the last failure
 
-`at` is when the event happened. `since` equals `at` while the message is pending; when it is given
-up, `since` and `due` are `outbox.NEVER`.
+`at` is the time of the event. `since` equals `at` while the message is pending; after the message
+is given up, `since` and `due` are `outbox.NEVER`.
 
 Invariants:
 
-1. A message is deleted only when it was delivered or its recipient no longer exists, or when an
-   operator drops it.
-2. A sender *claims* a message before it sends it, which makes the message due again after `LEASE`.
-   Two concurrent senders therefore send it once. If a sender dies, its message is sent again under
-   the same id.
+1. A message is deleted only if it was delivered, its recipient no longer exists, or an operator
+   drops it.
+2. A sender *claims* a message before sending it, which makes the message due again after `LEASE`.
+   Of two concurrent senders, therefore, only one sends the message. If a sender dies, another
+   sender sends the message again with the same id.
 3. A message is delivered at least once. It is delivered twice only after a crash, or if clocks
    differ by more than the lease.
 """
@@ -33,11 +33,11 @@ from comments.store import ownership, reads, transactions
 from comments.store.models import conversion, event_rows
 
 _OWNER = "message_queue"
-LEASE = timedelta(seconds=60)  # more than an attempt can take
+LEASE = timedelta(seconds=60)  # longer than an attempt can take
 
 
 class Message(NamedTuple):
-    """A message to send. `event` is the id that repeats share."""
+    """A message to send. `event` is an id that does not change when the message is sent again."""
 
     id: str
     event: str
@@ -48,14 +48,14 @@ class Message(NamedTuple):
 
 
 def queue(channel: str, recipient: str) -> str:
-    """Return the name of a recipient's queue, all of it ASCII. Channel names contain no "/"."""
+    """Return the name of a recipient's queue, which must be ASCII. Channel names contain no "/"."""
     return f"{channel}/{recipient}"
 
 
 def made(
     event: str, queues: Iterable[str], content: str, *, at: datetime
 ) -> tuple[event_rows.MessageRow, ...]:
-    """Make the rows of an event's messages, one for each queue; `writes` stores them."""
+    """Make the rows for an event's messages, one per queue; `writes` stores them."""
     return tuple(
         event_rows.MessageRow(
             key=event_rows.message_key(f"{event}/{name}"),
@@ -70,12 +70,12 @@ def made(
 
 
 def writes(rows: Iterable[event_rows.MessageRow]) -> ownership.Writes:
-    """Store messages in the transaction that marks their events as done."""
+    """Store messages in the transaction that records their events as done."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 
 def queues(limit: int, *, after: str = "") -> list[str]:
-    """List the queues with pending messages by name, a bounded number of them."""
+    """List a bounded number of queues with pending messages, sorted by name."""
     query = reads.Query(
         "Message",
         where=(("waits", "=", True), ("queue", ">", after)),
@@ -106,14 +106,14 @@ def read(ids: Sequence[str]) -> list[event_rows.MessageRow]:
 
 
 def record(row: event_rows.MessageRow) -> Message:
-    """Convert a stored message to the form that channels see."""
+    """Convert a stored message to the form that channels receive."""
     name: str = row.key.id()
     event, _, _ = name.partition("/")
     return Message(name, event, row.queue, row.content, row.attempts, conversion.plain(row.at))
 
 
 def claim(message: str, *, now: datetime) -> Message | None:
-    """Claim a message for sending; None if it is claimed already or does not exist any more."""
+    """Claim a message for sending; return None if it is already claimed or no longer exists."""
 
     def body() -> Message | None:
         found = read([message])
@@ -129,13 +129,13 @@ def claim(message: str, *, now: datetime) -> Message | None:
 
 
 def finish(message: str) -> None:
-    """Delete a message that was delivered, or whose recipient no longer exists."""
+    """Delete a message that was delivered or whose recipient no longer exists."""
     key = event_rows.message_key(message)
     transactions.transaction(lambda: transactions.apply(ownership.Writes(_OWNER, delete=(key,))))
 
 
 def postpone(message: str, reason: str, *, now: datetime, pause: timedelta) -> None:
-    """Note a failed attempt: retry after `pause`, or give up after the last attempt."""
+    """Record a failed attempt; retry after `pause`, or give up after the last attempt."""
 
     def body() -> None:
         for row in read([message]):
@@ -149,7 +149,7 @@ def postpone(message: str, reason: str, *, now: datetime, pause: timedelta) -> N
 
 
 def give_up(message: str, reason: str) -> None:
-    """Stop retrying a message; keep it until an operator revives or drops it."""
+    """Stop retrying a message, but keep it until an operator revives or drops it."""
 
     def body() -> None:
         for row in read([message]):
@@ -161,7 +161,7 @@ def give_up(message: str, reason: str) -> None:
 
 
 def rewrite(message: str, content: str) -> None:
-    """Replace a message's content, to remove data that is no longer needed."""
+    """Replace a message's content to remove data that is no longer needed."""
 
     def body() -> None:
         for row in read([message]):
@@ -177,7 +177,7 @@ def _give_up(row: event_rows.MessageRow) -> None:
 
 
 def is_given_up(row: event_rows.MessageRow) -> bool:
-    """Whether a message is not retried any more."""
+    """Return whether a message is no longer retried."""
     return not row.waits
 
 

@@ -1,16 +1,16 @@
 """The message sender: delivers every message to its recipient, each queue at its own pace.
 
-Owns the delivery of messages (`message_queue`): it decides which queues are served
-concurrently and what follows each attempt. A *channel* finds the recipients of its queues (see
-`channels`).
+This module owns the delivery of messages (`message_queue`): it decides which queues are served
+concurrently, and what happens after each attempt. A *channel* finds the recipients of its queues
+(see `channels`).
 
 Invariants:
 
-1. A slow or dead recipient delays no other. Several threads serve the queues, each queue for at
-   most `TURN` seconds and one more attempt, and a thread leaves a queue after a failed attempt.
-2. After any failure the message stays in the store, and a round always ends, no matter how its
+1. A slow or dead recipient delays no other recipient. Several threads serve the queues, each queue
+   for at most `TURN` seconds plus one attempt, and a thread leaves a queue after a failed attempt.
+2. After any failure, the message stays in the store. A round always ends, no matter how its
    recipients behave.
-3. Our own errors never count against a recipient.
+3. The service's own errors never count against a recipient.
 """
 
 import dataclasses
@@ -31,25 +31,25 @@ from comments.store import connection, per_process
 _log = logging.getLogger("flatthread")
 
 OUTBOUND = per_process.PerProcess(safe_http.HttpClient)  # for webhooks and identity providers
-SWEEP_EVERY = 30.0  # seconds between two rounds when nothing happens here
-THREADS = 8  # of one round; an attempt takes ten seconds at most
-TURN = 5.0  # seconds that a thread serves one queue before it turns to others
-QUEUES = 200  # read at once
-_MESSAGES = 50  # of one queue, read at once
+SWEEP_EVERY = 30.0  # seconds between two rounds unless this process has new messages
+THREADS = 8  # per round; an attempt takes at most ten seconds
+TURN = 5.0  # seconds for which a thread serves one queue before it turns to the next
+QUEUES = 200  # maximum number of queues per read
+_MESSAGES = 50  # maximum number of messages that one read takes from a queue
 
 
 class Way(enum.Enum):
-    """Whether messages can be sent to a recipient now."""
+    """Whether the sender can currently send messages to a recipient."""
 
     OPEN = enum.auto()
-    PAUSED = enum.auto()  # not now
-    CLOSED = enum.auto()  # not until its owner switches it on
-    GONE = enum.auto()  # never
+    PAUSED = enum.auto()  # not at the moment
+    CLOSED = enum.auto()  # not until the owner enables the recipient
+    GONE = enum.auto()  # never again
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recipient:
-    """Whether messages can be sent to a recipient, why not, and how: `tell` makes one attempt."""
+    """Whether a recipient accepts messages and why not; `tell` makes one delivery attempt."""
 
     way: Way
     reason: str = ""
@@ -72,7 +72,7 @@ Reach = Callable[[], Mapping[str, Channel]]
 
 
 def channels() -> dict[str, Channel]:
-    """Return the channels by name: each finds a recipient of its queues."""
+    """Return the channels by name; each channel finds the recipients of its queues."""
     client = OUTBOUND.get()
     return {webhook_endpoints.CHANNEL: functools.partial(_hook, client)}
 
@@ -104,13 +104,14 @@ def serve(
 ) -> SendingCounts:
     """Serve every queue with due messages once; start no attempt after `within` seconds.
 
-    `reach` makes the channels, unless `among` gives them.
+    `reach` makes the channels if `among` is None.
     """
     end = time.monotonic() + within
     done, after = SendingCounts(), ""
     while time.monotonic() < end and (names := message_queue.queues(QUEUES, after=after)):
         after = names[-1]
-        # Do this no earlier: a process without messages need not load the certificates.
+        # Make the channels only now, because a process without messages need not load the
+        # certificates.
         server = _Server(now, reach() if among is None else among, end)
         with ThreadPoolExecutor(min(THREADS, len(names)), "sending") as pool:
             done = sum(pool.map(connection.carried(server.serve), names), done)
@@ -126,7 +127,7 @@ class _Server:
         self._end = end
 
     def serve(self, queue: str) -> SendingCounts:
-        """Send a queue's due messages, until an attempt fails or the queue's turn is over."""
+        """Send a queue's due messages until an attempt fails or the queue's turn is over."""
         done = SendingCounts()
         end = min(self._end, time.monotonic() + TURN)
         try:
@@ -145,7 +146,7 @@ class _Server:
         return done
 
     def _step(self, queue: str, message: str) -> SendingCounts | None:
-        """Process one message; None if its recipient is paused."""
+        """Process one message; return None if the recipient is paused."""
         now = self._now()
         name, _, address = queue.partition("/")
         recipient = self._channels[name](address, now)
@@ -169,7 +170,7 @@ class _Server:
         try:
             outcome = tell(message)
         except errors.Overloaded:
-            raise  # the store's fault: the message is retried when its lease is over
+            raise  # the store failed, not the recipient: the message is retried after its lease
         except Exception as error:  # noqa: BLE001 - it must not be retried forever
             _report(message.id, error)
             outcome = outcomes.Outcome(outcomes.End.RETRY, type(error).__name__)
@@ -187,12 +188,15 @@ class _Server:
 
 
 class Messenger:
-    """The sending thread of a process, separate from upkeep because recipients may be slow.
+    """The sending thread of a process.
+
+    It is separate from other background work because recipients may be slow.
 
     Args:
-        store: holds the messages.
-        now: returns the time of day.
-        first: seconds until it looks for messages of other processes, unless it is nudged earlier.
+        store: the store that contains the messages.
+        now: returns the current time.
+        first: seconds until the thread looks for messages from other processes, unless it is nudged
+            earlier.
         reach: makes the channels.
     """
 
@@ -213,11 +217,14 @@ class Messenger:
         self._thread = threading.Thread(target=self._run, name="messenger", daemon=True)
 
     def start(self) -> None:
-        """Start the thread. Call it in the serving process: a thread does not survive a fork."""
+        """Start the thread.
+
+        Call this method in the serving process, because threads do not survive a fork.
+        """
         self._thread.start()
 
     def nudge(self) -> None:
-        """Wake the thread up: there may be messages."""
+        """Wake up the thread because there may be messages."""
         self._there_is_more.set()
 
     def stop(self, seconds: float) -> bool:
@@ -238,7 +245,7 @@ class Messenger:
     def _serve(self) -> None:
         try:
             while self._is_open and serve(self._now, reach=self._reach).told:
-                pass  # messages that became due meanwhile need not wait for the next sweep
+                pass  # serve messages that became due in the meantime
         except Exception as error:  # noqa: BLE001 - the next round follows soon
             _report("pending messages", error)
 

@@ -1,31 +1,33 @@
-"""The outbox: events that say what happened to comments, for handlers to act on.
+"""The outbox: events that record changes to comments, for handlers to act on.
 
-Owns the kind Event. An event is written in the transaction of its change, so there is one for every
-committed change and none for any other. Its id consists of the comment's id and its revision after
-the change, which is the same no matter how often the transaction runs. A commit that changes many
-comments writes several events, each with as many changes as one commit can count (`parts`). The
-`dispatcher` passes an event to every handler, and deletes it when the last one is done.
+This module owns the kind Event. An event is written in the transaction of its change, so each
+committed change has an event, and no event exists without its change. An event's id consists of the
+comment's id and the comment's revision after the change, so the id is the same no matter how often
+the transaction runs. A commit that changes many comments writes several events, each with at most
+as many changes as one commit can count (`parts`). The `dispatcher` passes an event to every handler
+and deletes it when the last handler is done.
 
     Event     key: "{comment id}.{revision}"
               kind, `changes` (states before and after, JSON), `done` (names of handlers),
               `at`, `due`, `since`, `attempts`, `reason` of the last failure,
               `claimed` (when the claim of the process that handles it ends), `detail`
 
-Follow-up work that takes longer than one delivery, such as mail to many recipients, is an event too
-(`follow`). Its id is derived from the first event's id; `detail` contains its other data.
+Follow-up work that takes longer than one delivery, such as mail to many recipients, is also an
+event (`follow`). The id of a follow-up event is derived from the first event's id; `detail`
+contains its other data.
 
-`at` is when the change happened. `since` equals `at` while the event is pending; when it is given
-up, `since` and `due` are `NEVER`. One index therefore serves both numbers for operators (how many
-are pending, how old the oldest is) and the list of those given up.
+`at` is the time of the change. `since` equals `at` while the event is pending; after the event is
+given up, `since` and `due` are `NEVER`. One index therefore serves both the numbers for operators
+(how many events are pending, and how old the oldest is) and the list of dead letters.
 
-The only personal data in an event is the author's id in `changes`, which no reader ever gets. It is
-kept as long as handlers need it, usually seconds. An event contains no text, name, website or
-address, with one exception: the encrypted sender of a text about which Akismet is asked
-(`classifier_verdicts`). The texts of messages are read from the comment when they are sent, so a
-message about a comment that was retracted meanwhile contains nothing of it.
+The only personal data in an event is the author's id in `changes`, which readers never receive. The
+event is kept only as long as handlers need it, usually for seconds. An event contains no text,
+name, website or address, with one exception: the encrypted sender of a text that Akismet is asked
+about (`classifier_verdicts`). The texts in messages are read from the comment when the messages are
+sent, so a message about a comment that has been retracted contains none of its text.
 
-`due` is for the sweep that finds events of processes that died; the process that wrote an event
-delivers it at once. Clock differences make a sweep early or late and do no other harm.
+The process that wrote an event delivers it immediately; `due` tells the sweep which events were
+left by processes that died. Clock differences can make a sweep early or late but do no other harm.
 """
 
 import enum
@@ -43,47 +45,50 @@ from comments.store import ownership, reads
 from comments.store.models import conversion, event_rows
 
 _OWNER = "outbox"
-SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote it to deliver it
-FIRST_PAUSE = timedelta(seconds=10)  # after a failure; doubles with each further one
+SWEPT_AFTER = timedelta(seconds=30)  # time for the process that wrote an event to deliver it
+FIRST_PAUSE = timedelta(seconds=10)  # after a failure; the pause doubles with each further failure
 LONGEST_PAUSE = timedelta(hours=1)
-MOST_ROWS = 280  # counter rows that one event changes
-MOST_ATTEMPTS = 24  # most of a day; then an operator has to decide
+MOST_ROWS = 280  # maximum number of counter rows that one event changes
+MOST_ATTEMPTS = 24  # spread over most of a day; then an operator has to decide
 _MAIL = "mail/"  # prefix of the ids of mail events; comment ids contain no "/"
 _FOLLOWED = "followed/"
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
 class EventKind(enum.StrEnum):
-    """What happened. Stored as text: renaming one is a migration."""
+    """The kinds of changes that events record.
+
+    The kinds are stored as text, so renaming one requires a migration.
+    """
 
     POSTED = "posted"
     EDITED = "edited"
     RETRACTED = "retracted"
     IMPORTED = "imported"
     VOTED = "voted"
-    JUDGED = "judged"  # by a moderator or a rule
-    FILED = "filed"  # under other categories of the thread; readers see no change
-    FOLLOWED = "followed"  # an address joined or left the list of a thread's followers
-    MAIL = "mail"  # follows from another event: part of the mail about it
+    JUDGED = "judged"  # a moderator or a rule decided about the comment
+    FILED = "filed"  # the thread has new categories; readers see no change
+    FOLLOWED = "followed"  # an address joined or left a thread's follower list
+    MAIL = "mail"  # part of the mail about an earlier event
 
 
-# Changes of comments, which handlers get unless they name other kinds.
+# The kinds of changes to comments; handlers receive these unless they list other kinds.
 OF_COMMENTS = frozenset(
     {EventKind.POSTED, EventKind.EDITED, EventKind.RETRACTED, EventKind.JUDGED, EventKind.IMPORTED}
 )
-# This includes all other changes that affect counters.
+# This set also includes all other changes that affect counters.
 COUNTED = OF_COMMENTS | {EventKind.VOTED, EventKind.FILED}
 
 
 class Followed(NamedTuple):
-    """A follower before and after; None where there was or is no follower."""
+    """A follower before and after a change; None where no follower exists."""
 
     old: Following | None
     new: Following | None
 
 
 class Event(NamedTuple):
-    """The form of an event that handlers see. `comment` is the id of the comment."""
+    """An event in the form that handlers receive."""
 
     id: str
     kind: EventKind
@@ -94,27 +99,30 @@ class Event(NamedTuple):
 
     @property
     def comment(self) -> str:
-        """Return the id of the comment, or of the first of the comments imported together."""
+        """Return the id of the comment, or of the first of several comments imported together."""
         return self.id.partition(".")[0]
 
 
 def event_id(comment_id: str, revision: int) -> str:
-    """Return the event id for a comment's change to a revision."""
+    """Return the id of the event for a comment's change to a revision."""
     return f"{comment_id}.{revision}"
 
 
 def filing_id(comment_id: str, times: int) -> str:
-    """Return the event id for comments that moved to other categories, from the first comment.
+    """Return the id of the event for comments that moved to other categories.
 
-    `times` is how often the thread's categories were changed. No revision has this form.
+    `comment_id` is the first of these comments.
+
+    `times` is how often the thread's categories have changed. No revision has this form.
     """
     return f"{comment_id}.c{times}"
 
 
 def parts(changes: Sequence[CountedChange]) -> Iterator[slice]:
-    """Divide the changes of one commit into those of each event.
+    """Divide the changes of one commit among several events.
 
-    One commit can count an event, however many authors, days and categories it involves.
+    A commit can count each of these events, no matter how many authors, days and categories it
+    involves.
     """
     return counting.parts(changes, MOST_ROWS)
 
@@ -127,7 +135,7 @@ def tell(
     now: datetime,
     detail: str = "",
 ) -> ownership.Writes:
-    """Write an event, in the transaction of its change."""
+    """Write an event in the transaction of its change."""
     row = event_rows.EventRow(
         key=event_rows.event_key(event),
         kind=kind.value,
@@ -143,10 +151,10 @@ def tell(
 def followed(
     site: str, thread: str, token: str, change: Followed, *, now: datetime
 ) -> tuple[str, ownership.Writes]:
-    """Write the event that an address follows or unfollows a thread; return its id and row.
+    """Write the event for a new or former follower of a thread; return the event's id and row.
 
-    `thread` is a key name. `token` identifies the change, and is the same however often it is
-    written.
+    `thread` is a key name. `token` identifies the change and is the same no matter how often the
+    change is written.
     """
     event = f"{_prefix(thread)}{token}"
     detail = msgspec.json.encode((site, thread, *change)).decode()
@@ -155,7 +163,7 @@ def followed(
 
 
 def followings(thread: str) -> list[Event]:
-    """List a thread's follower events that are not counted yet."""
+    """List a thread's follower events that are not yet counted."""
     first = _prefix(thread)
     keys = (
         ("__key__", ">", event_rows.event_key(first)),
@@ -167,7 +175,7 @@ def followings(thread: str) -> list[Event]:
 
 
 def following_of(event: Event) -> tuple[str, str, Followed]:
-    """Decode a follower event: the site, the thread's key name, and the change."""
+    """Decode a follower event into the site, the thread's key name, and the change."""
     site, thread, old, new = msgspec.json.decode(
         event.detail, type=tuple[str, str, Following | None, Following | None]
     )
@@ -179,24 +187,27 @@ def _prefix(thread: str) -> str:
 
 
 def is_event(name: str) -> bool:
-    """Whether an id has the form of an event id and not of a message id."""
+    """Return whether an id has the form of an event id rather than a message id."""
     return "/" not in name or name.startswith((_FOLLOWED, _MAIL))
 
 
 def mail_id(*parts: str) -> str:
-    """Return the id of a mail event. The same parts give the same id, and its form marks it."""
+    """Return the id of a mail event.
+
+    The same parts always give the same id, and its prefix marks it as a mail event.
+    """
     return _MAIL + ".".join(part for part in parts if part)
 
 
 def is_of_mail(event: str) -> bool:
-    """Whether an id is a mail event's."""
+    """Return whether an id belongs to a mail event."""
     return event.startswith(_MAIL)
 
 
 def follow(
     kind: EventKind, event: str, detail: str, *, due: datetime, attempts: int = 0
 ) -> event_rows.EventRow:
-    """Make a follow-up event, for `written` or for a handler to return."""
+    """Make a follow-up event, to be passed to `written` or returned by a handler."""
     return event_rows.EventRow(
         key=event_rows.event_key(event),
         kind=kind.value,
@@ -210,7 +221,7 @@ def follow(
 
 
 def written(rows: Iterable[event_rows.EventRow]) -> ownership.Writes:
-    """Write follow-up events, in the transaction of the original event."""
+    """Write follow-up events in the transaction of the original event."""
     return ownership.Writes(_OWNER, put=tuple(rows))
 
 
@@ -223,11 +234,14 @@ def due(now: datetime, limit: int) -> list[str]:
 
 
 def fresh(now: datetime, limit: int) -> list[str]:
-    """List the ids of events that are due or untried, where no process delivers its own events."""
+    """List the ids of events that are due or untried.
+
+    Use this function where no process delivers its own events.
+    """
     query = reads.Query(
         "Event", where=(("due", "<=", now + SWEPT_AFTER),), order=("due",), limit=limit
     )
-    # A failed event keeps its pause, no matter how short.
+    # A failed event waits for the end of its pause, no matter how short the pause is.
     return [
         message.key.path[-1].name
         for message in reads.fetch(query)
@@ -237,13 +251,13 @@ def fresh(now: datetime, limit: int) -> list[str]:
 
 
 def read(events: Sequence[str]) -> list[event_rows.EventRow]:
-    """Read the rows of those events that are not done yet."""
+    """Read the rows of those events that are not yet done."""
     rows = reads.get_multi([event_rows.event_key(event) for event in events])
     return [row for row in rows if row is not None]
 
 
 def record(row: event_rows.EventRow) -> Event:
-    """Convert a stored event to the form that handlers see."""
+    """Convert a stored event to the form that handlers receive."""
     return Event(
         row.key.id(),
         EventKind(row.kind),
@@ -255,7 +269,7 @@ def record(row: event_rows.EventRow) -> Event:
 
 
 def pending(handler: str) -> Iterator[Event]:
-    """Yield every event that a handler has not done yet, given up or not."""
+    """Yield every event that a handler is not done with, including dead letters."""
     query = reads.Query("Event", keys_only=True)
     events = [message.key.path[-1].name for message in reads.fetch(query)]
     return (record(row) for row in read(events) if handler not in row.done)
@@ -264,9 +278,9 @@ def pending(handler: str) -> Iterator[Event]:
 def mark(
     rows: Iterable[event_rows.EventRow], handlers: set[str], every: Callable[[EventKind], set[str]]
 ) -> ownership.Writes:
-    """Note handlers as done with events; delete events that every handler is done with.
+    """Record that handlers are done with events; delete events that all handlers are done with.
 
-    `every` returns the names of the handlers of a kind of events.
+    `every` returns the names of the handlers for a kind of event.
     """
     put: list[event_rows.EventRow] = []
     gone: list[ndb.Key] = []
@@ -281,26 +295,26 @@ def mark(
 
 
 def is_claimed(row: event_rows.EventRow, now: datetime) -> bool:
-    """Whether a process is handling an event."""
+    """Return whether a process is currently handling an event."""
     claimed: datetime | None = row.claimed
     return claimed is not None and claimed > now
 
 
 def claim(row: event_rows.EventRow, *, until: datetime) -> ownership.Writes:
-    """Claim an event until a time. No sweep finds the event before then."""
+    """Claim an event until a given time. No sweep finds the event before that time."""
     row.claimed = until
     row.due = max(row.due, until)
     return ownership.Writes(_OWNER, put=(row,))
 
 
 def pause(attempts: int) -> timedelta:
-    """Return the pause after this number of failed attempts."""
+    """Return the pause after a given number of failed attempts."""
     doubled = min(max(0, attempts - 1), 20)
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << doubled))
 
 
 def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownership.Writes:
-    """Note a failed delivery: retry later, or give up after the last attempt."""
+    """Record a failed delivery; retry later, or give up after the last attempt."""
     row.attempts += 1
     row.reason = reason
     row.due = now + pause(row.attempts)
@@ -311,7 +325,7 @@ def postpone(row: event_rows.EventRow, reason: str, *, now: datetime) -> ownersh
 
 
 def is_given_up(row: event_rows.EventRow) -> bool:
-    """Whether an event is not retried any more."""
+    """Return whether an event is no longer retried."""
     return bool(row.since == NEVER)
 
 
@@ -322,5 +336,5 @@ def revive(row: event_rows.EventRow, *, now: datetime) -> ownership.Writes:
 
 
 def drop(row: event_rows.EventRow) -> ownership.Writes:
-    """Delete an event that was given up: its remaining handlers never get it."""
+    """Delete an event that was given up, so that its remaining handlers never receive it."""
     return ownership.Writes(_OWNER, delete=(row.key,))

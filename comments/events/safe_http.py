@@ -1,22 +1,24 @@
 """Safe HTTP: the only way to send requests to addresses that people entered.
 
-Owns the defense against requests to our own network (SSRF). All requests to such addresses use
-`HttpClient`; nothing else in the backend opens a connection to one.
+This module owns the defense against requests to the service's own network (SSRF). All requests to
+such addresses use `HttpClient`; no other code in the backend connects to them.
 
 Invariants:
 
-1. A name is resolved once per request. If any of its addresses is not public, the request is
-   refused. Otherwise the socket is opened only to one of the checked addresses, so an attacker
-   gains nothing by changing the name's addresses. `Host`, SNI and the certificate use the name.
-2. Redirects are not followed: a 3xx answer is returned unchanged.
-3. A request always ends, even if the peer misbehaves. Connecting and the whole request have a time
-   limit, and the answer has a size limit. A watchdog shuts down the socket, because the time-outs
-   of single reads restart with every byte from a slow peer.
+1. A name is resolved once per request. If any address of the name is not public, the request is
+   refused. Otherwise, the socket connects only to one of the checked addresses, so an attacker
+   gains nothing by changing the name's addresses. `Host`, SNI and the certificate check use the
+   name.
+2. Redirects are not followed; a 3xx response is returned unchanged.
+3. A request always ends, even if the peer misbehaves. Connecting and the whole request have time
+   limits, and the response has a size limit. A watchdog shuts down the socket, because the
+   time-outs for single reads restart with every byte from a slow peer.
 4. The environment (proxies, .netrc) has no influence.
 
-A library is not used: urllib3 can connect to an address and check the certificate against a name,
-but its time-outs do not limit a trickling answer, and its pools, retries and redirects would have
-to be turned off. Standard library sockets under `http.client` need less code.
+This module does not use a library: urllib3 can connect to an address and check the certificate
+against a name, but its time-outs do not limit a response that arrives byte by byte, and its pools,
+retries and redirects would have to be disabled. Sockets from the standard library under
+`http.client` need less code.
 """
 
 import contextlib
@@ -39,26 +41,26 @@ from comments import errors
 
 PORTS = frozenset({443, 8443})
 _USUAL = {"https": 443, "http": 80}
-_LONGEST = 2_000  # characters of a URL
+_LONGEST = 2_000  # characters in a URL
 _LONGEST_HOST = 253
 _PLAIN = re.compile(r"[!-~]+")
 _LABEL = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
-# A last label that parsers read as part of an IPv4 address in one of its notations.
+# A last label that parsers treat as part of an IPv4 address in one of its notations.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _CHUNK = 16 * 1024
-_MOST_ADDRESSES = 3  # of a name, tried in turn
+_MOST_ADDRESSES = 3  # addresses of a name, tried in turn
 
-# `is_global` is not enough: it includes multicast, and ranges that lead to IPv4 addresses. Of IPv6,
-# only the range that is allocated to the Internet is accepted.
+# `is_global` is not sufficient: it includes multicast, and ranges that lead to IPv4 addresses. For
+# IPv6, only the range that is allocated to the Internet is accepted.
 _V6_INTERNET = ipaddress.IPv6Network("2000::/3")
 _NOT_PUBLIC = tuple(
     map(
         ipaddress.ip_network,
         (
             "192.0.0.0/24",  # protocol assignments
-            "192.88.99.0/24",  # relays of 6to4
-            "168.63.129.16/32",  # the host's own services, in Azure
-            "2001::/23",  # protocol assignments, Teredo among them
+            "192.88.99.0/24",  # 6to4 relays
+            "168.63.129.16/32",  # the host's own services in Azure
+            "2001::/23",  # protocol assignments, including Teredo
             "2002::/16",  # 6to4
             "3fff::/20",  # documentation
         ),
@@ -72,10 +74,10 @@ Resolve = Callable[[str], Sequence[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestLimits:
-    """The limits of a request: seconds, and bytes of the answer's body.
+    """The limits for a request, in seconds, and for the response body, in bytes.
 
-    `total` is from the name's resolution to the end of the answer; `connect` limits each step
-    before the answer.
+    `total` limits the time from name resolution to the end of the response; `connect` limits each
+    step before the response.
     """
 
     connect: float = 5.0
@@ -85,7 +87,10 @@ class RequestLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer. If `is_cut`, the body was longer than the limit and `body` is its beginning."""
+    """A response.
+
+    If `is_cut` is set, the body exceeded the limit and `body` contains only its beginning.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -95,7 +100,7 @@ class HttpResponse:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
-    """A well-formed URL: its host name in ASCII, its port and its path."""
+    """A well-formed URL, split into its ASCII host name, its port and its path."""
 
     is_secure: bool
     host: str
@@ -104,13 +109,13 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Return the value of `Host`."""
+        """Return the value of the `Host` header."""
         usual = _USUAL["https" if self.is_secure else "http"]
         return self.host if self.port == usual else f"{self.host}:{self.port}"
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public Internet."""
+    """Return whether an address is on the public Internet."""
     if isinstance(address, ipaddress.IPv6Address) and address not in _V6_INTERNET:
         return False
     nearer = any(
@@ -129,11 +134,11 @@ class HttpClient:
     """Sends requests to addresses that people entered.
 
     Args:
-        limits: for every request.
+        limits: apply to every request.
         resolver: returns the addresses of a name.
         context: the TLS settings, with the trusted certificates.
-        loopback_ports: for tests only, and never from a setting: ports at 127.0.0.1 that may be
-            reached, also by http.
+        loopback_ports: ports at 127.0.0.1 that may be reached, also with http. This argument is
+            only for tests and never comes from a setting.
     """
 
     def __init__(
@@ -150,11 +155,11 @@ class HttpClient:
         self._loopback = loopback_ports
 
     def check(self, url: str) -> Target:
-        """Parse and check a URL, without resolving its name: `send` resolves it every time.
+        """Parse and check a URL without resolving its name, which `send` resolves every time.
 
         Raises:
             errors.UnsafeAddress: the URL is not https with an Internet host name and an allowed
-            port.
+                port.
         """
         if len(url) > _LONGEST or "\\" in url or not url.isprintable() or " " in url:
             raise errors.UnsafeAddress("not-a-url")
@@ -180,10 +185,10 @@ class HttpClient:
         return Target(parts.scheme == "https", _host(host), port, path)
 
     def vet(self, url: str) -> Target:
-        """Check a URL, and resolve its name without connecting.
+        """Check a URL and resolve its name, but do not connect.
 
         Raises:
-            errors.UnsafeAddress: see `check`; or an address of the name is not public.
+            errors.UnsafeAddress: `check` refuses the URL, or an address of the name is not public.
             errors.Unreachable: the name has no address.
         """
         target = self.check(url)
@@ -193,11 +198,11 @@ class HttpClient:
     def send(
         self, method: str, url: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Send a request and return the answer, of any status.
+        """Send a request and return the response, whatever its status.
 
         Raises:
-            errors.UnsafeAddress: see `check`; or an address of the name is not public.
-            errors.Unreachable: no answer came in time, or it was not HTTP.
+            errors.UnsafeAddress: `check` refuses the URL, or an address of the name is not public.
+            errors.Unreachable: no response arrived in time, or it was not HTTP.
         """
         end = time.monotonic() + self._limits.total
         target = self.check(url)
@@ -209,7 +214,7 @@ class HttpClient:
             return _answer(response, self._limits.answer)
 
     def _addresses(self, target: Target) -> list[str]:
-        """Resolve a name; raise unless all of its addresses may be reached."""
+        """Resolve a name; raise an error unless all of its addresses may be reached."""
         try:
             patience = min(self._limits.connect, self._limits.total)
             found = _within(patience, lambda: self._resolver(target.host))
@@ -232,7 +237,7 @@ class HttpClient:
     def _connected(
         self, target: Target, addresses: Sequence[str], end: float
     ) -> Iterator[http.client.HTTPConnection]:
-        """Connect to the first address that accepts; shut the connection when time is up."""
+        """Connect to the first address that accepts; shut the connection when the time is up."""
         watched = _Watched(max(0.0, end - time.monotonic()))
         try:
             watched.watch(_opened(addresses, target.port, self._limits.connect, end))
@@ -242,7 +247,7 @@ class HttpClient:
             connection.sock = watched.socket
             yield connection
             if watched.is_over:
-                # a connection that the watchdog cut looks like the end of an answer
+                # a connection that the watchdog shut looks like the end of a response
                 raise TimeoutError
         except (OSError, http.client.HTTPException) as error:
             raise errors.Unreachable(
@@ -264,18 +269,18 @@ class _Watched:
         self._timer.start()
 
     def watch(self, opened: socket.socket) -> None:
-        """Start watching this socket."""
+        """Start watching a socket."""
         with self._lock:
             self.socket = opened
             if self.is_over:
                 raise TimeoutError
 
     def secure(self, context: ssl.SSLContext, host: str) -> None:
-        """Start TLS with a peer whose certificate is for this name."""
+        """Start TLS with a peer whose certificate must be valid for the host name."""
         plain = self.socket
         if plain is None:
             raise TimeoutError
-        # The handshake is separate, because wrapping detaches the watched socket.
+        # The handshake is a separate step, because wrapping detaches the watched socket.
         self.watch(context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False))
         secured = self.socket
         if isinstance(secured, ssl.SSLSocket):
@@ -292,13 +297,13 @@ class _Watched:
             self.is_over = True
             if self.socket is not None:
                 with contextlib.suppress(OSError):
-                    # Do not use TLS's own shutdown: it would change the state that another thread
+                    # Do not use the TLS shutdown, which would change state that another thread
                     # reads.
                     socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
 
 def _host(host: str) -> str:
-    """Return a host name of the Internet, in the form that certificates use."""
+    """Return an Internet host name in the form that certificates use."""
     problem = errors.UnsafeAddress("bad-host")
     try:
         plain = host if host.isascii() else idna.encode(host, uts46=True).decode()
@@ -312,14 +317,14 @@ def _host(host: str) -> str:
 
 
 def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> socket.socket:
-    """Open a socket to the first of these addresses that accepts it before `end`."""
+    """Open a socket to the first address that accepts it before `end`."""
     failed: OSError | None = None
     for address in addresses[:_MOST_ADDRESSES]:
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         try:
-            # The address is a literal: nothing is resolved here.
+            # The address is a literal, so nothing is resolved here.
             return socket.create_connection((address, port), timeout=min(seconds, left))
         except OSError as error:
             failed = error
@@ -327,7 +332,10 @@ def _opened(addresses: Sequence[str], port: int, seconds: float, end: float) -> 
 
 
 def _within(seconds: float, ask: Callable[[], T]) -> T:
-    """Call `ask`, but wait at most `seconds`: the system's resolver has its own time-outs."""
+    """Call `ask`, but wait at most `seconds`.
+
+    The system's resolver has its own time-outs.
+    """
     asked: futures.Future[T] = futures.Future()
 
     def run() -> None:
@@ -336,7 +344,7 @@ def _within(seconds: float, ask: Callable[[], T]) -> T:
         except Exception as error:  # noqa: BLE001 - raised again where it is waited for
             asked.set_exception(error)
 
-    # Do not use an executor: the process would wait for it at exit.
+    # Do not use an executor, because the process would wait for it at exit.
     threading.Thread(target=run, daemon=True).start()
     return asked.result(timeout=seconds)
 

@@ -1,21 +1,21 @@
 """Webhook endpoints: the addresses that a site's owner registered, and the state of each.
 
-Owns the kind SiteHooks, one row for each site that has hooks:
+This module owns the kind SiteHooks, with one row for each site that has hooks:
 
     SiteHooks  key: the site's id
                hooks: JSON, a list of `Registered`
 
-All hooks of a site are in one row, so the transaction that makes messages of events reads one
+All of a site's hooks are in one row, so the transaction that turns events into messages reads one
 entity per site and sees exactly the current hooks.
 
 Invariants:
 
 1. An address is checked when it is registered, and again at each attempt (`safe_http`).
-2. A failing hook is paused for a time that doubles, or longer if its answer requested a longer
-   pause. A hook is switched *off* with a reason if no delivery succeeded for `FAILING_FOR`, if it
-   answered 410, or if its address is not public. It gets no messages until its owner switches it
-   on; its pending messages become dead letters.
-3. Secrets leave this module only in signatures and, once, when they are created.
+2. A failing hook is paused for a time that doubles, or for longer if its response requested a
+   longer pause. A hook is *disabled* with a reason if no delivery has succeeded for `FAILING_FOR`,
+   if it answered 410, or if its address is not public. A disabled hook receives no messages until
+   its owner enables it; its pending messages become dead letters.
+3. Secrets leave this module only as signatures and once, when they are created.
 4. Imports and changes that readers do not see cause no messages.
 """
 
@@ -39,9 +39,9 @@ _TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """A hook as stored.
+    """A hook in its stored form.
 
-    `off` is the reason why the hook is switched off; it is empty while the hook is on.
+    `off` is the reason why the hook is disabled; it is empty while the hook is enabled.
 
     `failures` and the following fields cover the time since the last successful delivery.
     """
@@ -59,7 +59,7 @@ class Registered(msgspec.Struct, frozen=True):
 
     @property
     def hook(self) -> webhooks.Hook:
-        """Return the address and the secrets that sign."""
+        """Return the address, and the secrets that sign messages to it."""
         return webhooks.Hook(self.url, self.secrets)
 
 
@@ -73,17 +73,17 @@ def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
     """Register a hook with a new id and secret.
 
     Raises:
-        errors.UnsafeAddress: its address is not https, or not public.
-        errors.Unreachable: its host has no address.
-        errors.NotFound: there is no such site.
-        errors.Conflict: it is registered already, or the site has `MOST` hooks.
+        errors.UnsafeAddress: the hook's address is not https or not public.
+        errors.Unreachable: the address's host name does not resolve.
+        errors.NotFound: the site does not exist.
+        errors.Conflict: the address is already registered, or the site has `MOST` hooks.
     """
     every(site)
     client.vet(made.url)
 
     def change(found: list[Registered]) -> list[Registered]:
         if any(each.id == made.id for each in found):
-            return found  # our own commit, whose answer was lost
+            return found  # an earlier run committed this, but the response was lost
         if any(each.url == made.url for each in found):
             raise errors.Conflict("hook-exists", value=made.url)
         if len(found) >= MOST:
@@ -94,10 +94,10 @@ def add(site: str, made: Registered, client: safe_http.HttpClient) -> None:
 
 
 def every(site: str) -> tuple[Registered, ...]:
-    """List the hooks of a site, oldest first.
+    """List a site's hooks, oldest first.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
     """
     if not site or reads.get(comment_rows.site_key(site)) is None:
         raise errors.NotFound("site", site)
@@ -105,26 +105,26 @@ def every(site: str) -> tuple[Registered, ...]:
 
 
 def get(site: str, name: str) -> Registered:
-    """Return a hook of a site.
+    """Return one of a site's hooks.
 
     Raises:
-        errors.NotFound: there is no such hook.
+        errors.NotFound: the hook does not exist.
     """
     return _named(every(site), name)
 
 
 def remove(site: str, name: str) -> None:
-    """Delete a hook. Its pending messages are no longer sent.
+    """Delete a hook. Its pending messages are not sent.
 
     Raises:
-        errors.NotFound: there is no such hook.
+        errors.NotFound: the hook does not exist.
     """
     every(site)
     gone: list[Registered] = []
 
     def change(found: list[Registered]) -> list[Registered]:
         if gone and gone[0] not in found:
-            return found  # our own commit, whose answer was lost
+            return found  # an earlier run committed this, but the response was lost
         gone[:] = [_named(found, name)]
         return [each for each in found if each.id != name]
 
@@ -132,15 +132,17 @@ def remove(site: str, name: str) -> None:
 
 
 def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
-    """Start signing with a new secret, and also with the previous one unless it leaked.
+    """Start signing with a new secret, and also with the previous secret if `keeps_old` is set.
+
+    Do not keep a secret that leaked.
 
     Raises:
-        errors.NotFound: there is no such hook.
+        errors.NotFound: the hook does not exist.
     """
 
     def change(hook: Registered) -> Registered:
         if hook.secrets[0] == secret:
-            return hook  # our own commit, whose answer was lost
+            return hook  # an earlier run committed this, but the response was lost
         kept = (secret, hook.secrets[0]) if keeps_old else (secret,)
         return msgspec.structs.replace(hook, secrets=kept)
 
@@ -148,16 +150,19 @@ def rotate(site: str, name: str, secret: str, *, keeps_old: bool) -> None:
 
 
 def switch_on(site: str, name: str) -> None:
-    """Switch a hook on again, as if it had never failed.
+    """Enable a hook again, as if it had never failed.
 
     Raises:
-        errors.NotFound: there is no such hook.
+        errors.NotFound: the hook does not exist.
     """
     _change_one(site, name, _well)
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Make messages of events for every hook that wants them, in the transaction of their mark."""
+    """Turn events into messages for every hook that wants them.
+
+    Call this function in the transaction that records the events as done.
+    """
     told = [(event, type_) for event in events if (type_ := _type(event)) is not None]
     sites = list(dict.fromkeys(_site(event) for event, _ in told))
     hooks = dict(zip(sites, _read(sites), strict=True))
@@ -177,7 +182,7 @@ def queue(site: str, name: str) -> str:
 
 
 def find(recipient: str) -> Registered | None:
-    """Return the hook of a queue; None if it was removed."""
+    """Return a queue's hook; None if the hook was removed."""
     site, _, name = recipient.partition("/")
     return next((each for each in _read([site])[0] if each.id == name), None)
 
@@ -187,7 +192,7 @@ def tell(
 ) -> outcomes.Outcome:
     """Send a hook one message about the comment's current state.
 
-    Send nothing for a deleted comment.
+    If the comment was deleted, nothing is sent.
     """
     comment_id = message.event.partition(".")[0]
     row = reads.get(comment_rows.comment_key(comment_id))
@@ -201,7 +206,7 @@ def tell(
 
 
 def note(recipient: str, outcome: outcomes.Outcome, *, now: datetime) -> None:
-    """Record the result of an attempt to deliver to a hook."""
+    """Record the outcome of a delivery attempt to a hook."""
     site, _, name = recipient.partition("/")
 
     def change(found: list[Registered]) -> list[Registered]:
@@ -230,7 +235,7 @@ def _noted(hook: Registered, outcome: outcomes.Outcome, now: datetime) -> Regist
 
 
 def pause(attempts: int, outcome: outcomes.Outcome) -> timedelta:
-    """Return the pause after this number of failures, or a longer one if the hook asked for it."""
+    """Return the pause after this number of failures, or the hook's requested pause if longer."""
     return max(outbox.pause(attempts), timedelta(seconds=outcome.retry_after or 0))
 
 
@@ -241,10 +246,10 @@ def _well(hook: Registered) -> Registered:
 
 
 def _type(event: outbox.Event) -> webhooks.Type | None:
-    """Return the change that readers saw; None if they saw none."""
+    """Return the type of change that readers saw; None if they saw no change."""
     if event.kind not in _TOLD_OF or not event.changes:
         return None
-    # The comment's own change comes first, then those of the tombstones above it.
+    # The comment's own change comes first, followed by changes to the tombstones above the comment.
     was, is_ = (seen is not None and seen.status == _APPROVED for seen in event.changes[0])
     if was and is_:
         return webhooks.Type.EDITED if event.kind is outbox.EventKind.EDITED else None

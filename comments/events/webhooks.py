@@ -1,19 +1,18 @@
-"""Webhooks: signed messages about comments to an address that the site's owner registered.
+"""Webhooks: signed messages about comments, sent to an address that the site's owner registered.
 
-The messages follow the conventions of Standard Webhooks (standardwebhooks.com): `webhook-id`,
-`webhook-timestamp` in seconds, and `webhook-signature`, which contains `v1,` and the base64 of
-HMAC-SHA256 over `id.timestamp.body`, once for each secret.
+The messages follow the conventions of Standard Webhooks (standardwebhooks.com). The headers are
+`webhook-id`, `webhook-timestamp` in seconds, and `webhook-signature`, which contains `v1,` and the
+base64 of HMAC-SHA256 over `id.timestamp.body`, once for each secret.
 
 Invariants:
 
-1. The message id is derived from the event's id, so a receiver recognizes a message that it gets
-   twice. A later attempt has the same id and a new timestamp and signature; its body is the same
+1. The message id is derived from the event's id, so a receiver recognizes a message that arrives
+   twice. A later attempt has the same id but a new timestamp and signature; its body is the same
    unless the comment has changed.
-2. A message contains what the public sees of a comment (`presentation`) and nothing else. It is
-   made when it is sent, so a message about a comment that was retracted meanwhile contains none of
-   its text.
-3. While a secret is rotated, messages are signed with both the old and the new one, so the receiver
-   can switch at any moment.
+2. A message contains only what the public sees of a comment (`presentation`). A message is composed
+   when it is sent, so a message about a comment that has been retracted contains none of its text.
+3. While a secret is being rotated, messages are signed with both the old and the new secret, so the
+   receiver can switch at any time.
 """
 
 import base64
@@ -34,15 +33,15 @@ from comments.events import safe_http
 
 _PREFIX = "whsec_"
 _SHORTEST_KEY, _LONGEST_KEY = 24, 64  # bytes, as the conventions require
-_MOST_SECRETS = 2  # the current one and the previous one
+_MOST_SECRETS = 2  # the current and the previous secret
 _GONE = 410
 _LONGEST_PAUSE = 24 * 60 * 60
-_TOLERANCE = 300  # seconds that two clocks may differ, including the time of transport
+_TOLERANCE = 300  # seconds by which two clocks may differ, including the transport time
 _LONGEST_MOMENT = 12  # digits
 
 
 class Type(enum.StrEnum):
-    """The kinds of changes, by the names that receivers get."""
+    """The kinds of changes, with the names that receivers see."""
 
     POSTED = "comment.posted"
     EDITED = "comment.edited"
@@ -51,7 +50,7 @@ class Type(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hook:
-    """A webhook's address, and the secrets that sign, newest first.
+    """A webhook's address, and its signing secrets, newest first.
 
     Raises:
         errors.BadInput: there is no secret, there are more than two, or one is malformed.
@@ -91,20 +90,20 @@ def secret(key: bytes) -> str:
 def body(
     type_: Type, at: datetime, comment: records.Comment, thread: records.Thread | None
 ) -> bytes:
-    """Encode a message as JSON: what happened, when, and the comment as the public sees it now."""
+    """Encode a message as JSON: the change, its time, and the comment as the public sees it now."""
     title, url = (thread.title, thread.url) if thread else ("", "")
     told = _Told(comment.site, comment.thread, title, url, presentation.comment(comment))
     return msgspec.json.encode(_Message(type_, at, told))
 
 
 def test_body(site: str, at: datetime) -> bytes:
-    """Encode the test message that an owner requests, as JSON."""
+    """Encode the test message that an owner requested as JSON."""
     return msgspec.json.encode({"type": "test", "timestamp": at, "data": {"site": site}})
 
 
 def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[str, str]:
-    """Return a message's headers: its id, its timestamp, and one signature for each secret."""
-    # A full stop separates the parts of the signed text, so the id must not contain one.
+    """Return a message's headers: its id, its timestamp, and one signature per secret."""
+    # A full stop separates the parts of the signed text, so the id must not contain a full stop.
     message = f"msg_{event.replace('.', '_')}"
     timestamp = str(int(now.timestamp()))
     signed = f"{message}.{timestamp}.".encode() + payload
@@ -120,10 +119,12 @@ def headers(hook: Hook, event: str, payload: bytes, *, now: datetime) -> dict[st
 def send(
     client: safe_http.HttpClient, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> outcomes.Outcome:
-    """Deliver to a hook once. 2xx means delivered; 410 means that the hook wants no more messages.
+    """Deliver a message to a hook once.
 
-    The owner may fix any other failure, so it is retried, except for an address to which requests
-    are not sent.
+    A 2xx status means that the message was delivered, and 410 that the hook wants no more messages.
+
+    Any other failure is retried, because the owner may fix it, unless the address is one to which
+    no requests are sent.
     """
     return ask(client, hook, event, payload, now=now)[0]
 
@@ -131,26 +132,26 @@ def send(
 def ask(
     client: safe_http.HttpClient, hook: Hook, event: str, payload: bytes, *, now: datetime
 ) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
-    """Deliver to a hook once; return the outcome and the answer, if there was one."""
+    """Deliver a message to a hook once; return the outcome and the response, if any."""
     return post(client, hook.url, payload, headers(hook, event, payload, now=now))
 
 
 def post(
     client: safe_http.HttpClient, url: str, payload: bytes, plain: Mapping[str, str]
 ) -> tuple[outcomes.Outcome, safe_http.HttpResponse | None]:
-    """Post to an address once; return the outcome and the answer, if there was one."""
+    """Post to an address once; return the outcome and the response, if any."""
     try:
         answer = client.send("POST", url, body=payload, headers=plain)
     except (errors.UnsafeAddress, errors.Unreachable) as error:
         is_worth_it = isinstance(error, errors.Unreachable)
         end = outcomes.End.RETRY if is_worth_it else outcomes.End.GIVE_UP
-        # Reasons are phrases: "answered 500", "example.com did not answer".
+        # A reason is a phrase, such as "answered 500" or "example.com did not answer".
         return outcomes.Outcome(end, error_texts.sentence(error).removesuffix(".")), None
     return outcome_of(answer), answer
 
 
 def outcome_of(answer: safe_http.HttpResponse) -> outcomes.Outcome:
-    """Derive an attempt's outcome from the answer's status."""
+    """Derive the outcome of an attempt from the status of the response."""
     reason = f"answered {answer.status}"
     if 200 <= answer.status < 300:  # noqa: PLR2004 - success, in HTTP
         return outcomes.Outcome(outcomes.End.DELIVERED, reason)
@@ -162,9 +163,9 @@ def outcome_of(answer: safe_http.HttpResponse) -> outcomes.Outcome:
 def is_signed(
     secrets: Sequence[str], sent: Mapping[str, str], payload: bytes, *, now: datetime
 ) -> bool:
-    """Whether an incoming message has a recent signature made with one of these secrets.
+    """Return whether an incoming message has a recent signature by one of these secrets.
 
-    The headers and the signed text are the same as those of outgoing messages.
+    Headers and signed text have the same form as those of outgoing messages.
     """
     name, moment = sent.get("webhook-id", ""), sent.get("webhook-timestamp", "")
     is_moment = moment.isascii() and moment.isdecimal() and len(moment) <= _LONGEST_MOMENT
@@ -198,7 +199,7 @@ def _signature(text: str, signed: bytes) -> str:
 
 
 def _pause(asked: str | None) -> int | None:
-    """Return the seconds that a peer asks to wait; None if it asks for none, or names a date."""
+    """Return how many seconds a peer asks to wait; None if it does not ask or gives a date."""
     if not asked or not asked.isascii() or not asked.isdecimal():
         return None
     return min(int(asked[:9]), _LONGEST_PAUSE)

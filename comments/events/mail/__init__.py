@@ -1,5 +1,6 @@
-"""Mail: its text, its bytes, and its delivery to an SMTP server.
+"""Mail: composing messages, encoding them, and sending them to an SMTP server.
 
-Entry points: `compose` (the messages), `smtp` (sending), `mail_jobs` (the stored form of mail to
-send). `plain_words` first cleans text that people wrote, so that it adds no link and no header.
+The entry points are `compose` (the messages), `smtp` (sending) and `mail_jobs` (the stored form of
+mail that is still to be sent). `plain_words` first cleans all text that people wrote, so that such
+text cannot add a link or a header.
 """

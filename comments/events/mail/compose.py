@@ -4,14 +4,14 @@
 
 Invariants:
 
-1. Names, titles and texts that people wrote go through `plain_words`: nothing in them becomes a
-   link, a header or an encoded word. HTML is escaped. There are no images.
-2. The only links are those that the caller passes; they lead to our own host or to the site's own
-   page.
-3. No guest appears under a reserved name, because names are checked again when mail is made.
-4. A message is sent to one plain address.
+1. `plain_words` cleans the names, titles and texts that people wrote, so nothing in them becomes a
+   link, a header or an encoded word. HTML is escaped. Messages contain no images.
+2. The only links are those that the caller passes; they lead to this service's own host or to the
+   site's own page.
+3. No guest appears under a reserved name, because names are checked again when mail is composed.
+4. Each message is sent to one plain address.
 5. `Message-ID` is a digest of the event's id and the address. If a crash makes the service send a
-   message twice, most mailboxes show it once.
+   message twice, most mail programs show it once.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from comments.events.mail import mime, plain_words
 
 t = catalogue.ENGLISH.text
 
-MAX_TEXT = 2_000  # characters of a comment that a message shows
+MAX_TEXT = 2_000  # maximum number of a comment's characters that a message shows
 _URL = re.compile(r"https?://[!#-;=?-~]+")
 
 
@@ -42,7 +42,7 @@ class MailReason(enum.Enum):
     HELD = enum.auto()
 
 
-# With the title of the thread, and without.
+# Each pair contains the subject with the thread's title and the subject without a title.
 _SUBJECTS = {
     MailReason.COMMENT: ("mail.comment-subject", "mail.comment-subject-untitled"),
     MailReason.REPLY: ("mail.reply-subject", "mail.reply-subject-untitled"),
@@ -54,11 +54,12 @@ _SUBJECTS = {
 class Notice:
     """A notification about a comment, for one address.
 
-    People wrote `name`, `title` and `text`. `place` links to the comment or, for moderators, to the
-    page where they decide about it. `unsubscribe` accepts a POST without further questions (RFC
-    8058), and a GET shows a button. It is None for moderators, whom only an operator can remove.
-    `about` says why this address gets the notice. `is_account` says that the author has an account:
-    the name was checked when it was given, and staff may use reserved names.
+    `name`, `title` and `text` contain text that people wrote. `place` links to the comment or, for
+    moderators, to the page on which they decide about it. `unsubscribe` unsubscribes on a POST
+    without confirmation (RFC 8058), and shows a button on a GET. It is None for moderators, because
+    only an operator can remove them. `about` says why this address receives the notice.
+    `is_account` says that the author has an account. An account's name was checked when it was
+    chosen, and staff may use reserved names.
     """
 
     event: str
@@ -75,9 +76,11 @@ class Notice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConfirmationLinkMail:
-    """Ask the owner of an address whether they want mail. `link` opens a page with a button.
+    """A message that asks an address's owner whether they want mail.
 
-    `things` describes, in our own words, what the mail would be about; the message contains no text
+    `link` opens a page with a button.
+
+    `things` describes the mail's subject in the service's own words; the message contains no text
     that a stranger wrote.
     """
 
@@ -90,7 +93,7 @@ class ConfirmationLinkMail:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LoginLinkMail:
-    """A link with which the owner of an address signs in on a site."""
+    """A message with a link with which the owner of an address signs in on a site."""
 
     event: str
     recipient: str
@@ -99,7 +102,7 @@ class LoginLinkMail:
 
 
 def message(notice: Notice, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail of a notice. The result depends only on the arguments.
+    """Return the mail for a notice. The result depends only on the arguments.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or a link is not a web address.
@@ -138,7 +141,7 @@ def question(asked: ConfirmationLinkMail, sender: str, *, now: datetime) -> mime
 
 
 def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessage:
-    """Return the mail with a link to sign in.
+    """Return the mail that contains a sign-in link.
 
     Raises:
         errors.BadInput: the recipient is not one plain address, or the link is not a web address.
@@ -157,13 +160,13 @@ def entry(asked: LoginLinkMail, sender: str, *, now: datetime) -> mime.MailMessa
 
 
 def is_link(url: str) -> bool:
-    """Tell whether a message may link to a URL."""
+    """Return whether a message may link to a URL."""
     return _URL.fullmatch(url) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Parts:
-    """The subject of a message, its text, and the same text as HTML."""
+    """A message's subject and its text, as plain text and as HTML."""
 
     subject: str
     plain: str
@@ -214,7 +217,7 @@ def _name(notice: Notice) -> str:
     name = plain_words.line(notice.name)
     if not notice.is_account:
         try:
-            # Check again: removing characters for mail may turn a name into a reserved one.
+            # Check the name again, because removing characters may turn it into a reserved name.
             name = cleaning.clean_name(name)
         except errors.BadInput:
             name = ""
@@ -247,5 +250,5 @@ def _html(notice: Notice) -> str:
 
 
 def _offer(notice: Notice) -> str:
-    """Return the label of the link to a notice's comment."""
+    """Return the label for the link to a notice's comment."""
     return t("mail.decide" if notice.about is MailReason.HELD else "mail.view")

@@ -1,15 +1,15 @@
-"""Mail jobs: the `detail` of events of the kind mail (pure).
+"""Mail jobs: the `detail` of events of the kind `mail` (pure).
 
-An event waits for seconds, or for a day if the mail server is down, so a process of the next
-release must be able to read its detail. `event` is the id of the event for the comment that the
-mail is about. People are identified by ids that reveal nothing about them.
+An event may wait for seconds, or for a day if the mail server is down, so a process of the next
+release must be able to read its detail. `event` is the id of the event about the comment that
+caused the mail. People are identified only by ids, which reveal nothing about them.
 """
 
 import msgspec
 
 
 class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
-    """Ask the owner of an address whether they want mail.
+    """A request to ask the owner of an address whether they want mail.
 
     The encrypted link contains the address.
     """
@@ -18,13 +18,13 @@ class ConfirmationMail(msgspec.Struct, frozen=True, tag="asked"):
 
 
 class LoginMail(msgspec.Struct, frozen=True, tag="entering"):
-    """Send a link to sign in. The encrypted link contains the address and the site."""
+    """A request to send a sign-in link. The encrypted link contains the address and the site."""
 
     link: str
 
 
 class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
-    """Notify these subscribers of a reply to an author."""
+    """A request to notify these subscribers of a reply to an author."""
 
     event: str
     author: str
@@ -32,7 +32,10 @@ class ReplyMail(msgspec.Struct, frozen=True, tag="replied"):
 
 
 class FollowerMail(msgspec.Struct, frozen=True, tag="followed"):
-    """Notify the thread's followers after the position `after`, except those in `besides`."""
+    """A request to notify the thread's followers after the position `after`.
+
+    Followers in `besides` are not notified.
+    """
 
     event: str
     besides: list[str]
@@ -41,14 +44,17 @@ class FollowerMail(msgspec.Struct, frozen=True, tag="followed"):
 
 
 class RepeatedMail(msgspec.Struct, frozen=True, tag="again"):
-    """Notify one follower of the thread again, because the first attempt failed."""
+    """A request to notify one of the thread's followers again, because the first attempt failed."""
 
     event: str
     to: str
 
 
 class HeldCommentMail(msgspec.Struct, frozen=True, tag="held"):
-    """Notify the site's moderators, or those in `to`, of a comment that awaits approval."""
+    """A request to notify moderators of a comment that awaits approval.
+
+    `to` lists the moderators; if it is empty, all of the site's moderators are notified.
+    """
 
     event: str
     to: list[str] | None = None
@@ -59,9 +65,9 @@ MailJob = ConfirmationMail | LoginMail | Told
 
 
 def tag(job: MailJob) -> str:
-    """Return the word that stores the kind of a job.
+    """Return the word under which the kind of a job is stored.
 
-    The word does not change when the class is renamed.
+    The word does not change if the class is renamed.
     """
     return str(job.__struct_config__.tag)
 

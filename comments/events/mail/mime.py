@@ -1,16 +1,18 @@
 """Mail as bytes: ASCII headers, one text part and one HTML part (pure).
 
-`email.message` is not used: it decodes encoded words in the values that it gets before it encodes
-them, so a name could write headers. Python releases also differ in what they refuse, and refuse it
-only when a message is serialized. This module therefore makes the bytes at once.
+This module does not use `email.message`, which decodes encoded words in its input before it encodes
+the values, so a name could add headers. Python releases also differ in the values that they refuse,
+and they refuse them only when the message is serialized. This module therefore composes the bytes
+itself.
 
 Invariants:
 
-1. A header is printable ASCII. Its only line breaks are our own, each followed by a space.
-2. Text that people wrote is either ASCII without `=?`, or encoded words (RFC 2047, UTF-8, base64)
-   made here.
-3. Both parts are quoted-printable. A boundary contains a bare `=`, so no line in a part can look
-   like a boundary.
+1. A header is printable ASCII. The only line breaks in a header are those that this module inserts,
+   each followed by a space.
+2. Text that people wrote is either ASCII without `=?`, or encoded here as encoded words (RFC 2047,
+   UTF-8, base64).
+3. Both parts are quoted-printable. A boundary contains a bare `=`, so no line within a part can
+   look like a boundary.
 """
 
 import base64
@@ -21,7 +23,7 @@ from collections.abc import Sequence
 
 from comments import errors
 
-_LONGEST_LINE = 998  # characters, RFC 5322
+_LONGEST_LINE = 998  # characters, from RFC 5322
 _PLAIN = re.compile(r"[!-~]([ -~]{0,58}[!-~])?")
 _ATOMS = re.compile(r"[A-Za-z0-9-]{1,63}")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -33,7 +35,7 @@ _PIECE = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MailMessage:
-    """A message from one plain address to another."""
+    """A message from one plain address to one plain address."""
 
     sender: str
     recipient: str
@@ -41,14 +43,14 @@ class MailMessage:
 
 
 def text(value: str) -> str:
-    """Return a text as an unstructured header's value. Control characters become spaces."""
+    """Return a text as the value of an unstructured header. Control characters become spaces."""
     value = _CONTROL.sub(" ", value).strip()
     return value if _PLAIN.fullmatch(value) and "=?" not in value else _encoded(value)
 
 
 def mailbox(name: str, address: str) -> str:
-    """Return the value of an address header with a display name."""
-    # Names that are not atoms would need quotes, so they are encoded.
+    """Return the value for an address header with a display name."""
+    # Names that are not atoms would need quotes, so this function encodes them.
     return f"{name if _ATOMS.fullmatch(name) else _encoded(name)} <{address}>"
 
 
@@ -56,13 +58,13 @@ def compose(headers: Sequence[tuple[str, str]], *, plain: str, rich: str, bounda
     """Return a message with a text part and an HTML part.
 
     Args:
-        headers: names and values in ASCII, see `text`.
-        plain: the text.
-        rich: the same text as HTML.
-        boundary: letters and digits.
+        headers: names and ASCII values; `text` makes such values.
+        plain: the message as plain text.
+        rich: the same message as HTML.
+        boundary: the letters and digits of the boundary.
 
     Raises:
-        errors.BadInput: a value is empty, has a line that is too long, or is not ASCII.
+        errors.BadInput: a value is empty, is not ASCII, or has a line that is too long.
     """
     mark = f"=-{boundary}"
     own = [
@@ -92,7 +94,7 @@ def _part(kind: str, body: str) -> str:
 
 
 def _encoded(value: str) -> str:
-    """Return encoded words, each with whole characters and on its own line."""
+    """Return a text as encoded words, each on its own line and without split characters."""
     pieces = [b""]
     for character in _CONTROL.sub(" ", value):
         encoded = character.encode(errors="replace")

@@ -1,6 +1,7 @@
-"""An SMTP client: sends messages and interprets the server's answers.
+"""An SMTP client that sends messages and interprets the server's responses.
 
-It sends each message once. The caller (`planner`) decides whether and when to retry.
+The client sends each message once, or again if a reused session has ended. The caller (`planner`)
+decides whether and when to retry after a failure.
 """
 
 import contextlib
@@ -12,21 +13,21 @@ from comments import setting_values
 from comments.domain import outcomes
 from comments.events.mail import mime
 
-TIMEOUT = 10.0  # seconds for each step; the operator chose the server
-_GOODBYE = 421  # the server ends the session
-_PERMANENT = 500  # from this code on, a retry does not help
+TIMEOUT = 10.0  # seconds per step; the whole session has no limit, as the operator chose the server
+_GOODBYE = 421  # the code with which the server ends the session
+_PERMANENT = 500  # for this code and higher codes, a retry does not help
 
 
 def send(server: setting_values.Smtp, message: mime.MailMessage) -> outcomes.Outcome:
-    """Send one message; see `SmtpClient.send`."""
+    """Send one message (see `SmtpClient.send`)."""
     with SmtpClient(server) as client:
         return client.send(message)
 
 
 class SmtpClient:
-    """Sends messages to a server, in one session for as long as the session lasts.
+    """Sends messages to a server in one session, as long as the session lasts.
 
-    Use it in a `with` statement.
+    Use the client in a `with` statement.
     """
 
     def __init__(self, server: setting_values.Smtp) -> None:
@@ -37,7 +38,7 @@ class SmtpClient:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # The server has accepted the messages, so errors on closing do not matter.
+        # The server has already accepted the messages, so errors on closing are ignored.
         if self._session is not None:
             with contextlib.suppress(smtplib.SMTPException, OSError):
                 self._session.quit()
@@ -46,15 +47,15 @@ class SmtpClient:
     def send(self, message: mime.MailMessage) -> outcomes.Outcome:
         """Send a message once.
 
-        A permanent refusal (5xx) of the recipient or the message is final. Errors that do not
-        concern this message, such as a wrong password, are worth a retry.
+        If the server permanently refuses (5xx) the recipient or the message, the outcome is final.
+        Errors that do not concern this message, such as a wrong password, are worth a retry.
         """
         is_used = self._session is not None
         outcome = self._tried(message)
         if outcome.is_general:
             self._drop()
             if is_used:
-                # Servers end a session after some time or some number of messages.
+                # Servers end a session after some time or number of messages, so try once more.
                 outcome = self._tried(message)
         return outcome
 
@@ -80,7 +81,7 @@ class SmtpClient:
 
 
 def _connected(server: setting_values.Smtp) -> smtplib.SMTP:
-    # Loading the system's certificates takes 30 ms.
+    # Loading the system's certificates takes 30 ms, so do it only when needed.
     is_secure = server.security is not setting_values.Security.NONE
     context = ssl.create_default_context(cafile=server.ca_file or None) if is_secure else None
     if server.security is setting_values.Security.TLS:
