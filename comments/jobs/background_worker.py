@@ -1,14 +1,14 @@
 """Run the background work of a serving process in a thread.
 
-Owns the timing: the worker handles the process's own changes a moment later, and looks every
-`LOOK_EVERY` and `SWEEP_EVERY` seconds for work that other processes left. The worker starts after
-the fork. It also starts one thread for messages (`message_sender`) and one for mail
-(`mail_worker`), because their recipients may be slow.
+This module owns the timing. The worker handles its own process's changes within moments, and every
+`LOOK_EVERY` and `SWEEP_EVERY` seconds, it searches for work that other processes left. The worker
+starts after the fork. It also starts one thread for messages (`message_sender`) and one for mail
+(`mail_worker`), because their recipients can be slow.
 
 Invariants:
 
 1. No failure ends the worker.
-2. `stop` waits until the current step is done.
+2. `stop` waits for the end of the current step.
 """
 
 import logging
@@ -25,9 +25,9 @@ from comments.notifications import mail_worker
 from comments.sites import usage
 from comments.store import connection
 
-SWEEP_EVERY = 30.0  # seconds between two sweeps for events of processes that are gone
-LOOK_EVERY = 300.0  # seconds between two searches for threads left by processes that are gone
-OLD = 600  # seconds after which waiting events and messages are reported in the log
+SWEEP_EVERY = 30.0  # seconds between two sweeps for events that ended processes left
+LOOK_EVERY = 300.0  # seconds between two searches for threads that ended processes left
+OLD = 600  # seconds after which the log reports waiting events and messages
 
 _log = logging.getLogger("flatthread")
 
@@ -39,9 +39,9 @@ class BackgroundWorker:
         store: the store to work on.
         scheme: the scheme of the sites' sort hashes.
         handlers: the handlers that receive events.
-        first: seconds until the worker first looks for work that other processes left. The
-            process's own changes do not wait for this.
-        reach: the channels for sending messages.
+        first: seconds until the worker first searches for work that other processes left. The
+            process's own changes do not wait for this search.
+        reach: makes the channels for sending messages.
     """
 
     def __init__(
@@ -69,14 +69,17 @@ class BackgroundWorker:
         self._next_look = self._next_sweep = self._backlog.clock() + first
 
     def start(self) -> None:
-        """Start the threads. Call this after the fork, because threads do not survive one."""
+        """Start the threads.
+
+        Call this method after the fork, because threads do not survive a fork.
+        """
         self._backlog.open()
         self._thread.start()
         self._messenger.start()
         self._postman.start()
 
     def stop(self, seconds: float) -> bool:
-        """Stop after the current step. Return whether all threads ended within `seconds`."""
+        """Stop after the current step; return whether all threads ended within `seconds`."""
         self._backlog.close()
         end = time.monotonic() + seconds
         has_ended = self._messenger.stop(seconds)
@@ -111,12 +114,12 @@ class BackgroundWorker:
                     now=self._upkeep.now(), limit=dispatcher.SWEPT + mail_worker.MOST
                 )
                 if self._hand_out(due) == dispatcher.SWEPT:
-                    self._next_sweep = self._backlog.clock()  # there are more
+                    self._next_sweep = self._backlog.clock()  # more events are due
         except Exception as error:  # noqa: BLE001 - the next sweep tries again
             scheduler.report("Delivering events", error)
 
     def _hand_out(self, events: Sequence[str]) -> int:
-        """Pass mail events to the mail thread and deliver the others.
+        """Pass mail events to the mail thread and deliver all other events.
 
         Return the number of events delivered here.
         """

@@ -1,12 +1,11 @@
 """Enqueue Cloud Tasks that start delivery and compaction soon after a commit.
 
-On App Engine, no code runs after a response, so nothing would empty the process's backlog
-(`backlog`). `TaskQueue` replaces the backlog: it enqueues tasks that call `/tasks/deliver` and
-`/tasks/compact`.
+On App Engine, no code runs after a response, so a process cannot empty its backlog (`backlog`).
+`TaskQueue` replaces the backlog; it enqueues tasks that call `/tasks/deliver` and `/tasks/compact`.
 
-Edits and retractions request the compaction of their thread, and follower lists request their own.
-Other changes wait for cron: compacting after each of them would cost writes without a benefit for
-readers.
+Edits and retractions request the compaction of their thread, and changed follower lists request
+their own. Other changes wait for cron, because compacting after each of them would cost writes
+without benefiting readers.
 
 This module does not use google-cloud-tasks, because a single POST is enough. The client library
 would add 33 ms and 8 MB to the start of an instance; google-auth's session adds nothing, because
@@ -14,15 +13,15 @@ the store needs it anyway.
 
 Invariants:
 
-1. Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work that
-   was not enqueued.
-2. No request fails because of a task, and no request waits longer than `WITHIN` for one. After a
-   failure, the process enqueues no tasks for `REST` seconds or for as long as the service asks. If
-   the service hangs, it therefore delays one request by `WITHIN`, and no other requests.
-3. Many commits share one task. A task is named after its path and the end of a time span of a few
-   seconds. It runs at the end of the span, which is after every commit that any instance makes
-   within the span. If the name exists already (409), the call counts as a success. An instance
-   enqueues one task per span.
+1. Correctness does not depend on the tasks: within about a minute, cron's sweep finds all work for
+   which no task was enqueued.
+2. No request fails because of a task, and no request waits longer than `WITHIN` for a task to be
+   enqueued. After a failure, the process enqueues no tasks for `REST` seconds or for as long as the
+   service asks. If the service hangs, it therefore delays only one request, by `WITHIN`.
+3. Many commits share one task. A task's name consists of its path and the end of a time span of a
+   few seconds. The task runs at the end of the span, which is after every commit of any instance
+   within the span. If a task with that name already exists (409), the call counts as a success.
+   Each instance enqueues at most one task per path and span.
 """
 
 import hashlib
@@ -45,20 +44,20 @@ _log = logging.getLogger("flatthread")
 
 SERVICE = "https://cloudtasks.googleapis.com"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-WITHIN = 0.5  # maximum seconds that a request waits while a task is enqueued
-REST = 30.0  # seconds after a failure without a further attempt
+WITHIN = 0.5  # maximum seconds that a request waits for a task to be enqueued
+REST = 30.0  # seconds after a failure before the next attempt
 LONGEST_REST = 600.0
 DELIVER, COMPACT = "/tasks/deliver", "/tasks/compact"
-SPANS = {DELIVER: 2, COMPACT: 10}  # seconds of a span; each span has one task
+SPANS = {DELIVER: 2, COMPACT: 10}  # length of a span in seconds; each span has one task
 TIMEOUT = 5.0  # seconds for each step of a call, which continues after the request stops waiting
 _OK, _EXISTS = 200, 409
 
 
 class TaskQueue:
-    """A queue of Cloud Tasks with the interface of a backlog. Thread-safe.
+    """A queue of Cloud Tasks with the interface of a backlog. This class is thread-safe.
 
     Args:
-        name: projects/PROJECT/locations/LOCATION/queues/QUEUE.
+        name: the queue's name, projects/PROJECT/locations/LOCATION/queues/QUEUE.
         service: the App Engine service that runs the tasks; "" for the default service.
         connect: returns a session that signs requests; called once, on first use.
         now: returns the current time.
@@ -79,7 +78,7 @@ class TaskQueue:
         self._connect = connect or _session
         self._now = now
         self._address = address
-        self._lock = threading.Lock()  # never held while waiting for anything
+        self._lock = threading.Lock()  # never held during a wait
         self._connecting = threading.Lock()
         self._session: AuthorizedSession | None = None
         self._asked: dict[str, int] = {}
@@ -90,7 +89,7 @@ class TaskQueue:
         self._ask(DELIVER)
 
     def add(self, _name: backlog.Name, *, changes: int = 1, within: float = math.inf) -> None:
-        """Request the compaction of a thread or list, if it cannot wait for cron."""
+        """Request the compaction of a thread or list if it cannot wait for cron."""
         del changes
         if within <= backlog.ERASE_AFTER:
             self._ask(COMPACT)
@@ -103,7 +102,7 @@ class TaskQueue:
                 return
             self._asked[path] = end
         enqueued: futures.Future[None] = futures.Future()
-        # A thread is needed, because a request's timeout restarts with every byte and every retry.
+        # Use a thread, because a request's timeout restarts with every byte and every retry.
         threading.Thread(target=self._enqueue, args=(path, end, enqueued), daemon=True).start()
         try:
             enqueued.result(timeout=WITHIN)
@@ -127,7 +126,7 @@ class TaskQueue:
             headers={"Content-Type": "application/json"},
             timeout=TIMEOUT,
             allow_redirects=False,
-            stream=True,  # only the status is read
+            stream=True,  # only the status is needed
         )
         response.close()
         if response.status_code not in {_OK, _EXISTS}:
@@ -152,14 +151,14 @@ class TaskQueue:
 
 
 def _seconds(asked: str) -> float:
-    """Return the seconds in a Retry-After header, between `REST` and `LONGEST_REST`."""
+    """Return the seconds in a Retry-After header, limited to `REST` to `LONGEST_REST`."""
     if not asked.isascii() or not asked.isdecimal():
         return REST
     return min(max(REST, float(asked[:9])), LONGEST_REST)
 
 
 def _session() -> "AuthorizedSession":
-    # Import this with the first task, to keep cold starts fast.
+    # Import this with the first task to keep cold starts fast.
     import google.auth  # noqa: PLC0415
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415
 

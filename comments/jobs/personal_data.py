@@ -1,24 +1,24 @@
 """Export and erase all data about an author.
 
-An author's data consists of their comments, votes, mail subscriptions and account. All of it is
-found by the author id. No public response contains that id, so a caller must present the author's
-token or run commands as an operator.
+An author's data consists of their comments, votes, mail subscriptions and account. The author id
+finds all of it. No public response contains that id, so a caller must present the author's token or
+run commands as an operator.
 
 Invariants:
 
-1. An export contains nothing about other people: for a comment that the author replied to, it
-   contains the id, but nothing about that comment's author.
-2. Erasure does what authors can also do themselves for each comment: it erases texts and names and
-   keeps positions, so threads stay intact. Repeating an interrupted erasure continues it; repeating
-   a finished one finds nothing.
-3. A token of a site gives access only to data on that site, because the site's page may know the
-   token, and an account may write on many sites. Data on other sites is neither exported nor
-   erased, and an account with such data is kept.
-4. An export says whether the account and subscriptions have mail addresses, but does not contain
-   the addresses.
-5. With a token, each comment has the status that its author sees elsewhere
-   (`presentation.seeming`); otherwise an export would reveal a shadow ban. Operators get the real
-   status.
+1. An export contains nothing about other people: for a reply, it contains the id of the comment
+   that the author replied to, but nothing about that comment's author.
+2. Erasure does for each comment what its author could also do: it erases the text and the name but
+   keeps the comment's position, so threads stay intact. Repeating an interrupted erasure continues
+   it; repeating a finished erasure finds nothing.
+3. A site token gives access only to data on that site, because the site's page may know the token,
+   and an account may write on many sites. Data on other sites is neither exported nor erased, and
+   an account with such data is kept.
+4. An export contains the number of subscribed mail addresses, but not these addresses. The only
+   mail addresses that it contains are those that the author entered with comments.
+5. For a caller with a token, each comment has the status that its author normally sees
+   (`presentation.seeming`); otherwise, an export would reveal a shadow ban. Operators receive the
+   real status.
 """
 
 import itertools
@@ -39,11 +39,14 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import votes
 
-AT_ONCE = 100  # comments per step of an erasure; the same number of votes
+AT_ONCE = 100  # maximum number of comments, and of votes, per step of an erasure
 
 
 class Writing(msgspec.Struct, frozen=True):
-    """A comment as its author wrote it. With a token, `status` is what the author is shown."""
+    """A comment as its author wrote it.
+
+    For a caller with a token, `status` is the status that the author normally sees.
+    """
 
     id: str
     site: str
@@ -60,7 +63,7 @@ class Writing(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """The author's account. `login` is for operators only, and empty with a token."""
+    """The author's account. `login` is only for operators and empty for a caller with a token."""
 
     name: str
     login: str
@@ -68,7 +71,10 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class Everything(msgspec.Struct, frozen=True):
-    """All data about an author. `mailed` is the number of their subscriptions."""
+    """All data about an author.
+
+    `mailed` is the number of mail addresses with subscriptions by the author, counted per site.
+    """
 
     account: Profile | None
     comments: list[Writing]
@@ -77,7 +83,7 @@ class Everything(msgspec.Struct, frozen=True):
 
 
 class ErasureStep(NamedTuple):
-    """What one step of an erasure deleted, and whether it was the last step."""
+    """The work of one step of an erasure: how much it deleted, and whether it was the last step."""
 
     comments: int
     votes: int
@@ -85,7 +91,11 @@ class ErasureStep(NamedTuple):
 
 
 def export(author: str, site: str | None = None, *, secret: str, now: datetime) -> Everything:
-    """Collect an author's data: all for an operator, or one site's as its author sees it."""
+    """Collect an author's data.
+
+    With `site`, collect only the data on that site, as the author sees it; operators collect all
+    data.
+    """
     account = accounts.get(_account_of(author))
     login = "" if account is None or site is not None else account.login
     written = list(_writings(author))
@@ -104,15 +114,16 @@ def export(author: str, site: str | None = None, *, secret: str, now: datetime) 
 
 
 def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep:
-    """Erase an author's data, one step per call; repeat until `is_done`.
+    """Erase an author's data, one step per call; repeat the call until `is_done`.
 
-    With `site`, erase only the data to which a token of that site gives access. The account is
-    deleted if it has no data left. An account with a role is not erased here; an owner removes it
-    (`account remove`).
+    With `site`, erase only the data to which a token for that site gives access. The account is
+    deleted if no data of the author remains. An account with a role is not erased here; an owner
+    must remove it (`account remove`).
 
     Raises:
         errors.Conflict: the account has a role.
-        errors.Overloaded: the store did not answer in time; a repeat continues.
+        errors.Overloaded: the store did not respond in time; repeating the call continues the
+            erasure.
     """
     account = accounts.get(_account_of(author))
     if account is not None and account.grants:
@@ -133,10 +144,10 @@ def erase(author: str, *, now: datetime, site: str | None = None) -> ErasureStep
 
 
 def author_of(comment_id: str) -> str:
-    """Return the author id of a comment. Only commands use this.
+    """Return a comment's author id. Only commands use this function.
 
     Raises:
-        errors.NotFound: there is no such comment, or its author is not known.
+        errors.NotFound: the comment does not exist, or its author is unknown.
     """
     row = (
         reads.get(comment_rows.comment_key(comment_id))

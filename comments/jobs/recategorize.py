@@ -1,29 +1,30 @@
-"""Change a thread's categories, in a job that can be interrupted at any point.
+"""Change a thread's categories in a job that can be interrupted at any point.
 
 Each comment stores the categories under which it is counted, so changing a thread's categories
-requires a scan of all its comments. Owns this scan and its journal, a Job row:
+requires a scan of all its comments. This module owns this scan and its journal, a Job row:
 
-1. One transaction sets the thread's categories, numbers the change (`Thread.filed`) and writes the
-   journal (`category_journal`): the number of the change, and the comment after which the scan
-   continues. `tree` does the same when the comment that names a thread appears or disappears.
-2. Each step takes the next comments by key. One transaction counts them under the thread's current
-   categories (`job_writes.recategorize`) and advances the journal. The last step deletes the
-   journal.
+1. One transaction sets the thread's categories, assigns a number to the change (`Thread.filed`) and
+   writes the journal (`category_journal`). The journal contains the number of the change and the
+   comment after which the scan continues. `tree` does the same when the comment that names a thread
+   appears or disappears.
+2. Each step reads the next comments in key order. One transaction counts them under the thread's
+   current categories (`job_writes.recategorize`) and advances the journal. The last step deletes
+   the journal.
 
-`finish` continues interrupted scans; every process with a worker calls `finish` from time to time.
-Setting the same categories again repeats the scan and corrects comments that are counted elsewhere
-because of damage.
+`finish` continues interrupted scans; every process with a worker calls it from time to time.
+Setting the same categories again repeats the scan and corrects comments that are counted under
+wrong categories because of damage.
 
 Invariants:
 
-1. A comment that is placed after step 1 has the new categories, because placing a comment reads its
-   thread. The scan finds every comment that was placed earlier, because the scan starts later and
-   keys of comments never change.
-2. A comment moves away from the categories under which it is actually counted, in the commit that
-   writes the event about the move. Counts are therefore correct after consecutive changes, and
-   after concurrent changes of comments.
-3. A step does nothing if the journal has changed since it was read, so two processes can share a
-   scan.
+1. A comment that is added after step 1 has the new categories, because adding a comment reads its
+   thread. The scan finds every comment that was added earlier, because the scan starts later and
+   comment keys never change.
+2. In the commit that writes the event about the move, a comment moves away from the categories
+   under which it is actually counted. Counts are therefore correct after consecutive changes and
+   after concurrent changes to comments.
+3. A step does nothing if the journal has changed since the step read it, so two processes can share
+   a scan.
 """
 
 from collections.abc import Iterable
@@ -37,24 +38,24 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 from comments.tree.threads import category_journal, details
 
-AT_ONCE = 50  # comments per transaction and per event
-STEPS = 100  # steps per call of `finish`, to leave the worker time for other work
+AT_ONCE = 50  # maximum number of comments per transaction and per event
+STEPS = 100  # maximum steps per call of `finish`, to leave time for other work
 
 
 def change(name: records.ThreadName, names: Iterable[str], *, now: datetime) -> int:
-    """Change a thread's categories and return the number of comments moved.
+    """Change a thread's categories and return the number of comments that moved.
 
     Raises:
-        errors.BadInput: a name is not valid, or there are too many names.
-        errors.NotFound: there is no such thread.
-        errors.Overloaded: the store is busy. A change that has begun is finished later.
+        errors.BadInput: a name is invalid, or there are too many names.
+        errors.NotFound: the thread does not exist.
+        errors.Overloaded: the store is busy; a change that has begun is finished later.
     """
     begin(name, categories.canonical_set(names))
     return run(name, now=now)
 
 
 def run(name: records.ThreadName, *, now: datetime) -> int:
-    """Finish a thread's change of categories, if one has begun; return how many comments moved."""
+    """Finish a thread's change of categories if one has begun; return how many comments moved."""
     moved = 0
     while (more := step(name, now=now)) is not None:
         moved += more
@@ -62,7 +63,7 @@ def run(name: records.ThreadName, *, now: datetime) -> int:
 
 
 def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
-    """Set a thread's categories and start the scan. New comments get the categories at once."""
+    """Set a thread's categories and start the scan. New comments get the categories immediately."""
 
     def body() -> None:
         thread = reads.get(comment_rows.thread_key(name))
@@ -74,7 +75,7 @@ def begin(name: records.ThreadName, names: tuple[str, ...]) -> None:
 
 
 def step(name: records.ThreadName, *, now: datetime) -> int | None:
-    """Do the next step of a scan; return how many comments moved, or None if there is no scan."""
+    """Run the next step of a scan; return how many comments moved, or None if there is no scan."""
     key = category_journal.key(comment_rows.thread_key_name(name))
     row = reads.get(key)
     if row is None:

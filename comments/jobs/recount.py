@@ -1,24 +1,24 @@
-"""Compare every counter with the rows that it counts, and correct it.
+"""Compare every counter with the rows that it counts, and correct differences.
 
-First, the vote counts in each comment's row are compared with the votes, unless some votes are
-uncounted. Wrong vote counts are corrected by counting again, which can safely be repeated. Then
-each thread's counters are compared with its comments, the site's counters with its threads, the
-authors' counters with their numbers in threads, and the counters of the site's categories and days
-with its comments.
+First, the vote counts in each comment's row are compared with the votes, except for comments with
+uncounted votes. Wrong vote counts are corrected by counting again, which can safely be repeated.
+Then each thread's counters are compared with its comments, the site's counters with its threads,
+the authors' counters with their numbers in threads, and the counters of the site's categories and
+days with its comments.
 
 Participant counters count rows of other counters. They are corrected to match these rows as stored.
-If the rows are also corrected, the usual formula then adjusts the participants.
+If these rows are also corrected, the usual formula then adjusts the participant counters.
 
-An interrupted recount of a site continues after the last thread noted in its Job row.
+An interrupted recount of a site continues after the last thread that its Job row names.
 
 Invariants:
 
-1. Each comparison reads one snapshot (a read-only transaction) and includes the amounts that
+1. Each comparison reads one snapshot (a read-only transaction) and takes into account what
    undelivered events will add, so concurrent writes cause no differences.
 2. A counter is corrected by adding the difference, not by storing the expected number, so
-   concurrent increments are kept.
+   concurrent increments are not lost.
 3. A difference is added only once: each correction stores its number in the corrected row
-   (`mended`) and is refused if the row was corrected after the comparison.
+   (`mended`) and is refused if the row has been corrected since the comparison.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ from comments.store.models import comment_rows, conversion, counter_rows, event_
 from comments.tree import votes
 from comments.tree.counters import counter_repair, totals
 
-AT_ONCE = 100  # authors' rows per transaction
-NOTE_EVERY = 20  # threads between two notes of the position; a restart repeats at most this many
-_TRIES = 5  # attempts, in case other processes correct the same counters
+AT_ONCE = 100  # maximum number of authors' rows per transaction
+NOTE_EVERY = 20  # threads between two writes of the position; a restart repeats at most this many
+_TRIES = 5  # attempts, because other processes may correct the same counters
 _NOT_OF_THREADS = {counting.PARTICIPANTS, counting.LISTED, counting.FOLLOWERS}
 
 Numbers = Mapping[str, int]
@@ -50,7 +50,7 @@ Tell = Callable[["Difference"], None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Difference:
-    """A counter that differs from the expected number."""
+    """A counter that differs from its expected value."""
 
     scope: Scope
     name: str
@@ -60,7 +60,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """The result of one comparison. `missing` holds the amounts to add to the row of each scope."""
+    """The result of one comparison. `missing` contains the amounts to add to each scope's row."""
 
     mended: int
     missing: Mapping[Scope, Numbers]
@@ -68,7 +68,7 @@ class _Found:
 
 
 def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
-    """Compare comments with their votes, then the counters of a thread with its comments.
+    """Compare a thread's comments with their votes, then the thread's counters with the comments.
 
     Returns:
         The number of differences.
@@ -84,7 +84,10 @@ def thread(name: records.ThreadName, *, tell: Tell, fixes: bool) -> int:
 
 
 def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
-    """Compare all counters of a site, continuing an interrupted recount; return the differences."""
+    """Compare all counters of a site; return the number of differences.
+
+    An interrupted recount continues where it stopped.
+    """
     found = 0
     for number, name in enumerate(_threads(site_id, after=_position(site_id)), 1):
         found += thread(name, tell=tell, fixes=fixes)
@@ -101,7 +104,7 @@ def site(site_id: str, *, tell: Tell, fixes: bool) -> int:
 
 
 def _votes(name: records.ThreadName, tell: Tell, *, fixes: bool) -> int:
-    """Compare a thread's comments with the votes on them, and recount those that differ."""
+    """Compare a thread's comments with the votes on them, and recount comments with differences."""
     differences = transactions.snapshot(lambda: _miscounted(name))
     for difference in differences:
         tell(difference)
@@ -124,7 +127,7 @@ def _miscounted(name: records.ThreadName) -> list[Difference]:
 
 
 def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
-    """Yield a row's wrong vote counts, each with its name, stored number and expected number."""
+    """Yield each wrong vote count in a row with its name, stored value and expected value."""
     if row is None or row["status"].string_value == records.Status.RETRACTED:
         # The comment no longer accepts votes, so these votes should have been deleted.
         pairs = {"votes": (sum(cast), 0)}
@@ -145,7 +148,10 @@ def _wrong(row: Any, cast: tuple[int, int]) -> Iterator[tuple[str, int, int]]:
 def _settle(
     look: Callable[[], _Found], mend: Callable[..., ownership.Writes], tell: Tell, *, fixes: bool
 ) -> int:
-    """Compare, report the differences and correct them; retry if another process does so first."""
+    """Compare, report the differences and correct them.
+
+    If another process corrects them first, compare again.
+    """
     for _ in range(_TRIES):
         found = look()
         if not fixes or not found.differences or _mend(found, mend):
@@ -156,7 +162,7 @@ def _settle(
 
 
 def _mend(found: _Found, mend: Callable[..., ownership.Writes]) -> bool:
-    """Add what is missing, in transactions of bounded size.
+    """Add the missing amounts in transactions of bounded size.
 
     Returns:
         False if another process corrected the counters first.
@@ -173,9 +179,9 @@ def _apply(mend: Callable[..., ownership.Writes], step: int, part: Mapping[Scope
     try:
         transactions.apply(mend(step, part))
     except counter_repair.MendedMeanwhile as other:
-        # If the row is one step ahead, an earlier run of this transaction committed and its answer
-        # was lost, or another process found the same difference. In both cases, the difference was
-        # added once.
+        # If the row is one step ahead, an earlier run of this transaction committed but its
+        # response was lost, or another process found the same difference. In both cases, the
+        # difference was added once.
         return other.mended == step + 1
     return True
 
@@ -202,7 +208,7 @@ def _thread(name: records.ThreadName) -> _Found:
     found = _compared(here, stored, expected, mended)
     if told[0] == told[1]:
         return found
-    # Every correction writes the first shard, which holds the number of shards.
+    # Every correction writes the first shard, which stores the number of shards.
     shards = Difference(here, "shards", *told)
     return dataclasses.replace(found, differences=(*found.differences, shards))
 
@@ -216,7 +222,7 @@ def _site(site_id: str) -> _Found:
 
 
 def _expected(site_id: str) -> dict[Scope, dict[str, int]]:
-    """Return the expected numbers of a site's rows, without participants."""
+    """Return the expected numbers in a site's rows, without participants."""
     expected: dict[Scope, dict[str, int]] = {
         scope: dict(_negative(numbers))
         for scope, numbers in _pending().items()
@@ -246,12 +252,12 @@ def _statistics(site_id: str) -> dict[Scope, dict[str, int]]:
 
 
 def _rows(site_id: str) -> Iterator[tuple[Scope, Numbers]]:
-    """Yield the numbers of a site's event-driven rows, except the site's own row."""
+    """Yield the numbers in a site's event-driven rows, except the site's own row."""
     query = reads.Query("Standing", where=(("site", "=", site_id),))
     for message in reads.fetch(query):
         author = message.key.path[-1].name.partition("/")[2]
         yield counting.author_scope(site_id, author), _numbers(message)
-    low, high = f"{site_id}/", f"{site_id}0"  # "0" is what follows "/"
+    low, high = f"{site_id}/", f"{site_id}0"  # after "/" comes "0"
     for kind in ("Category", "Day", "Appearance"):
         where = (("__key__", ">=", low), ("__key__", "<", high))
         for message in reads.fetch(reads.Query(kind, where=where, order=("__key__",))):
@@ -264,7 +270,7 @@ def _compared(
     expected: Mapping[Scope, Numbers],
     mended: int,
 ) -> _Found:
-    """Compare the numbers of a site or thread, of the places in it, and of their authors."""
+    """Compare the numbers of a site or thread, of the scopes within it, and of their authors."""
     part = counting.PARTICIPANTS
     present, wanted = _present(stored), _present(expected)
     scopes = {*stored, *expected, *present, *wanted}
@@ -284,7 +290,7 @@ def _compared(
 
 
 def _present(rows: Mapping[Scope, Numbers]) -> dict[Scope, int]:
-    """Count the participants of each place by the authors' rows."""
+    """Count the participants in each scope from the authors' rows."""
     present: dict[Scope, int] = {}
     for scope, numbers in rows.items():
         if scope.author and numbers.get(counting.APPROVED, 0) > 0:
@@ -301,7 +307,7 @@ def _differences(scope: Scope, stored: Numbers, expected: Numbers) -> Iterator[D
 
 
 def _pending() -> dict[Scope, dict[str, int]]:
-    """Return what undelivered events will add to sites, their statistics and their authors."""
+    """Return what undelivered events will add to the counters of sites, statistics and authors."""
     return counting.by_scope(
         counting.total(
             counting.increments(counting.FROM_EVENTS, change.old, change.new)
@@ -319,7 +325,7 @@ def _threads_numbers(site_id: str) -> dict[str, int]:
 
 
 def _following(name: records.ThreadName) -> int:
-    """Count a thread's followers, without those that undelivered events will add."""
+    """Count a thread's followers, except those that undelivered events will add."""
     pending = counting.total(
         counting.increments(counting.FOLLOWING, *outbox.following_of(event)[2])
         for event in outbox.followings(comment_rows.thread_key_name(name))
@@ -328,7 +334,7 @@ def _following(name: records.ThreadName) -> int:
 
 
 def _participations(site_id: str) -> Iterator[tuple[str, Numbers]]:
-    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # "0" is what follows "/"
+    low, high = counter_rows.author_name(site_id, ""), f"{site_id}0"  # after "/" comes "0"
     where = (("author", ">=", low), ("author", "<", high))
     query = reads.Query("Participation", where=where, order=("author",))
     for message in reads.fetch(query):

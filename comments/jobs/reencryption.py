@@ -1,12 +1,12 @@
-"""Encrypt stored data again after a change of `SECRET`, so the old secret can be removed.
+"""Re-encrypt stored data after a change of `SECRET`, so that the old secret can be removed.
 
-Handles all values that stay encrypted for longer than a few days. Encrypted values in links and
-questions expire by themselves; docs/secrets.md lists both.
+This module handles all values that stay encrypted for longer than a few days. Encrypted values in
+links and questions expire on their own; docs/secrets.md lists both.
 
 Invariants:
 
-1. Each row is changed in its own transaction, and rows encrypted under the current secret stay
-   unchanged. The job can be interrupted, repeated, and run while the service is in use.
+1. Each row is changed in its own transaction, and rows that are encrypted with the current secret
+   stay unchanged. The job can be interrupted, repeated, and run while the service is in use.
 """
 
 from typing import NamedTuple
@@ -21,17 +21,17 @@ from comments.store import reads
 
 
 class ReencryptionCounts(NamedTuple):
-    """The number of rows encrypted again, and of subscribers whose id is from the old secret."""
+    """The number of re-encrypted rows, and of subscribers with an id from the old secret."""
 
     rows: int
     subscribers: int
 
 
 def renew(by: registration.By) -> ReencryptionCounts:
-    """Encrypt under the current secret all stored values that are encrypted under the old one.
+    """Re-encrypt all stored values that are encrypted with the old secret.
 
     Raises:
-        errors.Overloaded: the store did not answer in time; run it again.
+        errors.Overloaded: the store did not respond in time; run the job again.
     """
     secret, rows = by.settings.secret, int(providers.renew(by.settings.secret))
     for site in [each.id for each in site_settings.every()]:

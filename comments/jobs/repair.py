@@ -1,15 +1,15 @@
 """Find and repair damage in stored trees.
 
-Parent links and numbers determine every hash, level, slug and listing. This module recomputes them
-for a whole thread, compares them with the stored values and corrects the differences.
+Parent links and numbers determine every hash, level, slug and listing. For a whole thread, this
+module recomputes these values, compares them with the stored values and corrects the differences.
 `find_problems` writes nothing. `fix` writes in transactions of at most `_BATCH` comments, each of
-which leaves a valid state. If it is interrupted, run it again. After a complete run,
-`find_problems` finds nothing unless there is new damage.
+which leaves a valid state. If `fix` is interrupted, run it again. After a complete run,
+`find_problems` finds nothing unless new damage has occurred.
 
-Links and numbers are the source of truth. If two siblings have the same number, the older one keeps
-it and the other gets a new one. A comment whose parent is missing, or whose links form a cycle,
-becomes a root. Counters are raised to the highest number and never lowered, because a number is
-never assigned twice.
+Links and numbers are the source of truth. If two siblings have the same number, the older sibling
+keeps the number and the other sibling gets a new number. A comment whose parent is missing becomes
+a root, and so does the oldest comment of a cycle. Counters are raised to the highest assigned
+number and never lowered, because a number is never assigned twice.
 """
 
 import dataclasses
@@ -22,12 +22,15 @@ from comments.store.models import comment_rows, conversion
 from comments.tree import job_writes, values
 
 _BATCH = 100
-SECONDS = 240.0  # seconds for reading one thread; the service aborts transactions after 270
+SECONDS = 240.0  # seconds for reading one thread; the service aborts transactions after 270 s
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldMismatch:
-    """A field that differs from its recomputed value. `comment` is "" for the thread itself."""
+    """A field that differs from its recomputed value.
+
+    `comment` is "" for a field of the thread itself.
+    """
 
     thread: records.ThreadName
     comment: str
@@ -44,7 +47,7 @@ def threads(site: str) -> Iterator[records.ThreadName]:
 
 
 def find_problems(scheme: sorthash.Scheme, name: records.ThreadName) -> list[FieldMismatch]:
-    """Compare a thread with the values recomputed from its links and numbers. Writes nothing."""
+    """Compare a thread with the values recomputed from its links and numbers, without writing."""
     rows = _stored(name)
     root_count = _root_count(name)
     problems: list[FieldMismatch] = []
@@ -68,7 +71,7 @@ _FIELDS = ("parent", "number", "level", "sort_hash", "slug", "listed")
 
 
 def fix(scheme: sorthash.Scheme, name: records.ThreadName) -> int:
-    """Repair a thread and return the number of problems found."""
+    """Repair a thread and return the number of problems that were found."""
     problems = find_problems(scheme, name)
     if not problems:
         return 0
@@ -139,7 +142,7 @@ def _places(
 
 
 def _children(rows: dict[str, records.Comment]) -> dict[str | None, list[records.Comment]]:
-    """Group comments by parent. Comments whose links lead to no root become roots."""
+    """Group comments by parent. A comment whose links lead to no root becomes a root."""
     children: dict[str | None, list[records.Comment]] = {}
     rooted = _rooted(rows)
     for row in rows.values():
@@ -167,9 +170,9 @@ def _rooted(rows: dict[str, records.Comment]) -> set[str]:
 def _numbered(
     siblings: list[records.Comment], parent: str | None
 ) -> Iterator[tuple[records.Comment, int]]:
-    """Yield siblings with their numbers, replacing duplicates and too small numbers by new ones.
+    """Yield siblings with their numbers; duplicate and too small numbers are replaced.
 
-    Comments that were already children of this parent take precedence over moved comments.
+    Comments that already were children of this parent take precedence over moved comments.
     """
     first = 0 if parent is None else 1
     siblings = sorted(

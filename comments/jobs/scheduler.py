@@ -1,23 +1,23 @@
 """Schedule compaction, vote counting and delivery in a process.
 
-The scheduler compacts threads that are due and notes the time of each switch by this process's
+The scheduler compacts threads that are due and records the time of each switch by this process's
 monotonic clock. After `compactor.GRACE`, it clears the flags and deletes replaced and unreferenced
-buckets. It also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`); neither
-needs a second step. It delivers the process's own events a moment after their commit. A sweep
-delivers the events of processes that have ended (`dispatcher`).
+buckets. It also compacts follower lists (`follower_lists`) and counts votes (`cast_vote`), neither
+of which needs a second step. It delivers the process's own events shortly after their commit. A
+sweep delivers the events of processes that have ended (`dispatcher`).
 
-On one machine, a thread of each serving process drives the scheduler (`background_worker`). On App
-Engine, where no code runs after a response, cron calls `/tasks/compact`, which makes a `visit`.
+On a single machine, a thread in each serving process runs the scheduler (`background_worker`). On
+App Engine, where no code runs after a response, cron calls `/tasks/compact`, which calls `visit`.
 Only the instance's own clock may measure the grace period, and the instance may end after the call,
-so the call waits until the grace period is over. No call waits for the hour for which replaced
-rankings are kept. Instead, their directory stores the time at which they expire, by the clock of
-the process that replaced them, and any later call deletes them.
+so the call waits until the grace period is over. Replaced rankings are kept for an hour, but no
+call waits that long. Instead, their directory stores the time when they expire, by the clock of the
+process that replaced them, and any later call deletes them.
 
 Invariants:
 
 1. Failed work is retried later, and no failure ends a round.
-2. The memory of this process may be lost: the flags are in the store, and each process searches
-   for flagged threads and lists at its start and from time to time (`look`).
+2. This process's memory can be lost at any time: the flags are in the store, and each process
+   searches for flagged threads and lists when it starts and from time to time (`look`).
 """
 
 import dataclasses
@@ -43,15 +43,15 @@ from comments.sites import rate_limits
 from comments.store import connection, per_process, reads
 from comments.tree.counters import sharding
 
-_RETRY_AFTER = 5.0  # seconds, randomly up to doubled so that two processes do not collide again
-_TRIES = 5  # a command's attempts to compact one thread
+_RETRY_AFTER = 5.0  # seconds; a random factor up to 2 keeps two processes apart
+_TRIES = 5  # maximum number of a command's attempts to compact one thread
 
 _log = logging.getLogger("flatthread")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Switched:
-    """A compaction to clear when this process's clock reaches `due`."""
+    """A compaction that is cleared when this process's clock reaches `due`."""
 
     due: float
     folded: compactor.CompactionResult
@@ -60,7 +60,7 @@ class Switched:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoundSummary:
-    """The numbers of compacted threads and lists, cleared threads, and threads to clear."""
+    """The numbers of compacted threads and lists, cleared threads, and threads still to clear."""
 
     folded: int
     cleared: int
@@ -72,10 +72,10 @@ class Scheduler:
 
     Args:
         scheme: the scheme of the sites' sort hashes.
-        clock: returns monotonic seconds; measures the grace period.
-        now: returns the current time; decides how long replaced rankings are kept.
-        handlers: the handlers that receive events; by default those that only write to the store.
-        reach: the channels for sending messages.
+        clock: returns monotonic time in seconds; measures the grace period.
+        now: returns the current time; determines how long replaced rankings are kept.
+        handlers: the handlers that receive events; by default, those that only write to the store.
+        reach: makes the channels for sending messages.
     """
 
     def __init__(
@@ -98,16 +98,16 @@ class Scheduler:
 
     @property
     def waiting(self) -> Sequence[Switched]:
-        """The compactions that are not cleared yet."""
+        """The compactions that are not yet cleared."""
         return tuple(self._switched)
 
     @property
     def next_clearing(self) -> float:
-        """The time of the next clearing, by this process's clock, or infinity."""
+        """The time of the next clearing by this process's clock, or infinity if there is none."""
         return min((each.due for each in self._switched), default=float("inf"))
 
     def deliver(self, events: Sequence[str]) -> dispatcher.DeliveryCounts:
-        """Deliver these events."""
+        """Deliver events to this process's handlers."""
         return dispatcher.deliver(events, now=self.now(), handlers=self.handlers)
 
     def sweep(self) -> dispatcher.DeliveryCounts:
@@ -119,18 +119,18 @@ class Scheduler:
         return dispatcher.sweep_fresh(now=self.now(), handlers=self.handlers)
 
     def send(self, within: float) -> message_sender.SendingCounts:
-        """Send waiting messages, starting none after `within` seconds."""
+        """Send pending messages, but start no attempt after `within` seconds."""
         return message_sender.serve(self.now, within=within, reach=self.reach)
 
     def waiting_letters(self) -> dead_letters.Waiting:
-        """Count waiting events and messages, with the age of the oldest, and dead letters."""
+        """Count pending and dead letters, and determine the age of the oldest pending letter."""
         return dead_letters.waiting(self.now())
 
     def due(self, backlog: backlog.Backlog) -> Iterator[backlog.Name]:
-        """Yield the entries of a backlog that are due.
+        """Yield the entries in a backlog that are due.
 
-        The store is checked first, and threads that another process has already compacted are
-        dropped.
+        This method first checks the store and drops threads that another process has already
+        compacted.
         """
         for name in backlog.take():
             left = self._left(name) if isinstance(name, records.ThreadName) else 0.0
@@ -158,10 +158,10 @@ class Scheduler:
             return RoundSummary(folded, self._clear(), len(self._switched))
 
     def visit(self, names: Iterable[backlog.Name], wait: Callable[[float], None]) -> RoundSummary:
-        """Do everything in one call: compact these entries, `wait` for the grace period, and clear.
+        """Compact entries, `wait` for the grace period, and clear, all in one call.
 
-        Only one of several concurrent calls waits; the others leave the clearing to that call or to
-        the next one.
+        Of several concurrent calls, only one waits; the other calls leave the clearing to that call
+        or the next one.
         """
         done = self.round(names)
         self.expire()
@@ -186,7 +186,7 @@ class Scheduler:
             report("Deleting expired data", error)
 
     def fold(self, name: records.ThreadName, *, only_due: bool = False) -> bool:
-        """Compact a thread and remember to clear it.
+        """Compact a thread and schedule its clearing.
 
         Return False if another process compacted it first.
         """
@@ -195,7 +195,7 @@ class Scheduler:
             return False
         if folded.left:
             # The rows that were due are compacted, and their flags stay set for the grace period.
-            # The other rows have changed since and are due later.
+            # The other rows changed later and are not due yet.
             backlog.again(name, within=folded.left)
         due = self._clock() + compactor.GRACE
         orphans = tuple(leftovers.sweep(name))
@@ -262,7 +262,7 @@ def look(now: datetime | None = None) -> list[backlog.Name]:
 def settle(now: datetime) -> int:
     """Merge the counter shards of threads that are no longer busy; return the number of threads.
 
-    Also continues a bounded part of unfinished recategorizations and upgrades.
+    This function also continues a bounded part of unfinished recategorizations and upgrades.
     """
     recategorize.finish(now=now)
     upgrades.go_on()
@@ -307,7 +307,7 @@ def _is_voted(name: backlog.Name) -> bool:
 
 
 def report(what: str, error: Exception) -> None:
-    """Log a failed piece of work that will be retried."""
+    """Log a failure of work that will be retried."""
     if isinstance(error, errors.Overloaded):
         _log.warning("%s failed and will be retried: %s", what, error)
     else:

@@ -1,8 +1,8 @@
-"""Override a thread's title, address or categories as a moderator.
+"""Override a thread's title, address or categories on behalf of a moderator.
 
-A moderator's value takes precedence over the values from comments until a moderator resets the
-field. The caller must have checked that the actor may make the change. The entry in the audit log
-names the fields, but not their values.
+A moderator's value takes precedence over values from comments until a moderator resets the field.
+The caller must have checked that the actor is allowed to make the change. The audit log entry names
+the fields but does not contain their values.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,7 @@ _VERB = "name-thread"
 
 
 class NewDetails(NamedTuple):
-    """The new values; None keeps a field. `inherits` lists fields to reset."""
+    """The new values; None keeps a field unchanged. `inherits` lists the fields to reset."""
 
     title: str | None = None
     url: str | None = None
@@ -33,7 +33,7 @@ class NewDetails(NamedTuple):
 
 
 class Named(NamedTuple):
-    """The changed thread, and the number of comments moved to other categories."""
+    """The changed thread, and the number of comments that moved to other categories."""
 
     thread: records.Thread
     moved: int
@@ -51,9 +51,9 @@ def name(
     """Set fields of a thread, or reset them to the values from its oldest approved comment.
 
     Raises:
-        errors.BadInput: a field is not valid; the error names it.
+        errors.BadInput: a field is invalid; the error names the field.
         errors.NotFound: the thread has no comments yet.
-        errors.Overloaded: the store is busy. Comments that have not moved yet are moved later.
+        errors.Overloaded: the store is busy; comments that have not moved yet are moved later.
     """
     fields = tuple(each for each in FIELDS if getattr(wanted, each) is not None)
     for each in wanted.inherits:

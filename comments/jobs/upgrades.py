@@ -1,12 +1,12 @@
 """Upgrade rows of older releases to the current form, a bounded number at a time.
 
-Owns the upgrade scans and the Job rows that store their positions, so that an interrupted scan
-continues and a finished scan is not repeated. The scheduler calls `go_on` soon after the start of
-each process and every five minutes; `repair --fix` runs every scan to its end.
+This module owns the upgrade scans and the Job rows that store their positions, so an interrupted
+scan continues and a finished scan is not repeated. The scheduler calls `go_on` soon after each
+process starts and every five minutes; `repair --fix` runs every scan to its end.
 
 Invariants:
 
-1. Until a scan reaches a row, the row is read in the form of the older release.
+1. A row that a scan has not reached yet is read in the form of the older release.
 """
 
 import functools
@@ -21,16 +21,16 @@ from comments.store import ownership, per_process, reads, transactions
 from comments.store.models import event_rows
 from comments.tree.threads import details
 
-STEPS = 20  # steps per call of `go_on`, to leave the worker time for other work
+STEPS = 20  # maximum steps per call of `go_on`, to leave time for other work
 AT_ONCE = 100  # rows per step
 _DONE = "done"
 _FINISHED = per_process.PerProcess(set[str])  # scans that this process knows to be finished
 
 
 class _Walk(NamedTuple):
-    """A scan of one kind, in key order.
+    """A scan of one kind in key order.
 
-    `mend` upgrades the rows of one step, passed as messages.
+    `mend` upgrades the rows of one step, which it receives as messages.
     """
 
     job: str
@@ -39,10 +39,12 @@ class _Walk(NamedTuple):
 
 
 def go_on(*, steps: int | None = STEPS) -> int:
-    """Continue all scans for up to `steps` steps, or to their end; return the number of rows read.
+    """Continue all scans for up to `steps` steps, or to their end if None.
+
+    Return the number of rows read.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call does the rest.
+        errors.Overloaded: the store is busy; the next call continues the scans.
     """
     done = _FINISHED.get()
     looked_at = 0
@@ -73,7 +75,7 @@ def _step(walk: _Walk) -> int:
 
 
 def _move_on(key: ndb.Key, seen: str, position: str) -> None:
-    """Store the position of a scan, unless another process has advanced the scan since."""
+    """Store a scan's position unless another process has already advanced the scan."""
     row = reads.get(key)
     if ("" if row is None else row.position) == seen:
         job = event_rows.JobRow(key=key, position=position)
@@ -81,7 +83,7 @@ def _move_on(key: ndb.Key, seen: str, position: str) -> None:
 
 
 def _adopt(found: list[Any]) -> None:
-    """Store which comment names each thread, for threads that lack it; see `naming`."""
+    """Store which comment names each thread, for threads without this value (see `naming`)."""
     for message in found:
         if message.properties["named_by"].WhichOneof("value_type") == "string_value":
             continue

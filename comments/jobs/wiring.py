@@ -2,8 +2,8 @@
 
 Invariants:
 
-1. All processes of a service have the same list of handlers, because a process deletes an event
-   when all handlers that it knows have handled the event.
+1. All processes of a service must have the same handlers, because a process deletes an event when
+   all handlers that it knows are done with the event.
 """
 
 import functools

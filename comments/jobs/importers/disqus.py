@@ -8,9 +8,9 @@
       </post>
     </disqus>
 
-Threads usually come before posts and parents before replies, but nothing here relies on that. A
-deleted post is imported as retracted, even if it is also spam, because its text was supposed to
-be removed.
+Threads usually come before posts and parents before replies, but the import does not rely on that.
+A deleted post is imported as retracted, even if it is also spam, because its text was meant to be
+removed.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ _POST = "disqus/post"
 def read(
     path: Path,
 ) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
-    """Yield the threads and posts of an export.
+    """Yield the threads and posts in an export.
 
     Raises:
-        errors.BadImport: the file is not valid; the error names the line.
+        errors.BadImport: the file is invalid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
         if element.name == _THREAD:

@@ -1,12 +1,12 @@
 """First pass of an import: read and check the whole file without storing anything.
 
-The file is refused (`errors.BadImport`, with the line) if a part cannot be read unambiguously: a
-date, an id, a text that is too long. A fault that can be corrected without losing a comment is
-corrected and noted: a comment whose parent is missing or in another thread becomes a root, a cycle
-of replies is cut at its earliest comment, an unusable name becomes "Guest", an unusable website is
-removed.
+The file is refused (`errors.BadImport`, with the line) if any part is ambiguous or invalid, such as
+a date, an id or a text that is too long. A fault that can be corrected without losing a comment is
+corrected and noted: a comment becomes a root if its parent is missing or in a different thread, a
+cycle of replies is cut at its earliest comment, an unusable name becomes "Guest", and an unusable
+website is removed.
 
-Memory holds ids, links and dates; the texts are in a temporary file (`spool`).
+Ids, links and dates are in memory; the texts are in a temporary file (`spool`).
 """
 
 import hashlib
@@ -25,15 +25,15 @@ from comments.domain.text import cleaning, rendering
 from comments.jobs.importers import import_report, import_source, spool, write_order
 from comments.store.models import comment_rows
 
-# Comments in one file. Each comment uses about half a kilobyte of memory.
+# The maximum number of comments in one file. Each comment uses about half a kilobyte of memory.
 MAX_COMMENTS = 1_000_000
 GUEST = "Guest"
 _MAX_TITLE = 500
-_MAX_EMAIL = 254  # characters; RFC 5321, the longest address in an envelope
+_MAX_EMAIL = 254  # characters; RFC 5321 limits an address in an envelope to this length
 
 
 class PlannedThread(msgspec.Struct, frozen=True):
-    """A thread to write, with its comments in writing order."""
+    """A thread to store, with its comments in writing order."""
 
     name: records.ThreadName
     title: str
@@ -45,8 +45,9 @@ class PlannedThread(msgspec.Struct, frozen=True):
 def author_id(secret: str, site: str, comment: import_source.SourceComment) -> str:
     """Return the author id of an imported comment, or "" if nothing identifies the author.
 
-    Authors are distinguished by mail address or, without one, by account in the other system or by
-    name. No token is ever issued for such an id, so nobody can act as the author.
+    Authors are distinguished by their mail address, otherwise by their account in the other system,
+    otherwise by their name. No token is ever issued for such an id, so nobody can act as the
+    author.
     """
     if _is_email(comment.email):
         known: tuple[str, ...] = ("mail", comment.email.strip().lower())
@@ -62,8 +63,9 @@ def author_id(secret: str, site: str, comment: import_source.SourceComment) -> s
 
 
 def comment_id(site: str, system: str, source_id: str) -> str:
-    """Return the id of an imported comment. Every import of the comment gives the same id."""
-    # This must never change: with different ids, a second import would add every comment again.
+    """Return the id of an imported comment, which is the same in every import."""
+    # This code must never change, because with different ids, a repeated import would add every
+    # comment again.
     digest = hashlib.sha256()
     for part in (site, system, source_id):
         data = part.encode()
@@ -89,7 +91,7 @@ class FirstPass:
         self,
         item: import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem,
     ) -> None:
-        """Take the next item of the file.
+        """Check and record the next item in the file.
 
         Raises:
             errors.BadImport: the item cannot be stored.
@@ -108,7 +110,7 @@ class FirstPass:
             self._take_comment(item)
 
     def threads(self, levels: int) -> tuple[PlannedThread, ...]:
-        """Resolve threads and parents after reading the file; return the threads to write."""
+        """Resolve threads and parents after reading the file, and return the threads to store."""
         names = self._settle_threads()
         self._settle_parents()
         by_thread: dict[str, list[write_order.Node]] = defaultdict(list)
@@ -153,7 +155,7 @@ class FirstPass:
         return errors.BadImport(str(self._file), line, message)
 
     def _imported(self, comment: import_source.SourceComment) -> records.ImportedComment:
-        """Make the comment as it will be stored, except for its parent."""
+        """Convert a comment to its stored form, but without its parent."""
         is_erased = comment.status is Status.RETRACTED
         body = "" if is_erased else comment.body
         if not body and not is_erased:
@@ -176,13 +178,14 @@ class FirstPass:
         )
 
     def _author(self, comment: import_source.SourceComment) -> records.Author:
-        # The mail address only identifies the author; it is not stored.
+        # The mail address serves only to identify the author and is not stored.
         known_as = author_id(self._secret, self._site.id, comment)
         return records.Author(self._name(comment), self._website(comment), "", known_as)
 
     def _name(self, comment: import_source.SourceComment) -> str:
         try:
-            # Reserved names are allowed: the owner may have been "admin" in the other system.
+            # Reserved names are allowed, because the owner may have been "admin" in the other
+            # system.
             return cleaning.tidy_name(" ".join(comment.name.split()))
         except errors.BadInput as error:
             said = error_texts.sentence(error)
@@ -198,7 +201,10 @@ class FirstPass:
             return ""
 
     def _settle_threads(self) -> dict[str, list[import_source.SourceThread]]:
-        """Give each used thread its id; drop the comments of threads that cannot have an id."""
+        """Assign an id to each thread with comments.
+
+        Drop the comments of threads without a usable id.
+        """
         names: dict[str, str | None] = {}
         found: dict[str, list[import_source.SourceThread]] = defaultdict(list)
         for node in list(self._nodes.values()):
@@ -289,7 +295,7 @@ class FirstPass:
             earliest.answers = None
 
     def _fault(self, node: write_order.Node) -> str:
-        """Return the kind of note if a node's comment cannot have the parent that it names."""
+        """Return the kind of note for a comment that names an unusable parent, otherwise ""."""
         if node.answers is None:
             return ""
         answered = self._nodes.get(node.answers)
@@ -302,7 +308,7 @@ class FirstPass:
     def _planned(
         self, name: str, sources: list[import_source.SourceThread], nodes: list[write_order.Node]
     ) -> PlannedThread:
-        # A thread merged from several pages stays open if one of the pages is open.
+        # A thread that combines several pages stays open if one of the pages is open.
         is_closed = all(thread.closed for thread in sources)
         return PlannedThread(
             name=records.ThreadName(self._site.id, name),

@@ -1,11 +1,12 @@
-"""Store the progress of imports, to show it while they run and after an interruption.
+"""Store the progress of imports, to show it during an import and after an interruption.
 
-Owns the journals of imports: one Job row for each imported file of a site and system.
+This module owns the journals of imports: one Job row for each imported file of a site and system.
 
     Job  key: "import/{site id}/{system}/{file name}"; `position` is an Import as JSON
 
-A journal is only displayed, never used to resume: a repeated import finds the stored comments by
-itself (`import_writer`). The journal is written at the start, every few seconds, and at the end.
+A journal is only displayed, never used to resume an import; a repeated import finds the stored
+comments itself (`import_writer`). The journal is written at the start, every few seconds, and at
+the end.
 """
 
 import time
@@ -23,14 +24,14 @@ _JOBS = "import/"
 PAUSE = 2.0  # minimum seconds between two writes of the progress
 LATE = 60  # seconds without a write after which an import counts as interrupted
 _LONGEST_NAME = 200  # characters
-MOST = 100  # imports in a list
+MOST = 100  # maximum number of imports in a list
 
 
 class Import(msgspec.Struct, frozen=True):
-    """The progress of one import: `seen` of `comments` comments are done.
+    """The progress of one import.
 
-    `added` is the number of new comments, or None before the end. `at` is the time of the last
-    write.
+    The import has processed `seen` of `comments` comments. `added` is the number of new comments;
+    None before the end. `at` is the time of the last write.
     """
 
     system: str
@@ -42,12 +43,15 @@ class Import(msgspec.Struct, frozen=True):
     added: int | None = None
 
     def goes_on(self, now: datetime) -> bool:
-        """Return whether the import is running, that is, unfinished with a recent write."""
+        """Return whether the import is unfinished and wrote its progress recently."""
         return self.added is None and (now - self.at).total_seconds() < LATE
 
 
 class ImportJournal:
-    """The journal of a running import. Use it in `with`, and call `end` at the end."""
+    """The journal of a running import.
+
+    Use the journal in a `with` statement, and call `end` when the import is complete.
+    """
 
     def __init__(
         self, site: str, system: str, file: str, comments: int, clock: Callable[[], datetime]
@@ -69,16 +73,16 @@ class ImportJournal:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Write nothing: a journal without an end shows an interrupted import."""
+        """Write nothing, because a journal without an end represents an interrupted import."""
 
     def advance(self, more: int) -> None:
-        """Count more comments as done, and write the row at most every `PAUSE` seconds."""
+        """Count more comments as processed, and write the row at most every `PAUSE` seconds."""
         self._state = msgspec.structs.replace(self._state, seen=self._state.seen + more)
         if time.monotonic() - self._noted >= PAUSE:
             self._write()
 
     def end(self, added: int) -> None:
-        """Store that the import is complete, with the number of new comments."""
+        """Record that the import is complete, with the number of new comments."""
         self._state = msgspec.structs.replace(self._state, added=added)
         self._write()
 
@@ -92,7 +96,7 @@ class ImportJournal:
 
 
 def of(site: str) -> list[Import]:
-    """List a site's imports, most recently started first."""
+    """List a site's imports, starting with the most recently started."""
     start = f"{_JOBS}{site}/"
     query = reads.Query(
         "Job",

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-# Characters of a note. Exports contain text typed by strangers.
+# The maximum number of characters in a note. Exports contain text that strangers typed.
 _LONGEST = 300
-# The maximum number of notes shown for each kind; further notes are only counted.
+# The maximum number of notes listed per kind; further notes are only counted.
 _SHOWN = 20
-# The maximum number of line numbers shown for a kind that is summed up in one line.
+# The maximum number of line numbers shown for a kind that is summarized in one line.
 _SUMMED = 3
 
-# The kinds of notes, as shown.
+# The kinds of notes, as the report shows them.
 MERGED = "Pages merged into one thread"
 ELSEWHERE = "Hosts that are not origins of the site"
 NO_LINK = "Threads without a usable link, imported under their id"
@@ -30,12 +30,12 @@ NAMELESS = 'Comments without a usable name, imported as "Guest"'
 WEBSITES = "Websites that are not valid http(s) addresses, removed"
 EMPTY = "Comments without text"
 
-# Kinds that need no action and may have thousands of notes.
+# The kinds that need no action and can have thousands of notes.
 _IN_ONE_LINE = {SKIPPED, NAMELESS, WEBSITES, EMPTY}
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note about one place in the file. The kind says how the import handles it."""
+    """A note about one place in the file. The kind says how the import handles that place."""
 
     kind: str
     line: int
@@ -52,9 +52,10 @@ class ImportReport(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...]
 
     def lines(self) -> Iterator[str]:
-        """Yield the report as text: totals, then the notes of each kind with their lines.
+        """Yield the report as text: totals, then the notes of each kind with their line numbers.
 
-        Notes that may need attention are listed; the others are summed up in one line.
+        Notes that may need attention are listed individually; all other notes are summarized by
+        kind.
         """
         comments, threads = counted(self.comments, "comment"), counted(self.threads, "thread")
         yield f"{self.file}: {comments} in {threads}."
@@ -75,7 +76,7 @@ class ImportReport(msgspec.Struct, frozen=True):
 
 
 def _summed(kind: str, notes: Sequence[Note]) -> str:
-    """Return the number of notes, the most frequent texts of skipped items, and the first lines."""
+    """Return the number of notes, the most frequent skipped items, and the first line numbers."""
     sorts = Counter(note.text for note in notes).most_common(_SUMMED) if kind == SKIPPED else []
     names = ", ".join(f"{count} {_printable(text)}" for text, count in sorts)
     places = ", ".join(str(note.line) for note in notes[:_SUMMED])
@@ -86,10 +87,10 @@ def _summed(kind: str, notes: Sequence[Note]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Write a number with its noun: "1 thread", "2 threads"."""
+    """Format a number with its noun, such as "1 thread" or "2 threads"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _printable(text: str) -> str:
-    """Make text from a file safe for a terminal: one line, no escape sequences."""
+    """Make text from a file safe for a terminal: one line without escape sequences."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text[:_LONGEST])

@@ -1,7 +1,7 @@
-"""Define what the reader of any export format yields: threads, comments and skipped items.
+"""Define what the reader of each export format yields: threads, comments and skipped items.
 
-Owns the checks that all formats share: ids and dates. Readers yield items in the order of the file,
-so a comment can come before its parent and before its thread.
+This module also owns the checks of ids and dates, which all formats share. Readers yield items in
+the order of the file, so a comment can come before its parent and its thread.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,16 +13,17 @@ import msgspec
 from comments import errors
 from comments.domain import records
 
-# Characters. Real ids are numbers; the property that stores them is short.
+# The maximum number of characters in an id. Real ids are numbers, and the stored property is short.
 _MAX_ID = 200
 
 
 class SourceThread(msgspec.Struct, frozen=True):
-    """A page in the other system. `key` identifies it within the file.
+    """A page in the other system. `key` identifies the page within the file.
 
-    - `closed`: it accepts no more comments.
-    - `hidden`: it is not public (a draft, or behind a password), so its comments are held.
-    - `deleted`: it was deleted together with its comments.
+    - `closed` pages accept no more comments.
+    - `hidden` pages are not public (drafts, or pages behind a password), so their comments are
+      held.
+    - `deleted` pages were deleted together with their comments.
     """
 
     key: str
@@ -38,7 +39,7 @@ class SourceThread(msgspec.Struct, frozen=True):
 class SourceComment(msgspec.Struct, frozen=True):
     """A comment from the other system, with its text unchanged. `body` is HTML.
 
-    `account` identifies the author in the other system; it is empty for a guest.
+    `account` identifies the author in the other system and is empty for a guest.
     """
 
     system: str
@@ -56,7 +57,7 @@ class SourceComment(msgspec.Struct, frozen=True):
 
 
 class SkippedItem(msgspec.Struct, frozen=True):
-    """An item with an id that is not a comment, such as a pingback.
+    """An item that has an id but is not a comment, such as a pingback.
 
     `what` describes the item in the report.
     """
@@ -70,7 +71,7 @@ Reader = Callable[[Path], Iterator[SourceThread | SourceComment | SkippedItem]]
 
 
 def checked_id(file: Path, line: int, raw: str) -> str:
-    """Check an id from the other system, and return it without surrounding blanks.
+    """Check an id from the other system and return it without surrounding blanks.
 
     Raises:
         errors.BadImport: the id is missing, too long or not printable.
@@ -82,7 +83,7 @@ def checked_id(file: Path, line: int, raw: str) -> str:
 
 
 def moment(file: Path, line: int, raw: str) -> datetime:
-    """Parse a date and time in ISO form, in UTC if it has no offset, from year 1 to 9999.
+    """Parse an ISO date and time from year 1 to 9999; a time without an offset is in UTC.
 
     Raises:
         errors.BadImport: the text is not such a date.

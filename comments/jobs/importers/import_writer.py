@@ -5,12 +5,12 @@
         import_writer.write(plan, scheme=scheme, now=now, progress=advance)
 
 Threads are written one at a time, with comments in the order of `write_order`. Each batch is one
-transaction that also updates the counters.
+transaction, which also updates the counters.
 
 Invariants:
 
-1. A file is refused before anything is stored.
-2. Comments that exist already are skipped. A repeated import adds nothing; after an interruption,
+1. An invalid file is refused before anything is stored.
+2. Comments that already exist are skipped. A repeated import adds nothing; after an interruption,
    it adds the missing comments in their places.
 3. An import sends no mail and no webhooks.
 """
@@ -31,7 +31,8 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows
 from comments.tree import bulk_append
 
-# Comments. A transaction is limited to 500 entities, and a batch also writes stored parents.
+# The maximum number of comments in a batch. A transaction is limited to 500 entities, and a batch
+# also writes parents that are already stored.
 BATCH = 100
 # The maximum bytes of text in a batch. A transaction is limited to 10 MiB, and each text is stored
 # about twice.
@@ -40,7 +41,7 @@ _LOOKUP = 500
 
 
 class ImportSummary(msgspec.Struct, frozen=True):
-    """The numbers of comments added, comments that existed already, and threads."""
+    """The numbers of added comments, of comments that already existed, and of threads."""
 
     added: int
     present: int
@@ -48,7 +49,7 @@ class ImportSummary(msgspec.Struct, frozen=True):
 
 
 class CheckedImport:
-    """A checked export. The object owns a temporary file, so use it in a `with` statement."""
+    """A checked export. This object owns a temporary file, so use it in a `with` statement."""
 
     def __init__(
         self,
@@ -73,11 +74,11 @@ class CheckedImport:
         self._spool.close()
 
     def id_of(self, source_id: str) -> str:
-        """Return the comment id for an id from the other system."""
+        """Return the comment id for an id in the other system."""
         return import_plan.comment_id(self._site.id, self._system, source_id)
 
     def batches(self, thread: import_plan.PlannedThread) -> Iterator[list[records.ImportedComment]]:
-        """Yield a thread's comments in the order of writing, one batch per transaction."""
+        """Yield a thread's comments in writing order, in one batch per transaction."""
         batch: list[records.ImportedComment] = []
         size = 0
         for node in thread.nodes:
@@ -100,10 +101,10 @@ def plan(
     scheme: sorthash.Scheme,
     secret: str,
 ) -> CheckedImport:
-    """Read and check a whole export without storing anything. `secret` makes author ids.
+    """Read and check a whole export without storing anything. Author ids are derived with `secret`.
 
     Raises:
-        errors.BadImport: the file is not valid; the error names the line.
+        errors.BadImport: the file is invalid; the error names the line.
     """
     store = spool.Spool()
     try:
@@ -132,15 +133,16 @@ def write(
     progress: Callable[[int], None] = lambda _: None,
     told: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> ImportSummary:
-    """Store the comments that are not stored yet.
+    """Store those comments of the plan that are not yet stored.
 
-    Call `progress` with the number of comments in each finished batch, and `told` with the events
-    of each batch. The counters of the site and its authors change when these events are delivered.
+    This function calls `progress` with the number of comments in each finished batch, and `told`
+    with the events of each batch. The counters of the site and its authors change when these events
+    are delivered.
 
     Raises:
-        errors.BadImport: comments of the file are already stored in other threads. In this case,
-            nothing was written.
-        errors.Overloaded: the store did not answer. Running the import again continues it.
+        errors.BadImport: comments in the file are already stored in other threads; nothing was
+            written.
+        errors.Overloaded: the store did not respond; running the import again continues it.
     """
     check(plan)
     added = 0
@@ -173,7 +175,8 @@ def _write_batch(
             now=now,
         )
         transactions.apply(*imported.writes)
-        # If a commit's answer is lost, the next run finds the comments already stored and adds 0.
+        # If the response to a commit is lost, the next run finds the comments already stored and
+        # adds 0.
         added.append(imported.added)
         events.extend(imported.events)
 
@@ -186,14 +189,14 @@ def _write_batch(
 
 
 def check(plan: CheckedImport) -> None:
-    """Check that no comment of the plan is stored in another thread. Stores nothing.
+    """Check that no comment in the plan is stored in a different thread, without storing anything.
 
-    A comment is in another thread if the site's rules for page ids have changed, or if a different
+    A comment is in a different thread if the site's rules for page ids have changed, or if another
     website's export from the same system was imported into this site. Replies would then cross
     threads. Further calls for the same plan do nothing.
 
     Raises:
-        errors.BadImport: comments of the file are already stored in other threads.
+        errors.BadImport: comments in the file are already stored in other threads.
     """
     if plan.is_compared:
         return

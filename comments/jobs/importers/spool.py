@@ -1,6 +1,6 @@
-"""Store the comments of an import in a temporary file between the two passes, to save memory.
+"""Store an import's comments in a temporary file between the two passes to save memory.
 
-The file has no name, so no other process can open it, and it disappears with the process.
+The file has no name, so no other process can open it, and it disappears when the process ends.
 """
 
 import tempfile
@@ -11,10 +11,10 @@ from comments.domain import records
 
 
 class Spool:
-    """A temporary file of comments, addressed by offset and length."""
+    """A temporary file of comments, which are addressed by offset and length."""
 
     def __init__(self) -> None:
-        # Stays open until `close`.
+        # The file stays open until `close`.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115
         self._end = 0
         self._encoder = msgspec.msgpack.Encoder()
@@ -25,7 +25,7 @@ class Spool:
         self._file.close()
 
     def add(self, comment: records.ImportedComment) -> tuple[int, int]:
-        """Add a comment and return its place: offset and length in bytes."""
+        """Add a comment and return its place, which is its offset and length in bytes."""
         data = self._encoder.encode(comment)
         place = (self._end, len(data))
         self._file.seek(self._end)
@@ -34,7 +34,7 @@ class Spool:
         return place
 
     def get(self, place: tuple[int, int]) -> records.ImportedComment:
-        """Read a comment back."""
+        """Read the comment at a place."""
         offset, length = place
         self._file.seek(offset)
         return self._decoder.decode(self._file.read(length))

@@ -11,10 +11,10 @@
       </item>
     </channel> </rss>
 
-All versions of the export's namespace are accepted. A comment in the trash was removed by a
-moderator, not by its author. It is therefore imported as rejected, not retracted, and moderators
-can still see the text. Comments with an unknown status are held. Comments of posts that are not
-public (drafts, private posts, posts with a password) are held too.
+All versions of the export namespace are accepted. A comment in the trash was removed by a
+moderator, not by its author. The import therefore stores it as rejected, not retracted, so that
+moderators can still see the text. Comments with an unknown status are held. Comments on posts that
+are not public (drafts, private posts, posts with a password) are also held.
 """
 
 import html
@@ -49,10 +49,10 @@ _PARAGRAPHS = re.compile(r"<(?:p|pre|ul|ol|blockquote|table|h[1-6])\b", re.IGNOR
 def read(
     path: Path,
 ) -> Iterator[import_source.SourceThread | import_source.SourceComment | import_source.SkippedItem]:
-    """Yield the posts and comments of an export; pingbacks and the like become skipped items.
+    """Yield the posts and comments in an export; pingbacks and similar items become skipped items.
 
     Raises:
-        errors.BadImport: the file is not valid; the error names the line.
+        errors.BadImport: the file is invalid; the error names the line.
     """
     for element in xml_reader.read(path, _SHAPE):
         kind = element.text("wp:comment_type")
@@ -123,7 +123,7 @@ def _comment(path: Path, element: xml_reader.Element) -> import_source.SourceCom
 
 
 def _with_paragraphs(text: str) -> str:
-    """Add paragraphs and line breaks to a text, as WordPress does when it shows the text."""
+    """Add paragraphs and line breaks to a text, as WordPress does for display."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text or _PARAGRAPHS.search(text):
         return text

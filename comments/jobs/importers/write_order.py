@@ -1,16 +1,16 @@
 """Sort the comments of an export into the order in which they are written (pure).
 
-Comments are numbered in the order of writing, so this order becomes the order of the thread.
+Comments are numbered in writing order, so this order becomes the order of the thread.
 
 Invariants:
 
-1. A comment is written after the one it replies to.
-2. Siblings under one tree parent are written by date, then by source id. A reply to a comment on
-   the deepest level becomes a child of that comment's parent (`tree`) and is sorted by its own
-   date. There is one exception, for wrong dates: a reply on the deepest level that is dated before
-   the comment it replies to comes as soon after that comment as its date allows.
-3. The order is preorder. An interrupted import therefore leaves no gaps that a later run would fill
-   out of order.
+1. A comment is written after the comment that it replies to.
+2. Siblings (comments with the same parent in the tree) are written by date, then by source id. A
+   reply to a comment on the deepest level becomes a child of that comment's parent (`tree`) and is
+   sorted by its own date. Wrong dates cause one exception: a reply on the deepest level with a date
+   before the comment that it replies to is written as soon after that comment as its date allows.
+3. The writing order is preorder. An interrupted import therefore leaves no gaps that a later run
+   would fill out of order.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ _LONGEST_NUMBER = 40
 
 @dataclasses.dataclass(slots=True)
 class Node:
-    """One comment of the export, without its text.
+    """A comment in the export, without its text.
 
     `place` is the comment's position in the spool. `answers` is the source id of the comment that
-    it replies to; cutting the link sets `answers` to None.
+    it replies to; None if that link was cut.
     """
 
     id: str
@@ -42,13 +42,13 @@ class Node:
 
     @property
     def order(self) -> tuple[datetime, int, str]:
-        """The sort key of siblings: the date, then the id (as a number if it is numeric)."""
+        """Return the sort key for siblings: the date, then the id (numerically if possible)."""
         is_number = self.id.isascii() and self.id.isdigit() and len(self.id) < _LONGEST_NUMBER
         return self.created, int(self.id) if is_number else -1, self.id
 
 
 def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
-    """Yield the cycles of replies. Each node's `answers` must be in `nodes` or None."""
+    """Yield the cycles of replies. Each node's `answers` must be None or a key of `nodes`."""
     finished: set[str] = set()
     for start in nodes:
         trail: dict[str, Node] = {}
@@ -63,9 +63,9 @@ def cycles(nodes: Mapping[str, Node]) -> Iterator[list[Node]]:
 
 
 def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
-    """Return the nodes of one thread in the order of writing.
+    """Return the nodes of one thread in writing order.
 
-    The nodes must include every node that an `answers` names, and must have no cycles.
+    The nodes must include every node that an `answers` names, and must not contain a cycle.
     """
     children = _by_tree_parent(nodes, levels)
     out: list[Node] = []
@@ -78,7 +78,7 @@ def arrange(nodes: Iterable[Node], levels: int) -> list[Node]:
 
 
 def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list[Node]]:
-    """Group nodes by the parent that `tree` will give them, by the same rule."""
+    """Group nodes by the parent that `tree` will assign, following the same rule as `tree`."""
     replies: dict[str | None, list[Node]] = defaultdict(list)
     for node in nodes:
         replies[node.answers].append(node)
@@ -97,7 +97,7 @@ def _by_tree_parent(nodes: Iterable[Node], levels: int) -> dict[str | None, list
 
 
 def _siblings(nodes: list[Node]) -> list[Node]:
-    """Sort siblings by `order`, but put none before a sibling that it replies to."""
+    """Sort siblings by `order`, but never put a reply before the sibling that it replies to."""
     ids = {node.id for node in nodes}
     held: dict[str, list[Node]] = defaultdict(list)
     ready: list[tuple[tuple[datetime, int, str], Node]] = []

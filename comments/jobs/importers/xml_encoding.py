@@ -1,10 +1,10 @@
-"""Check the declared encoding of an XML file and advise on unsupported ones (pure).
+"""Check the declared encoding of an XML file and give advice on unsupported encodings (pure).
 
-The parser decodes UTF-8, UTF-16, ISO-8859-1 and ASCII itself. For any other name it asks Python for
-a table of 256 characters, so an encoding works if each byte is one character. For all other
-encodings, Python either raises its own errors (utf-7, shift_jis, unknown names) or makes a table
-that misreads the text (hz, unicode_escape). `refusal` detects these encodings from the declaration,
-before any text is read.
+The parser itself decodes UTF-8, UTF-16, ISO-8859-1 and ASCII. For any other name, it asks Python
+for a table of 256 characters, so an encoding works only if each byte is one character. For all
+other encodings, Python either raises its own errors (utf-7, shift_jis, unknown names) or makes a
+table that misreads the text (hz, unicode_escape). `refusal` detects these encodings from the
+declaration, before any text is read.
 """
 
 import codecs
@@ -15,7 +15,7 @@ _ASCII = "".join(map(chr, range(128)))
 # These encodings decode a backslash together with the characters after it, so no table can
 # represent them.
 _ESCAPES = {"unicode-escape", "raw-unicode-escape"}
-_SHOWN = 40  # maximum characters of a name in a message
+_SHOWN = 40  # maximum number of characters of a name in an error message
 _ADVICE = (
     'convert the file to UTF-8 and set encoding="UTF-8" in its first line '
     '(see "Encodings" in docs/importing.md)'
@@ -36,7 +36,10 @@ def refusal(declared: str) -> str | None:
 
 
 def advice(declared: str) -> str:
-    """Return what to do about bytes that are not valid in the declared encoding ("" for none)."""
+    """Return advice for a file with bytes that are invalid in its declared encoding.
+
+    `declared` is "" if the file declares no encoding.
+    """
     if declared.lower() not in _OF_THE_PARSER and _is_utf_8(declared):
         return f'set encoding="UTF-8" in the first line; "{declared}" is not the standard name'
     name = declared or "UTF-8"
@@ -48,7 +51,7 @@ def _is_utf_8(name: str) -> bool:
 
 
 def _has_a_table(name: str) -> bool:
-    """Return whether each byte is one character and the ASCII range is unchanged."""
+    """Return whether an encoding maps each byte to one character and leaves ASCII unchanged."""
     try:
         table = bytes(range(256)).decode(name, "replace")
     except (LookupError, ValueError):

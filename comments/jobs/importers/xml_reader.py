@@ -1,10 +1,10 @@
-"""Read the requested records of an XML file as a stream, in bounded memory.
+"""Read the requested records from an XML file as a stream, in bounded memory.
 
-Owns the protection against hostile XML. A file with a DOCTYPE is refused, so there are no entities
-to expand or fetch. Depth, text and tokens are limited, and elements that were not requested are
-dropped. The declared encoding is checked first (`xml_encoding`). Namespaces are resolved from the
-file's declarations: an unbound prefix is an error, and elements of other namespaces are different
-elements.
+This module owns the protection against hostile XML. A file with a DOCTYPE is refused, so there are
+no entities to expand or fetch. Depth, text and tokens are limited, and elements that were not
+requested are dropped. The declared encoding is checked first (`xml_encoding`). Namespaces are
+resolved from the file's declarations: an unbound prefix is an error, and elements with the same
+name in different namespaces are different elements.
 
 Parsing is strict. Parsers that repair XML guess differently, and misreading half of a discussion is
 worse than refusing the file with a line number.
@@ -20,15 +20,15 @@ import msgspec
 from comments import errors
 from comments.jobs.importers import xml_encoding
 
-# Levels of nested elements. Exports have about six.
+# The maximum number of nested elements. Exports nest about six.
 MAX_DEPTH = 100
-# Characters of one field. The limits for stored comments are checked elsewhere.
+# The maximum number of characters in one field. Other code checks the limits for stored comments.
 MAX_TEXT = 1_000_000
-# The maximum bytes of one tag, comment or processing instruction, which the parser keeps as a
+# The maximum bytes in one tag, comment or processing instruction, which the parser buffers as a
 # whole.
 MAX_TOKEN = 1 << 20
 _CHUNK = 1 << 16
-# Errors that can have several causes, one of which is a wrong encoding.
+# Errors with several possible causes, one of which is a wrong encoding.
 _NOT_THE_ENCODING = {
     expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN],
     expat.errors.codes[expat.errors.XML_ERROR_PARTIAL_CHAR],
@@ -44,7 +44,7 @@ _ADVICE = {
 
 
 class Element(msgspec.Struct, frozen=True):
-    """A record of the file.
+    """A record in the file.
 
     `serial` is the record's number; `inside` is the serial of the enclosing record.
 
@@ -59,7 +59,7 @@ class Element(msgspec.Struct, frozen=True):
     fields: Mapping[str, str]
 
     def text(self, path: str) -> str:
-        """Return a field without surrounding white space; "" if the record does not have it."""
+        """Return a field without surrounding white space; "" if the record has no such field."""
         return self.fields.get(path, "").strip()
 
 
@@ -68,7 +68,7 @@ class Shape:
     """The records and fields to read from a format.
 
     `name` converts a qualified name ("namespace local") to the short name, or to "" for elements to
-    ignore. `records` maps paths of short names from the root to the requested fields.
+    be ignored. `records` maps paths of short names, starting at the root, to the requested fields.
     """
 
     title: str
@@ -78,7 +78,7 @@ class Shape:
 
 
 def read(path: Path, shape: Shape) -> Iterator[Element]:
-    """Yield each record of a file when it ends.
+    """Yield each record in a file when the record ends.
 
     Raises:
         errors.BadImport: the file cannot be read, is not well-formed, has a different format or a
@@ -96,7 +96,7 @@ def read(path: Path, shape: Shape) -> Iterator[Element]:
 
 @dataclasses.dataclass(slots=True)
 class _Record:
-    """A record that has not ended yet."""
+    """A record whose end has not been read yet."""
 
     path: str
     depth: int
@@ -107,7 +107,7 @@ class _Record:
 
 
 class _Builder:
-    """Turns the parser's events into records."""
+    """Converts the parser's events to records."""
 
     def __init__(self, file: str, shape: Shape) -> None:
         self._file = file
@@ -135,7 +135,7 @@ class _Builder:
         return parser
 
     def feed(self, chunk: bytes, *, is_last: bool = False) -> Iterator[Element]:
-        """Parse the next bytes; return the records that ended in them."""
+        """Parse the next bytes; return the records that end in them."""
         try:
             self._parser.Parse(chunk, is_last)
         except expat.ExpatError as error:
@@ -156,7 +156,10 @@ class _Builder:
         return _ADVICE.get(code, "")
 
     def _declaration(self, _version: str, encoding: str | None, _standalone: int) -> None:
-        """Check the encoding. The parser calls this before it looks up the encoding itself."""
+        """Check the declared encoding.
+
+        The parser calls this method before it looks up the encoding itself.
+        """
         self._encoding = encoding or ""
         refusal = xml_encoding.refusal(self._encoding) if encoding else None
         if refusal is not None:
@@ -185,7 +188,7 @@ class _Builder:
         self._open.append(_Record(path, len(self._names), line, self._serial, inside))
 
     def _read_tag(self, attributes: dict[str, str]) -> None:
-        """Store the requested attributes, and start the field if this element is one."""
+        """Store the requested attributes, and start a field if this element is requested."""
         record = self._open[-1]
         wanted = self._shape.records[record.path]
         path = "/".join(self._names[record.depth :])
