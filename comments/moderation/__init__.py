@@ -1,10 +1,10 @@
-"""Screen comments, and carry out moderators' decisions.
+"""Screening of comments, and moderators' decisions about them.
 
-Entry points: `screening` (decides the status of a text by bans, rules and policy), `decisions`
-(approve, reject, hide, restore, pin, undo), `review_queue`, `policy_changes`, `bans`, `reports` and
-`retention`. `classifiers` asks services such as Akismet.
+The entry points are `screening` (decides the status of a text by bans, rules and policy),
+`decisions` (approve, reject, hide, restore, pin, undo), `review_queue`, `policy_changes`, `bans`,
+`reports` and `retention`. `classifiers` asks services such as Akismet.
 
 Invariants:
 
-1. Every decision is one transaction that also writes an entry to the audit log.
+1. Every decision is one transaction that also writes an audit log entry.
 """

@@ -1,8 +1,9 @@
-"""Ban authors and, optionally, the network and mailbox that they keep when they get a new token.
+"""Ban authors and, optionally, the networks and mailboxes that identify them with a new token.
 
 The caller marks of a ban (`caller_marks`) come from the author's newest comments. The caller must
-have checked that the actor may ban. A network is banned only for a number of days, because other
-people share it or use it later. After these days, its mark is removed from the rulebook.
+have checked that the actor is allowed to ban authors. A network is banned only for a number of
+days, because other people share it or use it later. After that time, the network's mark is removed
+from the rulebook.
 """
 
 import functools
@@ -20,17 +21,18 @@ from comments.moderation import policy_changes, review_queue, rulebook
 from comments.sites import site_settings
 from comments.store import per_process, reads, transactions
 
-LONGEST = 365  # days that a network may be banned
-_LOOKED_AT = 20  # newest comments of the author
-_EXCERPT = 100  # characters
-_EVERY = 3600.0  # seconds between two searches for expired marks, in one process
+LONGEST = 365  # maximum number of days for which a network is banned
+_LOOKED_AT = 20  # the number of the author's newest comments that are examined
+_EXCERPT = 100  # maximum number of characters
+_EVERY = 3600.0  # seconds between two searches of a process for expired marks
 _LOOKS = per_process.PerProcess(dict[str, float])
 
 
 class BanScope(NamedTuple):
     """What to ban in addition to the author: the network (for some days) and the mailbox.
 
-    `comment` is the id of the comment that led to the ban; empty means the author's newest comment.
+    `comment` is the id of the comment that led to the ban; if it is empty, the author's newest
+    comment is used.
     """
 
     network_days: int | None = None
@@ -39,9 +41,9 @@ class BanScope(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A ban, with the author's name and the first words of the comment that led to it.
+    """A ban, with the author's name and the beginning of the comment that led to the ban.
 
-    Both are empty if the comment no longer exists.
+    Both are empty if that comment no longer exists.
     """
 
     ban: rulebook.Ban
@@ -61,10 +63,10 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     is_shadow: bool = False,
     reason: str = "",
 ) -> rulebook.Rulebook:
-    """Ban an author and, if `wanted` says so, their network and mailbox.
+    """Ban an author and, depending on `wanted`, also their network and mailbox.
 
     Raises:
-        errors.BadInput: a field is not valid; the error names the field.
+        errors.BadInput: a field is invalid; the error names the field.
         errors.Conflict: the network or the mailbox is unknown.
     """
     days = wanted.network_days
@@ -91,13 +93,13 @@ def ban(  # noqa: PLR0913 - the ban and the actor
 
 
 def listed(bans: Sequence[rulebook.Ban]) -> list[Listed]:
-    """Add author names and excerpts to bans. Read all comments in one call."""
+    """Add author names and excerpts to bans. One call reads all comments."""
     found = review_queue.cases([each.known.comment for each in bans if each.known.comment])
     return [_listed(each, found.get(each.known.comment)) for each in bans]
 
 
 def beside(found: rulebook.Ban) -> Iterator[str]:
-    """Describe in words what a ban matches in addition to the author id."""
+    """Describe what a ban matches in addition to the author id."""
     if found.known.network and found.known.network_until is not None:
         yield f"network until {found.known.network_until:%Y-%m-%d}"
     if found.known.mailbox:
@@ -105,10 +107,10 @@ def beside(found: rulebook.Ban) -> Iterator[str]:
 
 
 def expire(now: datetime) -> int:
-    """Remove expired network marks, at most once an hour. Return the number of changed sites.
+    """Remove expired network marks, at most once an hour; return the number of changed sites.
 
     Raises:
-        errors.Overloaded: the store is busy; a later call removes the rest.
+        errors.Overloaded: the store is busy; a later call removes the remaining marks.
     """
     looks = _LOOKS.get()
     if time.monotonic() < looks.get("next", 0.0):
@@ -134,7 +136,7 @@ def _listed(found: rulebook.Ban, case: records.Case | None) -> Listed:
 
 
 def _comments(site: str, author: str, comment: str) -> Iterator[Any]:
-    """Yield the author's comments: first the one that led to the ban, then the newest ones.
+    """Yield the author's comments: first the comment that led to the ban, then the newest ones.
 
     Raises:
         errors.BadInput: the author did not write `comment`.

@@ -1,14 +1,15 @@
 """Moderate comments: approve, reject, mark as spam, hide, hold, restore, pin or unpin them.
 
-Each decision is one transaction. The caller must have checked that the actor may moderate the site.
+Each decision is one transaction. The caller must have checked that the actor is allowed to moderate
+the site.
 
 Invariants:
 
 1. A decision applies only to a comment on the given site. If the caller passes the revision that
    the moderator saw, the decision fails after any later change to the text or status.
-2. The commit that changes the comment also writes the entry in the audit log.
-3. Repeating a decision is safe: if the comment already has the wanted status, neither the comment
-   nor the audit log changes.
+2. The commit that changes the comment also writes the audit log entry.
+3. Repeating a decision is safe: if the comment already has the requested status, neither the
+   comment nor the audit log changes.
 """
 
 import dataclasses
@@ -26,8 +27,8 @@ from comments.store import reads, transactions
 from comments.store.models import comment_rows, conversion
 from comments.tree import status_changes, values
 
-MOST_AT_ONCE = 100  # comments in one bulk decision
-MOST = 100  # comments on one page
+MOST_AT_ONCE = 100  # maximum number of comments in one bulk decision
+MOST = 100  # maximum number of comments per page
 BY_MODERATOR = records.BY_MODERATOR
 
 _STATUSES = {
@@ -42,7 +43,7 @@ _OPPOSITES = {Verb.PIN: Verb.UNPIN, Verb.UNPIN: Verb.PIN}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DecisionResult:
-    """The result for one of many comments: the comment, or the code and message of the error."""
+    """The result for one of many comments: the comment, or the error's code and message."""
 
     id: str
     comment: records.Comment | None
@@ -52,7 +53,10 @@ class DecisionResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatusPage:
-    """Comments for moderators, newest first. `cursor` continues the list; None marks its end."""
+    """A page of comments for moderators, newest first.
+
+    `cursor` continues the list and is None at the end.
+    """
 
     cases: tuple[records.Case, ...]
     cursor: datetime | None
@@ -68,24 +72,25 @@ def decide(  # noqa: PLR0913 - the comment, the decision and the actor
     reason: str = "",
     revision: int | None = None,
 ) -> records.Comment:
-    """Apply a moderator's decision to a comment of a site.
+    """Apply a moderator's decision to a comment on a site.
 
     Args:
-        site: the site that the actor moderates; comments of other sites are not found.
-        comment_id: the comment.
-        verb: what to do.
+        site: the site that the actor moderates; comments on other sites are not found.
+        comment_id: the id of the comment.
+        verb: the decision.
         actor: the moderator, for the audit log.
         now: the current time.
-        reason: the moderator's reason in one line, shown to other moderators.
-        revision: the revision that the moderator saw; None applies the decision to any revision.
+        reason: the moderator's reason in one line, for other moderators.
+        revision: the revision that the moderator saw; with None, the decision applies to any
+            revision.
 
     Raises:
-        errors.NotFound: the site has no such comment.
+        errors.NotFound: the comment does not exist on the site.
         errors.Conflict: see `status_changes.judge`, `status_changes.restore` and
             `status_changes.pin`.
         errors.RevisionMismatch: the comment's text or status has changed.
-        errors.BadInput: the reason is too long or not a single line.
-        errors.Overloaded: the store did not answer in time; a repeat is safe.
+        errors.BadInput: the reason is too long or is not a single line.
+        errors.Overloaded: the store did not respond in time; repeating the call is safe.
     """
     act = audit_log.Act(actor, verb.value, reason)
     decision = status_changes.Decision(act, now, lambda case: _check_site(case, site), revision)
@@ -101,11 +106,11 @@ def bulk(
     now: datetime,
     reason: str = "",
 ) -> list[DecisionResult]:
-    """Apply one decision to many comments, each in its own transaction. Return all results.
+    """Apply one decision to many comments, each in its own transaction, and return all results.
 
     Raises:
         errors.BadInput: there are more than `MOST_AT_ONCE` comments, or the reason is too long or
-            not a single line.
+            is not a single line.
     """
     if len(comment_ids) > MOST_AT_ONCE:
         raise errors.BadInput("comments", "too-many-items", limit=MOST_AT_ONCE)
@@ -117,10 +122,10 @@ def bulk(
 def undo(
     site: str, entry_id: str, actor: records.Actor, *, now: datetime, reason: str = ""
 ) -> records.Comment:
-    """Undo the decision in an audit log entry, unless a later decision has replaced it.
+    """Undo the decision in an audit log entry unless a later decision has replaced it.
 
     Raises:
-        errors.NotFound: the site's log has no such entry.
+        errors.NotFound: the site's log does not contain the entry.
         errors.Conflict: the comment's status has changed since, or the entry is not about a
             comment.
     """
@@ -144,7 +149,8 @@ def hide_all(
 ) -> list[DecisionResult]:
     """Hide an author's approved comments on a site; `restore_all` restores them.
 
-    One call hides at most `MOST_AT_ONCE` comments. If it returns that many results, call it again.
+    One call hides at most `MOST_AT_ONCE` comments. If a call returns `MOST_AT_ONCE` results, repeat
+    it.
     """
     found = _by_author(site, author, Status.APPROVED)
     return _each(found, lambda one: decide(site, one, Verb.HIDE, actor, now=now, reason=reason))
@@ -161,11 +167,11 @@ def restore_all(
 def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
     """Return an author's comments in a thread that appear published or pending to the author.
 
-    The comments are in reading order, at most `MOST_AT_ONCE` of each status. Authors normally have
+    The comments are in reading order, with at most `MOST_AT_ONCE` per status. Authors normally have
     fewer.
     """
-    # Include approved comments although everyone sees them: if only shadowed comments were in the
-    # list, shadow-banned authors could discover the ban.
+    # Include approved comments although everyone sees them: if the list contained only shadowed
+    # comments, shadow-banned authors could discover the ban.
     if not author:
         return []
     names: list[str] = []
@@ -182,10 +188,10 @@ def own_held(name: records.ThreadName, author: str) -> list[records.Comment]:
 
 
 def case(site: str, comment_id: str) -> records.Case:
-    """Return a comment as its moderators see it.
+    """Return a comment as moderators see it.
 
     Raises:
-        errors.NotFound: the site has no such comment.
+        errors.NotFound: the comment does not exist on the site.
     """
     row = reads.get(comment_rows.comment_key(comment_id)) if comment_id else None
     if row is None or row.site != site:
@@ -196,13 +202,13 @@ def case(site: str, comment_id: str) -> records.Case:
 def queue(
     site: str, status: Status = Status.PENDING, *, before: datetime | None = None, limit: int = 50
 ) -> StatusPage:
-    """List a site's comments with a status, created before a time, newest first.
+    """List a site's comments with a status and created before a given time, newest first.
 
-    Comments created at the same time are always on the same page, so no comment is skipped or
-    repeated. A page may therefore be shorter or longer than `limit`.
+    Comments that were created at the same time are always on the same page, so no comment is
+    skipped or repeated. A page can therefore be shorter or longer than `limit`.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MOST`.
+        errors.BadInput: the limit is not between 1 and `MOST`.
     """
     if not 1 <= limit <= MOST:
         raise errors.BadInput("limit", "out-of-range", minimum=1, maximum=MOST)
@@ -272,8 +278,8 @@ def _done(comment_id: str, verb: Verb, decision: status_changes.Decision) -> rec
     if change.event:
         backlog.tell(change.event)
         name = records.ThreadName(comment.site, comment.thread)
-        # Removed text must leave the buckets at once; an approved comment need not be compacted
-        # at once.
+        # Removed text must leave the buckets immediately, whereas approved comments can be
+        # compacted later.
         note = backlog.changed if comment.status is Status.APPROVED else backlog.erased
         note(name)
     return comment
@@ -298,8 +304,8 @@ def _each(
 
 
 def _by_author(site: str, author: str, status: Status) -> list[str]:
-    """Return the ids of an author's comments with a status."""
-    # An empty author would match imported comments, which have no author id.
+    """Return the ids of an author's comments with a given status."""
+    # An empty author id would match imported comments without an author id.
     where = (("site", "=", site), ("author_id", "=", author), ("status", "=", status.value))
     return _keys(where) if site and author else []
 

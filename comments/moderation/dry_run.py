@@ -5,7 +5,7 @@ Each stored comment is judged as if it had just been sent, with these exceptions
 - `networks` never matches, because a comment's network is not stored.
 - `approved_under` uses the author's current number of other approved comments.
 - `younger_than` uses the number of days that the author had been on the site when the comment was
-  written, according to the author id or the account.
+  written, based on the author id or the account.
 - `repeated` counts only the comments that the dry run examines.
 """
 
@@ -23,7 +23,7 @@ from comments.moderation import rules
 from comments.store import reads
 from comments.store.models import account_rows, comment_rows, conversion, counter_rows
 
-MOST = 10_000  # comments that one dry run examines
+MOST = 10_000  # maximum number of comments that one dry run examines
 _DAY = timedelta(days=1)
 _LOOKED_AT = [status for status in Status if status is not Status.RETRACTED]
 
@@ -36,17 +36,17 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class DryRunReport(msgspec.Struct, frozen=True):
-    """The number of examined comments, and the matching ones, newest first."""
+    """The number of examined comments, and the matching comments, newest first."""
 
     looked_at: int
     matches: tuple[Match, ...]
 
 
 def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunReport:
-    """Dry-run rules on the `last` newest comments of a site that are not retracted.
+    """Dry-run rules on a site's `last` newest comments, excluding retracted ones.
 
     Raises:
-        errors.BadInput: a rule is not valid, or `last` is outside 1 .. `MOST`.
+        errors.BadInput: a rule is invalid, or `last` is not between 1 and `MOST`.
     """
     if not 1 <= last <= MOST:
         raise errors.BadInput("last", "out-of-range", minimum=1, maximum=MOST)
@@ -75,7 +75,7 @@ def run(site: str, tried: Sequence[rules.Rule], *, last: int = 1_000) -> DryRunR
 
 
 def _newest(site: str, last: int) -> list[records.Comment]:
-    """Read the newest comments that are not retracted. Index queries find them."""
+    """Find the newest comments that are not retracted by index queries, and read them."""
     places = [place for status in _LOOKED_AT for place in _of_status(site, status, last)]
     newest = sorted(places, reverse=True)[:last]
     found = reads.read([comment_rows.comment_key(name) for _, name in newest])
@@ -99,7 +99,7 @@ def _of_status(site: str, status: Status, last: int) -> Iterator[tuple[datetime,
 def _standings(
     site: str, comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, int]:
-    """Count each author's approved comments. Read nothing if no rule needs the counts."""
+    """Count each author's approved comments, but only if a rule needs the counts."""
     if all(rule.approved_under is None for rule in tried):
         return {}
     authors = list(dict.fromkeys(each.author.id for each in comments if each.author.id))
@@ -113,7 +113,7 @@ def _standings(
 def _since(
     comments: Sequence[records.Comment], tried: Sequence[rules.Rule]
 ) -> dict[str, datetime | None]:
-    """Return the creation times of authors' accounts. Read nothing if no rule needs them."""
+    """Return when authors' accounts were created, but only if a rule needs these times."""
     if all(rule.younger_than is None for rule in tried):
         return {}
     authors = dict.fromkeys(each.author.id for each in comments)
@@ -133,7 +133,7 @@ def _age(comment: records.Comment, since: Mapping[str, datetime | None]) -> int 
 
 
 def _repeats(comments: Sequence[records.Comment]) -> dict[str, int]:
-    """Count, for each comment, how often its text was posted in the day up to the comment."""
+    """Count for each comment how often its text was posted during the preceding day."""
     found: dict[str, int] = {}
     seen: dict[str, list[datetime]] = {}
     for comment in sorted(comments, key=lambda each: each.created):

@@ -1,17 +1,17 @@
 """Change the moderation settings of a site and its threads.
 
-These are policies, rules, bans, locks and classifiers. The caller must have checked that the actor
-may make the change.
+These settings are policies, rules, bans, locks and classifiers. The caller must have checked that
+the actor is allowed to make the change.
 
 Invariants:
 
-1. Each change is one transaction that also writes an entry to the audit log. If the transaction
-   runs more than once, the change is still made only once.
+1. Each change is one transaction that also writes an audit log entry. If the transaction runs more
+   than once, the change is still made only once.
 2. The entry for a change to a policy, ban or lock stores the previous state (`back`, JSON). The
-   change can therefore be undone as long as its result is current. The state of a ban is stored
-   without caller marks.
-3. Entries about rules store no previous state: a rule may name networks, which the log must not
-   contain. Disabling a rule has the same effect as removing it and can be reversed.
+   change can therefore be undone as long as no later change has replaced its result. The stored
+   state of a ban contains no caller marks.
+3. Entries about rules store no previous state, because a rule may name networks, which the log must
+   not contain. Disabling a rule has the same effect as removing it, and can be reversed.
 """
 
 import secrets
@@ -29,11 +29,12 @@ from comments.moderation import rulebook, rules
 from comments.store import ownership, reads, transactions
 from comments.store.models import comment_rows, conversion
 
-_MOST_AUTHOR = 200  # characters of an author's id
+_MOST_AUTHOR = 200  # maximum number of characters in an author id
 _SET_THREAD = "set-thread"
 _THREAD, _AUTHOR = "thread:", "author:"  # prefixes of subjects
 _OPPOSITES = {"ban": "unban", "unban": "ban"}
-# Maps a classifier's old registration to the new one. None is an unregistered classifier.
+# A function from a classifier's old registration to its new registration. None stands for an
+# unregistered classifier.
 Advised = Callable[[classifier_verdicts.Classifier | None], classifier_verdicts.Classifier | None]
 
 
@@ -47,10 +48,11 @@ def set_policy(  # noqa: PLR0913 - each may be changed alone
     reports: int | None = None,
     reason: str = "",
 ) -> rulebook.Rulebook:
-    """Change a site's policy. Arguments that are None keep their stored values.
+    """Change a site's policy. An argument that is None keeps its stored value.
 
     Raises:
-        errors.BadInput: a number is out of range, or the reason is too long or not a single line.
+        errors.BadInput: a number is out of range, or the reason is too long or is not a single
+            line.
     """
     given = {"policy": policy, "close_after": close_after, "reports": reports}
     wanted = {name: value for name, value in given.items() if value is not None}
@@ -69,7 +71,7 @@ def put_rule(
     """Add a rule, or replace the rule with the same id without changing its position.
 
     Raises:
-        errors.BadInput: the rule is not valid; the error names the condition.
+        errors.BadInput: the rule is invalid; the error names the condition.
     """
     rules.check_hosts(rule)
 
@@ -88,7 +90,7 @@ def remove_rule(
     """Remove a rule.
 
     Raises:
-        errors.NotFound: the site has no such rule.
+        errors.NotFound: the site has no rule with this id.
     """
 
     def change(book: rulebook.Rulebook) -> rulebook.Rulebook:
@@ -138,11 +140,11 @@ def ban(  # noqa: PLR0913 - the ban and the actor
     reason: str = "",
     known: rulebook.BanMarks | None = None,
 ) -> rulebook.Rulebook:
-    """Ban an author from posting on a site, until a time or permanently.
+    """Ban an author from posting on a site, either until a given time or permanently.
 
-    `author` is the author id of a token or an account. Bans ignore names, because anyone can use
-    any name. Existing comments do not change. The caller marks in `known` also recognize the author
-    under a different id (`bans`).
+    `author` is the author id in a token or of an account. Bans ignore names, because anyone can use
+    any name. Existing comments do not change. The caller marks in `known` recognize the author with
+    a different id (`bans`).
 
     Raises:
         errors.BadInput: `author` is not an author id, `until` is in the past, or there are too many
@@ -210,15 +212,14 @@ def set_thread(  # noqa: PLR0913 - same as `set_policy`
 def undo(
     site: str, entry_id: str, actor: Actor, *, now: datetime, reason: str = ""
 ) -> records.Audit:
-    """Undo the change to a policy, ban or thread in an audit log entry. Return the entry.
+    """Undo the change to a policy, ban or thread in an audit log entry, and return the entry.
 
     Comments that were hidden together with a ban stay hidden; `decisions.restore_all` restores
     them.
 
     Raises:
-        errors.NotFound: the site's log has no such entry.
-        errors.Conflict: the state has changed since, or the entry cannot be undone by this
-            function.
+        errors.NotFound: the site's log does not contain the entry.
+        errors.Conflict: the state has changed since, or this function cannot undo the entry.
     """
     entry = audit_log.entry(site, entry_id)
     if not entry.back:
@@ -241,7 +242,7 @@ def undo(
         _check_stands(part.say(book), entry)
         return part.restore(book, entry.back)
 
-    # If a ban replaced an earlier ban, undoing it sets the earlier ban again.
+    # If a ban replaced an earlier ban, undoing it restores the earlier ban.
     verb = entry.verb if entry.before and entry.after else _OPPOSITES.get(entry.verb, entry.verb)
     act = audit_log.Act(actor, verb, reason)
     _changed(site, act, entry.subject, change, part, now=now)
@@ -298,7 +299,10 @@ def _changed_thread(
     *,
     now: datetime,
 ) -> records.Thread:
-    """Change and log the state or policy of the thread with the key name `thread`."""
+    """Change the state or policy of a thread, and log the change.
+
+    `thread` is the thread's key name.
+    """
 
     def body() -> records.Thread:
         row = reads.get(comment_rows.thread_key_of(thread))
@@ -323,9 +327,9 @@ def _encoded(value: object) -> str:
 
 
 class _Part(NamedTuple):
-    """The part of a rulebook that an audit entry covers.
+    """The part of a rulebook that an audit log entry covers.
 
-    `say` describes this part in words, `keep` encodes it for the log, and `restore` sets it again.
+    `say` describes this part in words, `keep` encodes it for the log, and `restore` restores it.
     """
 
     say: Callable[[rulebook.Rulebook], str]
@@ -380,7 +384,7 @@ def _ban_of(author: str, now: datetime) -> _Part:
     def keep(book: rulebook.Rulebook) -> str:
         found = book.ban_of(author, now)
         if found is not None:
-            # Leave out the caller marks: the log is permanent, and marks must expire.
+            # Omit the caller marks, because marks must expire but the log is permanent.
             known = rulebook.BanMarks(found.known.comment)
             found = msgspec.structs.replace(found, known=known)
         return _encoded(found)

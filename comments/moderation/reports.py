@@ -1,10 +1,10 @@
 """Store reports of comments.
 
-Owns the kind Report: one row for each reported comment. The row stores its reporters as keyed
-digests that include the comment id, so it reveals neither the reporters nor whether one person
-reported two comments. Each author and each network counts once, however many tokens they have. When
-a moderator approves the comment, its reports are settled, and the same people cannot report it
-again.
+This module owns the kind Report, with one row for each reported comment. The row stores its
+reporters as keyed digests that include the comment id, so the row reveals neither the reporters nor
+whether one person reported two comments. Each author and each network counts once, no matter how
+many tokens they have. When a moderator approves the comment, its reports are settled, and the same
+people cannot report it again.
 
     Report  key: comment id; site, `people`, `reasons` (report counts by reason, JSON), the numbers
             of `settled` and `open` reports, and the time of the `last` report. `vouched`: the
@@ -26,11 +26,11 @@ from comments.store import ownership, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "reports"
-MOST = 200  # reports per comment; further ones add no information
+MOST = 200  # maximum number of reports per comment; further reports add no information
 
 
 class Reason(enum.StrEnum):
-    """Why a comment is reported. Stored as text."""
+    """The reasons for reporting a comment, stored as text."""
 
     SPAM = "spam"
     ABUSE = "abuse"
@@ -60,12 +60,12 @@ def add(
     is_vouched: bool,
     now: datetime,
 ) -> moderation_rows.ReportRow | None:
-    """Add a report to a row, or to `fresh` if there is no row yet. Return the row to store.
+    """Add a report to a row, or to `fresh` if there is no row yet; return the row to store.
 
-    Return None if the reporter has already reported the comment, or if the row has `MOST` reports.
-    `is_vouched` is True for a report from a signed-in account. `people` contains the reporter's
-    digests in groups. The first group is made with the current secret and is stored; the others are
-    made with older secrets.
+    The result is None if the reporter has already reported the comment, or if the row already has
+    `MOST` reports. `is_vouched` is True for a report from a signed-in account. `people` contains
+    groups of the reporter's digests. The first group is made with the current secret and is stored;
+    the other groups are made with older secrets.
     """
     row = row or fresh
     numbers = _numbers(row)
@@ -101,7 +101,7 @@ def written(row: moderation_rows.ReportRow) -> ownership.Writes:
 
 
 def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
-    """Settle a comment's reports, in the transaction in which a moderator approves the comment."""
+    """Settle a comment's reports in the transaction in which a moderator approves the comment."""
     row = reads.get(moderation_rows.report_key(comment_id))
     if row is None:
         return ownership.Writes(_OWNER)
@@ -111,13 +111,13 @@ def settled(comment_id: str, *, now: datetime) -> ownership.Writes:
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, Told]:
-    """Summarize the reports of comments, by comment id. Omit comments without a row."""
+    """Summarize the reports of comments, keyed by comment id, without comments that have no row."""
     rows = reads.get_multi([moderation_rows.report_key(each) for each in comment_ids])
     return {row.key.id(): told(row) for row in rows if row is not None}
 
 
 def most(site: str, limit: int) -> list[Told]:
-    """List a site's comments with open reports, most reports first."""
+    """Summarize the reports of a site's comments with open reports, most reports first."""
     query = reads.Query(
         "Report",
         where=(("site", "=", site), ("open", ">", 0)),
@@ -130,7 +130,7 @@ def most(site: str, limit: int) -> list[Told]:
 
 
 def old(before: datetime, limit: int) -> list[ndb.Key]:
-    """Return the keys of rows with no report after a time, oldest first."""
+    """Return the keys of rows whose last report came before a given time, oldest first."""
     query = reads.Query(
         "Report", where=(("last", "<=", before),), order=("last",), limit=limit, keys_only=True
     )

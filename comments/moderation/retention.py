@@ -1,16 +1,17 @@
 """Erase refused comments, reports and personal data after their retention period.
 
-A comment marked as spam, rejected or shadowed keeps its text for `TERM`, so that a moderator can
-undo the decision. After `TERM`, the comment and its votes are erased, as if the author had
-retracted the comment. Comments imported as spam or rejected are kept, because this service did not
-refuse them. A comment's reports are deleted `TERM` after the last report.
+A comment that was marked as spam, rejected or shadowed keeps its text for `TERM`, so that a
+moderator can undo the decision. After `TERM`, the comment and its votes are erased as if the author
+had retracted the comment. Comments that were imported as spam or rejected are kept, because this
+service did not refuse them. A comment's reports are deleted `TERM` after the last report.
 
 A guest's mail address and the caller mark of the guest's network (`caller_marks`) are erased `TERM`
 after the comment was created. Mail does not need this address, because subscriptions store their
-own copy (`subscriptions`). No property marks the comments that have an address, because it would
-make every comment more expensive. Instead, a scan visits every comment once, in order of creation,
-when the comment is old enough. A Job row stores the position of the scan. A second scan starts at
-that position and immediately erases addresses that an older release stored without encryption.
+own copy (`subscriptions`). No property marks the comments that have an address, because such a
+property would make every comment more expensive. Instead, a scan visits every comment once, in
+order of creation, when the comment is old enough. A Job row stores the position of the scan. A
+second scan starts at that position and immediately erases addresses that an older release stored
+unencrypted.
 """
 
 import functools
@@ -31,7 +32,7 @@ from comments.tree import changes, job_writes, values, votes
 
 TERM = timedelta(days=30)
 AT_ONCE = 100
-STEPS = 20  # transactions per scan and call; the next call continues the scan
+STEPS = 20  # maximum transactions per scan and call; the next call continues the scan
 _JOB = "retention/addresses"
 _CLEAR_JOB = "retention/clear-addresses"
 _DONE = per_process.PerProcess(set[str])  # scans that this process has finished
@@ -39,17 +40,17 @@ _START = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class _Place(NamedTuple):
-    """The position of a scan: the last visited comment."""
+    """The position of a scan, which is the last visited comment."""
 
     at: datetime = _START
     id: str = ""
 
 
 def expire(now: datetime) -> int:
-    """Erase all data after its retention period. Return the number of erased comments.
+    """Erase all data after its retention period, and return the number of erased comments.
 
     Raises:
-        errors.Overloaded: the store is busy; the next call erases the rest.
+        errors.Overloaded: the store is busy; the next call erases the remaining data.
     """
     erased = 0
     while found := retention_marks.due(now - TERM, AT_ONCE):
@@ -63,7 +64,7 @@ def expire(now: datetime) -> int:
 
 
 def forget_addresses(now: datetime) -> int:
-    """Continue the scan that erases addresses. Return the number of visited comments.
+    """Continue the scan that erases addresses, and return the number of visited comments.
 
     Raises:
         errors.Overloaded: the store is busy; the next call continues the scan.
@@ -72,9 +73,9 @@ def forget_addresses(now: datetime) -> int:
 
 
 def forget_clear_addresses(now: datetime) -> int:
-    """Continue the scan that erases unencrypted addresses. Return the number of visited comments.
+    """Continue the scan that erases unencrypted addresses; return the number of visited comments.
 
-    Only older releases stored such addresses, so the scan ends after all comments.
+    Only older releases stored such addresses, so the scan ends once it has visited all comments.
 
     Raises:
         errors.Overloaded: the store is busy; the next call continues the scan.
@@ -85,12 +86,12 @@ def forget_clear_addresses(now: datetime) -> int:
     row = reads.get(event_rows.job_key(_JOB))
     looked_at = _go_on(_CLEAR_JOB, "" if row is None else row.position, now, _holds_clear)
     if looked_at < STEPS * AT_ONCE:
-        done.add(_CLEAR_JOB)  # until this process restarts
+        done.add(_CLEAR_JOB)  # remembered until this process restarts
     return looked_at
 
 
 def _go_on(job: str, begin: str, until: datetime, is_over: Callable[[Any], bool]) -> int:
-    """Continue a scan; a new one starts at `begin`. Return the number of visited comments."""
+    """Continue a scan, or start it at `begin`; return the number of visited comments."""
     looked_at = 0
     for _ in range(STEPS):
         row = reads.get(event_rows.job_key(job))
@@ -116,7 +117,7 @@ def _holds_clear(message: Any) -> bool:
 
 
 def _behind(place: _Place, until: datetime) -> list[Any]:
-    """Read the next comments after a position, created up to `until`, by time and then by id."""
+    """Read the next comments created up to `until` after a position, by time and then by id."""
     ties: list[tuple[str, str, object]] = [("created", "=", place.at), ("__key__", ">", place.id)]
     found = _comments(ties, ("__key__",), AT_ONCE) if place.id else []
     if len(found) < AT_ONCE and place.at < until:
@@ -137,7 +138,7 @@ def _comments(
 def _walk(
     seen: str, found: list[Any], *, job: str = _JOB, is_over: Callable[[Any], bool] | None = None
 ) -> None:
-    """Erase the addresses in these comments, unless another process has advanced the scan."""
+    """Erase the addresses in these comments unless another process has advanced the scan."""
     row = reads.get(event_rows.job_key(job))
     if ("" if row is None else row.position) != seen:
         return

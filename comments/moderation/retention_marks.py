@@ -1,15 +1,15 @@
 """Mark refused comments with the start of their retention period.
 
-Owns the kind ErasureDue. A comment that a moderator or a rule marked as spam, rejected or shadowed
-keeps its text, so that the decision can be undone. `retention` erases the text after the retention
-period. The mark is written when the event of the change is delivered, so posts and decisions do not
-write it. Comments imported as spam or rejected get no mark, because this service did not refuse
-them.
+This module owns the kind ErasureDue. A comment that a moderator or a rule marked as spam, rejected
+or shadowed keeps its text, so that the decision can be undone. `retention` erases the text after
+the retention period. The mark is written when the event of the change is delivered, so posts and
+decisions do not write it. Comments that were imported as spam or rejected get no mark, because this
+service did not refuse them.
 
     ErasureDue  key: comment id; `since`
 
 A mark is only a hint. `retention` checks the comment itself, which may have been approved,
-retracted or refused again since then.
+retracted or refused again since.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ TOLD_OF = outbox.OF_COMMENTS - {outbox.EventKind.IMPORTED}
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Mark the comments refused by these events, in the transaction that completes the events."""
+    """Mark the comments that events refused, in the transaction that completes the events."""
     rows: dict[str, moderation_rows.ErasureDueRow] = {}
     for event in events:
         old, new = event.changes[0] if event.changes else (None, None)
@@ -38,7 +38,7 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def due(before: datetime, limit: int) -> list[str]:
-    """Return the ids of comments marked before a time, oldest first."""
+    """Return the ids of comments that were marked before a given time, oldest first."""
     query = reads.Query(
         "ErasureDue",
         where=(("since", "<=", before),),
@@ -50,7 +50,7 @@ def due(before: datetime, limit: int) -> list[str]:
 
 
 def later(comment_id: str, since: datetime) -> ownership.Writes:
-    """Move the mark of a comment to the later time at which it was refused again."""
+    """Move a comment's mark to the later time when the comment was refused again."""
     row = moderation_rows.ErasureDueRow(key=moderation_rows.erasure_key(comment_id), since=since)
     return ownership.Writes(_OWNER, put=(row,))
 

@@ -2,16 +2,16 @@
 
 There are three listings: a site's comments by status, author and words, newest first; a site's
 threads; and one thread with comments of every status. The caller must have checked that the reader
-may see the whole site.
+is allowed to see the whole site.
 
 Invariants:
 
-1. The number of reads per page has an upper limit that does not depend on the size of the site.
+1. The number of reads per page has an upper limit, which does not depend on the size of the site.
    Words have no index, so a page examines at most `LOOKED_THROUGH` comments, and its cursor
-   continues after the last one.
-2. A page starts right after the last comment that the previous page examined, ordered by creation
-   time, revision and id. No comment is skipped. A comment can be listed twice only if it changes
-   between two pages and other comments were created at the same time.
+   continues after the last examined comment.
+2. A page starts directly after the last comment that the previous page examined, in the order of
+   creation time, revision and id. No comment is skipped. A comment is listed twice only if it
+   changes between two pages and other comments were created at the same time.
 """
 
 import dataclasses
@@ -28,10 +28,10 @@ from comments.domain.records import Status
 from comments.store import reads
 from comments.store.models import comment_rows, conversion, counter_rows
 
-MOST = 100  # comments on a page
+MOST = 100  # maximum number of comments per page
 PAGE = 25
 LOOKED_THROUGH = 300
-LONGEST_TEXT = 100  # characters in a search text
+LONGEST_TEXT = 100  # maximum number of characters in a search text
 # Retracted comments have no text left to review.
 STATUSES = tuple(status for status in Status if status is not Status.RETRACTED)
 
@@ -63,7 +63,10 @@ class QueueFilter:
         return cursors.label("docket", self.site, *self.statuses, "", self.author, self.text)
 
     def has(self, case: records.Case) -> bool:
-        """Return whether a comment matches. `scans` has checked the author already."""
+        """Return whether a comment matches.
+
+        The author is not checked here, because `scans` has already checked the author.
+        """
         said = case.comment
         if said.status not in self.statuses:
             return False
@@ -82,9 +85,10 @@ class QueueFilter:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueuePage:
-    """Comments, newest first.
+    """A page of comments, newest first.
 
-    `back_to` is the creation time of the oldest examined comment; `cursor` continues after it.
+    `back_to` is the creation time of the oldest examined comment; `cursor` continues after that
+    comment.
     """
 
     cases: tuple[records.Case, ...]
@@ -94,7 +98,7 @@ class QueuePage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Threads:
-    """Threads, newest first, and the cursor that continues the list."""
+    """A page of threads, newest first, with the cursor that continues the list."""
 
     threads: tuple[records.Thread, ...]
     cursor: str | None
@@ -102,7 +106,7 @@ class Threads:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadExcerpt:
-    """A part of a thread in reading order, including unlisted comments, and the next cursor."""
+    """A part of a thread in reading order, including unlisted comments, with the next cursor."""
 
     cases: tuple[records.Case, ...]
     cursor: str | None
@@ -114,8 +118,8 @@ def page(
     """Return a page of comments.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MOST`.
-        errors.BadCursor: the cursor belongs to another listing or is not valid.
+        errors.BadInput: the limit is not between 1 and `MOST`.
+        errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     _check_limit(limit)
     after = None if cursor is None else _opened(cursor, wanted.label, secret)
@@ -144,8 +148,8 @@ def threads(site: str, *, limit: int = PAGE, cursor: str | None = None, secret: 
     """Return a page of a site's threads.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MOST`.
-        errors.BadCursor: the cursor belongs to another listing or is not valid.
+        errors.BadInput: the limit is not between 1 and `MOST`.
+        errors.BadCursor: the cursor is invalid or belongs to a different listing.
     """
     _check_limit(limit)
     label = cursors.label("docket-threads", site)
@@ -172,8 +176,8 @@ def thread(
     """Return a part of a thread in reading order, with comments of every status.
 
     Raises:
-        errors.BadInput: the limit is outside 1 .. `MOST`.
-        errors.BadCursor: the cursor belongs to another thread or is not valid.
+        errors.BadInput: the limit is not between 1 and `MOST`.
+        errors.BadCursor: the cursor is invalid or belongs to a different thread.
     """
     _check_limit(limit)
     label = cursors.label("docket-thread", comment_rows.thread_key_name(name))
@@ -192,19 +196,19 @@ def thread(
 
 
 def stored_thread(name: records.ThreadName) -> records.Thread | None:
-    """Read a thread. Return None if it has no comments yet."""
+    """Read a thread; return None if the thread has no comments yet."""
     row = reads.get(comment_rows.thread_key(name))
     return None if row is None else conversion.thread_record(row)
 
 
 def cases(comment_ids: Sequence[str]) -> dict[str, records.Case]:
-    """Read comments by id in one look-up. Omit missing comments."""
+    """Read existing comments by id in one look-up."""
     keys = [comment_rows.comment_key(each) for each in dict.fromkeys(comment_ids)]
     return {case.comment.id: case for case in _cases(keys) if case is not None}
 
 
 def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
-    """Return up to `most` of a comment's nearest ancestors, from the root downwards."""
+    """Return up to `most` of a comment's nearest ancestors, from the root down."""
     above: list[records.Comment] = []
     while comment.parent is not None and len(above) < most:
         row = reads.get(comment_rows.comment_key(comment.parent))
@@ -216,9 +220,9 @@ def ancestors(comment: records.Comment, most: int) -> list[records.Comment]:
 
 
 def standings(site: str, authors: Iterable[str]) -> Mapping[str, counter_rows.Numbers]:
-    """Return each author's comment counts on a site by status, in one look-up.
+    """Return each author's comment counts on a site by status, read in one look-up.
 
-    The counts do not yet include changes whose events are still to be delivered.
+    The counts do not include changes whose events have not been delivered yet.
     """
     ids = [author for author in dict.fromkeys(authors) if author]
     rows = reads.get_multi([counter_rows.standing_key(site, author) for author in ids])
@@ -239,9 +243,9 @@ def _places(wanted: QueueFilter, after: _Position | None, limit: int) -> list[_P
 
 
 def _behind(where: _Where, after: _Position | None, limit: int) -> list[_Position]:
-    """Return the newest positions of a scan after a position, by time, then revision, then id."""
-    # Datastore cannot compare tuples, so the other comments with the same revision and those with
-    # the same creation time need separate range queries.
+    """Return a scan's newest positions after a position, by time, then revision, then id."""
+    # Datastore cannot compare tuples, so the remaining comments with the same revision and those
+    # with the same creation time need separate range queries.
     if after is None:
         return _asked(where, limit)
     moment, revision, name = after

@@ -1,12 +1,13 @@
 """Store and cache a site's moderation settings: policy, rules, bans and classifiers.
 
-Owns the kind Rulebook: one row for each site. Each process caches a copy for at most `_TERM`
-seconds, so most posts do not read the row. A change therefore takes effect everywhere within a
-minute, and immediately in the process that made it.
+This module owns the kind Rulebook, with one row for each site. Each process caches a copy for at
+most `_TERM` seconds, so most posts do not read the row. A change therefore takes effect everywhere
+within a minute, and immediately in the process that made it.
 
     Rulebook  key: site id; `content` is JSON: policy, days, reports, rules, bans, advisers
 
-Classifiers are stored as `advisers`. Callers encrypt their secrets before passing them in.
+Classifiers are stored under the name `advisers`. Callers encrypt the classifiers' secrets before
+they pass them in.
 """
 
 from collections.abc import Callable
@@ -23,21 +24,21 @@ from comments.store import caches, ownership, per_process, reads
 from comments.store.models import moderation_rows
 
 _OWNER = "rulebook"
-_TERM = 60.0  # seconds that a copy is used
-_MOST_COPIES = 10_000  # sites
+_TERM = 60.0  # seconds for which a cached copy is used
+_MOST_COPIES = 10_000  # maximum number of sites in the cache
 MOST_RULES = 100
-MOST_PATTERNS = 1_000  # in all rules together; matching the worst text then takes about 40 ms
+MOST_PATTERNS = 1_000  # in all rules of a site; matching the worst text then takes about 40 ms
 MOST_BANS = 2_000
 _LARGEST = 900_000  # bytes; Datastore's limit for an entity is slightly higher
 LONGEST = 10_000  # the maximum for `close_after` (days) and `reports`
 
 
 class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The marks that a ban matches, in addition to the author id.
+    """The marks that a ban matches in addition to the author id.
 
     `comment` is the comment that led to the ban. `network` and `mailbox` are caller marks
-    (`caller_marks`). The network matches until `network_until`, and the mailbox as long as the ban
-    lasts.
+    (`caller_marks`). The network matches until `network_until`; the mailbox matches as long as the
+    ban lasts.
     """
 
     comment: str = ""
@@ -47,10 +48,10 @@ class BanMarks(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Bans an author from a site, until a time or permanently.
+    """A ban of an author from a site, until a given time or permanently.
 
-    `is_shadow`: the author may still post, but only the author sees the new comments. `known`
-    recognizes the author under a different id.
+    If `is_shadow` is set, the author can still post, but only the author sees the new comments.
+    `known` recognizes the author with a different id.
     """
 
     author: str
@@ -78,8 +79,8 @@ class Ban(msgspec.Struct, frozen=True, omit_defaults=True):
 class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
     """A site's moderation settings.
 
-    `close_after`: days after which a thread closes; 0 means never. `reports`: the number of reports
-    after which a comment is held; 0 means never.
+    `close_after` is the number of days after which a thread closes; 0 means never. `reports` is the
+    number of reports after which a comment is held; 0 means never.
     """
 
     policy: Policy = Policy.OFF
@@ -94,12 +95,12 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
         return next((each for each in self.advisers if each.name == name), None)
 
     def ban_of(self, author: str, now: datetime) -> Ban | None:
-        """Return the ban in force for an author id, or None."""
+        """Return the active ban of an author id; None if there is none."""
         found = (ban for ban in self.bans if ban.author == author and ban.is_active(now))
         return next(found, None) if author else None
 
     def ban_meeting(self, marks: caller_marks.Marks, now: datetime) -> Ban | None:
-        """Return the strictest active ban that matches these marks, or None."""
+        """Return the strictest active ban that matches these marks; None if there is none."""
         found = [ban for ban in self.bans if ban.is_active(now) and ban.meets(marks, now)]
         return min(found, key=lambda ban: ban.is_shadow, default=None)
 
@@ -109,7 +110,7 @@ class Rulebook(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def has_mailboxes(self) -> bool:
-        """Whether any ban contains a mailbox mark."""
+        """Return whether any ban contains a mailbox mark."""
         return any(ban.known.mailbox for ban in self.bans)
 
     def asks(self, condition: str) -> bool:
@@ -140,9 +141,10 @@ def read(site: str) -> Rulebook:
 def changed(
     site: str, change: Callable[[Rulebook], Rulebook], *, now: datetime
 ) -> tuple[Rulebook, Rulebook, ownership.Writes]:
-    """Change a site's rulebook in a transaction. Return the old book, the new one and the writes.
+    """Change a site's rulebook in a transaction; return the old book, the new book and the writes.
 
-    This also removes expired bans and expired network marks. Call `forget` after the commit.
+    This function also removes expired bans and expired network marks. Call `forget` after the
+    commit.
 
     Raises:
         errors.BadInput: a value is out of range, or the rulebook would be too large.

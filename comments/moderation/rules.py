@@ -1,13 +1,14 @@
 """Match texts against a site's rules: find the rule that applies, its action and the reason (pure).
 
-Owns the stored form and the meaning of a rule. A rule has conditions of several types. It matches
-when at least one condition of each of its types matches. If several rules match, the strictest one
-applies; among equally strict rules, the first one does.
+This module owns the stored form and the meaning of a rule. A rule has conditions of several types.
+It matches when at least one condition of each of its types matches. If several rules match, the
+strictest rule applies; of equally strict rules, the first rule applies.
 
 Word conditions match whole words or phrases; a `*` at either end matches the rest of a word. Each
-word is one search for a fixed string, which takes time proportional to the length of any text.
-Rules have no regular expressions: Python's can run for hours on a crafted text. RE2 would be safe,
-but it is a compiled library that every cold start would have to load for a few users.
+word is one search for a fixed string, which takes time proportional to the length of the text.
+Rules do not support regular expressions, because Python's can run for hours on a crafted text. RE2
+would be safe, but it is a compiled library that every cold start would have to load for a few
+users.
 
 Before the comparison, texts are case-folded and normalized (NFKC), invisible characters are
 removed, and each run of characters other than letters and digits becomes one space.
@@ -27,8 +28,8 @@ from comments import errors
 from comments.domain.languages import catalogue
 from comments.domain.records import Ruling, Status
 
-MOST_PATTERNS = 500  # patterns of one type in one rule
-LONGEST_PATTERN = 100  # characters
+MOST_PATTERNS = 500  # maximum number of patterns of one type in one rule
+LONGEST_PATTERN = 100  # maximum number of characters
 _MOST = 1_000_000  # the largest number in a rule
 _LISTS = ("words", "names", "websites", "hosts", "scripts", "networks")
 _SEARCHED = ("words", "names")
@@ -36,7 +37,7 @@ _SEARCHED = ("words", "names")
 _HOST = re.compile(r"[^\s/:@*?#\[\]]+|[0-9A-Fa-f:.]+")
 _NUMBERS = ("links", "approved_under", "repeated", "younger_than")
 _GROWTH = 10_000  # the maximum number of characters that NFKC may add to a text
-_SHARE = 3  # a text is in a script if at least a third of its letters are
+_SHARE = 3  # a text is in a script if at least 1/3 of its letters are in that script
 _HREF = re.compile(r'\bhref="([^"]*)"')
 _BARE = re.compile(r"https?://|\bwww\.")
 # Invisible characters, and two ligatures that NFKC would expand to 18 and 8 letters.
@@ -54,7 +55,7 @@ _SCRIPTS = {
 
 
 class Action(enum.StrEnum):
-    """The action of a rule. Stored as text. `reject` refuses the text with an error."""
+    """The action of a rule, stored as text. `reject` refuses the text with an error."""
 
     HOLD = "hold"
     SHADOW = "shadow"
@@ -75,7 +76,7 @@ _STRICTNESS = [
 
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A rule as stored. Empty fields and None are not conditions.
+    """A rule in its stored form. Empty fields and None are not conditions.
 
     - `words`: words or phrases in the text.
     - `names`: words or phrases in the author's name.
@@ -107,10 +108,11 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 class RuleSubject(msgspec.Struct, frozen=True):
     """The data about a text and its author that rules need.
 
-    `approved` returns the author's number of approved comments on the site. It may cost a read, so
-    it is called at most once and only if the result depends on it. `age` is the number of days that
-    the author has been on the site, or None if unknown. `network` is empty if it is unknown, as for
-    stored comments. `repeats` is 0 if it was not counted, as for edited texts.
+    `approved` returns the author's number of approved comments on the site. The call may cost a
+    read, so it is made at most once and only if the result depends on it. `age` is the number of
+    days that the author has been on the site; None if unknown. `network` is empty if the network is
+    unknown, as for stored comments. `repeats` is 0 if the repeats were not counted, as for edited
+    texts.
     """
 
     body: str
@@ -127,7 +129,7 @@ def check(rule: Rule) -> None:
     """Check a rule.
 
     Raises:
-        errors.BadInput: a condition is not valid; the error names the condition.
+        errors.BadInput: a condition is invalid; the error names the condition.
     """
     if not _ID.fullmatch(rule.id):
         raise errors.BadInput("id", "bad-id", limit=40)
@@ -146,7 +148,7 @@ def check(rule: Rule) -> None:
 
 
 def check_hosts(rule: Rule) -> None:
-    """Check the hosts of a new or changed rule. Stored rules skip this check.
+    """Check the hosts in a new or changed rule. Stored rules skip this check.
 
     Raises:
         errors.BadInput: a condition has an impossible host name; the error names the condition.
@@ -179,7 +181,7 @@ def _check_patterns(field: str, given: Sequence[str]) -> None:
 
 
 def judge(rules: Iterable[Rule], said: RuleSubject) -> Ruling:
-    """Apply the rules to a text. Return the ruling "approved" if no rule matches."""
+    """Apply the rules to a text; return the ruling "approved" if no rule matches."""
     found = Ruling(Status.APPROVED)
     facts = _Facts(said)
     for rule in rules:
@@ -219,7 +221,10 @@ class _Facts:
         self._hosts: frozenset[str] | None = None
 
     def why(self, rule: Rule) -> str:
-        """Explain why a rule matches, one clause for each type of condition; "" if it does not."""
+        """Explain why a rule matches, with one clause per type of condition.
+
+        The result is "" if the rule does not match.
+        """
         said = self._said
         found = [
             (rule.words, self._word("text-contains", said.body, rule.words)),
@@ -271,11 +276,11 @@ class _Facts:
 
 
 def _folded(text: str) -> str:
-    """Normalize a text for comparison: case-folded words, separated by single spaces."""
+    """Normalize a text for comparison, to case-folded words separated by single spaces."""
     shown = _INVISIBLE.sub("", text)
     plain = unicodedata.normalize("NFKC", shown).casefold()
     if len(plain) > len(shown) + _GROWTH:
-        plain = shown.lower()  # the search would take too long in the expanded text
+        plain = shown.lower()  # searching the expanded text would take too long
     return _BETWEEN.sub(" ", plain).strip()
 
 

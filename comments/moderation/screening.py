@@ -1,15 +1,15 @@
-"""Screen a new or edited text: decide its status by bans, rules, policy and classifiers.
+"""Screen a new or edited text: determine its status from bans, rules, policy and classifiers.
 
-Screening costs at most one read in the post's transaction, of the author's number of approved
-comments. This number is read only if the author has an id and the decision depends on it. The
-rulebook comes from the process's cache. `admission` counts how often the text was posted within a
-day, if a rule needs that.
+In the post's transaction, screening costs at most one read: the author's number of approved
+comments. This number is read only if the author has an id and the decision depends on the number.
+The rulebook comes from the process's cache. If a rule needs to know how often the text was posted
+within a day, `admission` counts the posts.
 
 Invariants:
 
-1. Trust is tied to the author id of a token or account, never to a name or mail address, which
-   anyone can enter.
-2. A shadowed comment appears to its author as it would without the shadow.
+1. Trust is tied to the author id in a token or of an account, never to a name or mail address,
+   which anyone can enter.
+2. To its author, a shadowed comment looks as it would without the shadow.
 """
 
 import dataclasses
@@ -38,8 +38,8 @@ _POLICY = "policy:{}"
 class ScreenedText:
     """A text to screen. `author.id` is empty for a newcomer.
 
-    `since` is the creation time of the author's account, if the author has one. Bans match the
-    caller marks in `marks`.
+    `since` is the time when the author's account was created, if the author has one. Bans are
+    matched against the caller marks in `marks`.
     """
 
     site: str
@@ -63,10 +63,10 @@ def of_post(  # noqa: PLR0913 - everything that a ruling may depend on
 ) -> Ruling:
     """Screen a new comment.
 
-    `is_known`: the author has an approved comment in this thread. `repeats` is the number of times
-    the text was posted on the site within a day, including this post; 0 if no rule needs it. A
-    non-empty `doubt` comes from admission and is a reason to hold a comment that would otherwise be
-    approved.
+    `is_known` says whether the author has an approved comment in this thread. `repeats` is how
+    often the text was posted on the site within a day, including this post; 0 if no rule needs it.
+    A non-empty `doubt` comes from admission and is a reason to hold a comment that would otherwise
+    be approved.
 
     Raises:
         errors.Conflict: comments are closed in the thread.
@@ -96,7 +96,7 @@ def of_edit(
     *,
     now: datetime,
 ) -> Ruling | None:
-    """Screen an edited text. Return None if the comment keeps its status.
+    """Screen an edited text; return None if the comment keeps its status.
 
     Raises:
         errors.Conflict: the thread is read-only.
@@ -129,7 +129,7 @@ def questions(
     *,
     now: datetime,
 ) -> str:
-    """Return the classifiers to ask about a text, encoded for the text's event; "" for none.
+    """Encode the classifiers to ask about a text for the text's event; "" if there are none.
 
     `author` is empty for a newcomer. The result includes the encrypted `sender` only if a
     classifier needs it.
@@ -152,7 +152,7 @@ def _advisers(book: rulebook.Rulebook, author: str) -> tuple[classifier_verdicts
 
 
 def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) -> Ruling:
-    """Hold a text that would be approved, if classifiers must answer before it is shown."""
+    """Hold a text that would be approved if classifiers must answer before it is shown."""
     if ruling.status is not Status.APPROVED:
         return ruling
     first = [each.name for each in _advisers(book, text.author.id) if each.holds]
@@ -166,11 +166,11 @@ def _by_advisers(book: rulebook.Rulebook, text: ScreenedText, ruling: Ruling) ->
 
 
 def _ruled(found: Ruling, otherwise: Callable[[], Ruling]) -> Ruling:
-    """Return `found`, the ruling of rules and bans. If it is "approved", return `otherwise()`."""
+    """Return the ruling `found` by rules and bans; if it is "approved", return `otherwise()`."""
     if found.status is Status.APPROVED:
         return otherwise()
-    # A shadowed text must appear to its author as it would without the shadow. If it would be
-    # pending, store it as spam, which appears pending to its author (`presentation.seeming`).
+    # A shadowed text must look to its author as it would without the shadow. If the text would be
+    # pending, store it as spam, which its author sees as pending (`presentation.seeming`).
     if found.status is Status.SHADOWED and otherwise().status is Status.PENDING:
         return Ruling(Status.SPAM, found.rule, found.why)
     return found
@@ -192,7 +192,7 @@ def _by_rules(
     if found.status is Status.REJECTED:
         raise errors.Forbidden("comment-refused")
     if ban is not None and not rules.is_stricter(found.status, Status.SHADOWED):
-        # A text that a rule holds must appear pending to its author: see `_ruled`.
+        # A text that a rule holds must also look pending to its author (see `_ruled`).
         is_held = found.status is Status.PENDING
         return Ruling(Status.SPAM if is_held else Status.SHADOWED, _BAN, _UNTOLD)
     return found
@@ -205,7 +205,10 @@ def _ban(book: rulebook.Rulebook, text: ScreenedText, now: datetime) -> rulebook
 def _by_policy(
     policy: Policy, has_links: Callable[[], bool], is_trusted: Callable[[], bool]
 ) -> Ruling:
-    """Apply a policy to a text that no rule matches. Call only the function that it needs."""
+    """Apply a policy to a text that no rule matches.
+
+    Of the two functions, only those that the policy needs are called.
+    """
     is_held = (
         policy is Policy.ALL
         or (policy is Policy.LINKS and has_links())
@@ -255,7 +258,7 @@ class _Standing:
 
     @functools.cached_property
     def approved(self) -> int:
-        """The number of the author's approved comments that have been counted."""
+        """Return the number of the author's approved comments that have been counted."""
         if not self._text.author.id:
             return 0
         row = reads.get(counter_rows.standing_key(self._text.site, self._text.author.id))

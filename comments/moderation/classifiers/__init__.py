@@ -1,7 +1,7 @@
-"""Ask external services whether a comment is spam, and apply their verdicts.
+"""Classifiers: external services that judge whether a comment is spam, and their verdicts.
 
-Entry points: `registration` (registers the services of a site), `classifier_requests` (asks them
-and applies their verdicts), `classifier_answers` (stores their answers). `akismet` and
+The entry points are `registration` (registers a site's services), `classifier_requests` (asks them
+and applies their verdicts) and `classifier_answers` (stores their answers). `akismet` and
 `site_service` each implement the protocol of one service.
 
 Invariants:

@@ -1,16 +1,16 @@
 """Ask Akismet whether a comment is spam, and report when a moderator disagrees with its verdict.
 
-Implements version 1.1 of the Akismet protocol (akismet.com/developers): forms posted to
-`comment-check`, `submit-ham` and `submit-spam`, with responses of one word.
+This module implements version 1.1 of the Akismet protocol (akismet.com/developers): forms posted to
+`comment-check`, `submit-ham` and `submit-spam`, with one-word responses.
 
 Invariants:
 
-1. Akismet gets only the data about the sender that it needs for a verdict: the IP address, the
-   browser, and the name, mail address and website that the author entered. For IPv6, only the
-   network is known, so Akismet gets its first address. If the network is unknown, as in
-   corrections, Akismet gets `NOBODY`.
+1. Akismet receives only the data about the sender that it needs for a verdict: the IP address, the
+   browser, and the name, mail address and website that the author entered. For IPv6, the service
+   knows only the network, so Akismet receives the network's first address. If the network is
+   unknown, as in corrections, Akismet receives `NOBODY`.
 2. The API key appears only in request bodies.
-3. Akismet's advice to discard a comment is treated as an ordinary spam verdict.
+3. Akismet's advice to discard a comment counts as an ordinary spam verdict.
 """
 
 from datetime import UTC
@@ -58,7 +58,8 @@ def check(
         return classifier_verdicts.Heard(outcome)
     verdict = None if answer.is_cut else _ANSWERS.get(answer.body.strip())
     if verdict is None:
-        # Akismet also answers like this if the key is not valid. Retry: the owner may correct it.
+        # Akismet gives the same response if the key is invalid. Retry, because the owner may
+        # correct the key.
         reason = catalogue.ENGLISH.text("reasons.akismet-unclear")
         return classifier_verdicts.Heard(outcomes.Outcome(outcomes.End.RETRY, reason))
     is_sure = answer.headers.get("x-akismet-pro-tip", "").strip().lower() == "discard"

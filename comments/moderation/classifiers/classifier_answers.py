@@ -1,20 +1,21 @@
 """Store classifiers' answers about comments, and queue questions and corrections for classifiers.
 
-Owns the kind Advice. A comment has a row after a classifier has answered a question about it:
+This module owns the kind Advice. A comment has a row as soon as a classifier has answered a
+question about it:
 
     Advice    key: comment id; `said` is JSON: {asked, stands, of: {classifier's name: Entry}}
 
 All entries are about the text of revision `asked`. `stands` is the comment's revision after the
-last change by a classifier. Answers no longer apply after a later change by an edit or a moderator
-(`applies`).
+last change that a classifier caused. After a later edit or moderator's decision, the answers no
+longer apply (`applies`).
 
-Questions are messages (`message_queue`). The commit that completes the event of a new text queues
-them, and `classifier_requests` sends them. If a moderator's decision contradicts Akismet's verdict,
-the commit of the decision queues a message that corrects Akismet.
+Questions are messages (`message_queue`). The commit that completes a new text's event queues the
+questions, and `classifier_requests` sends them. If a moderator's decision contradicts Akismet's
+verdict, the commit of the decision queues a correction to Akismet.
 
 Invariants:
 
-1. A row contains verdicts and reasons, but no data about the sender.
+1. A row contains verdicts and reasons but no data about the sender.
 2. The row is deleted when the comment is erased.
 """
 
@@ -40,10 +41,10 @@ _KNOWN = {classifier_verdicts.Verdict.APPROVE: "ham", classifier_verdicts.Verdic
 
 
 class AnswerState(enum.StrEnum):
-    """The state of a classifier's answer about a text. Stored as text."""
+    """The state of a classifier's answer about a text; stored as text."""
 
     SAID = "said"
-    LATER = "later"  # the classifier has the question and will answer later
+    LATER = "later"  # the classifier has received the question and will answer later
     FAILED = "failed"  # the last attempt to ask the classifier failed
 
 
@@ -61,10 +62,10 @@ class StoredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StoredAnswers(msgspec.Struct, frozen=True):
-    """All answers about a comment's text, by the classifier's name."""
+    """All answers about a comment's text, keyed by classifier name."""
 
     asked: int = 0
-    current: int = msgspec.field(default=0, name="stands")  # as stored
+    current: int = msgspec.field(default=0, name="stands")  # the stored name
     of: dict[str, StoredAnswer] = {}
 
 
@@ -74,7 +75,7 @@ def queue(site: str, name: str) -> str:
 
 
 def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Queue the questions about new texts, in the transaction that completes their events."""
+    """Queue the questions about new texts in the transaction that completes their events."""
     rows: list[event_rows.MessageRow] = []
     for event in events:
         new = event.changes[0].new if event.changes else None
@@ -91,19 +92,19 @@ def from_events(events: Sequence[outbox.Event]) -> ownership.Writes:
 
 
 def erased(events: Sequence[outbox.Event]) -> ownership.Writes:
-    """Delete the answers about erased comments, in the transaction that completes their events."""
+    """Delete the answers about erased comments in the transaction that completes their events."""
     keys = [moderation_rows.advice_key(event.comment) for event in events]
     found = [row.key for row in reads.get_multi(keys) if row is not None]
     return ownership.Writes(_OWNER, delete=tuple(found))
 
 
 def read(row: moderation_rows.AdviceRow | None) -> StoredAnswers:
-    """Decode a row. Without a row, return an empty set of answers."""
+    """Decode a row; without a row, return an empty set of answers."""
     return StoredAnswers() if row is None else msgspec.json.decode(row.said, type=StoredAnswers)
 
 
 def of(comment_ids: Sequence[str]) -> dict[str, StoredAnswers]:
-    """Return the answers about comments, by comment id. Omit comments without a row."""
+    """Return the answers about comments, keyed by comment id, without comments that have no row."""
     rows = reads.get_multi([moderation_rows.advice_key(each) for each in comment_ids])
     return {row.key.id(): read(row) for row in rows if row is not None}
 
@@ -125,7 +126,7 @@ def applies(said: StoredAnswers, comment: records.Comment, revision: int) -> boo
 
 
 def with_entry(said: StoredAnswers, name: str, entry: StoredAnswer, revision: int) -> StoredAnswers:
-    """Add an answer about the text of a revision. Drop answers about other revisions."""
+    """Add an answer about the text of a revision, and drop answers about other revisions."""
     if said.asked != revision:
         return StoredAnswers(revision, revision, {name: entry})
     return StoredAnswers(revision, said.current, {**said.of, name: entry})
@@ -143,9 +144,9 @@ def corrections(
 ) -> tuple[ownership.Writes, ...]:
     """Queue a correction if a moderator's decision contradicts Akismet's verdict.
 
-    Call this in the transaction of the decision. A correction is queued only if Akismet has judged
-    the current text, and only if it differs from the last correction or, without one, from
-    Akismet's verdict.
+    Call this function in the transaction of the decision. A correction is queued only if Akismet
+    has judged the current text, and only if the correction differs from the last correction or, if
+    there was none, from Akismet's verdict.
     """
     means = _CORRECTIONS.get(comment.status)
     row = reads.get(moderation_rows.advice_key(comment.id)) if means and event else None

@@ -1,20 +1,19 @@
 """Ask classifiers about texts, and apply their verdicts to comments.
 
-The verdicts of all classifiers are applied in the same way as a moderator's decision. The
-classifier is the actor, and the audit log gets an entry with the classifier's reason.
+Classifiers' verdicts are applied in the same way as moderators' decisions. The classifier is the
+actor, and the audit log receives an entry with the classifier's reason.
 
 Invariants:
 
 1. A verdict never overrides people: it is ignored if the comment has been edited or moderated since
-   the question. Duplicate, late and unsolicited verdicts are ignored too.
-2. A verdict never releases a comment that is held for any reason other than to wait for
-   classifiers.
+   the question was asked. Duplicate, late and unsolicited verdicts are also ignored.
+2. A verdict never releases a comment that is held for any reason other than to await classifiers.
 3. Questions are sent outside transactions, and no reader's request waits for an answer. Questions
    are sent like other messages, each with its own attempts (`message_sender`). If the last attempt
-   fails, the site's settings decide whether the comment keeps its status or is shown. Moderators
+   fails, the site's settings determine whether the comment keeps its status or is shown. Moderators
    see the reason for the failure.
-4. Data about the sender is stored only in the question. It is encrypted, and it is deleted after
-   the answer or the last attempt.
+4. Data about the sender is stored only in the question. The data is encrypted, and it is deleted
+   after the answer or the last attempt.
 """
 
 import enum
@@ -64,16 +63,16 @@ _NOTHING_LEFT = outcomes.Outcome(outcomes.End.DELIVERED, "nothing left to ask ab
 
 
 class Taken(enum.Enum):
-    """The result of handling an answer."""
+    """What happened to an answer."""
 
     DONE = enum.auto()  # the answer was stored and applied
     KNOWN = enum.auto()  # the same verdict was already stored
     OTHER = enum.auto()  # a different verdict was already stored
-    OVERTAKEN = enum.auto()  # the comment was edited or moderated since, or the answer is too late
+    OVERTAKEN = enum.auto()  # the comment changed after the question, or the answer is late
 
 
 class RequestSubject(NamedTuple):
-    """The subject of a question: a comment's text at one revision, on a site."""
+    """The subject of a question: the text of a comment on a site at one revision."""
 
     site: str
     comment: str
@@ -83,7 +82,7 @@ class RequestSubject(NamedTuple):
 def channel(
     settings: config.Settings, client: safe_http.HttpClient, recipient: str, now: datetime
 ) -> message_sender.Recipient:
-    """Return the recipient of a question queue: the function that asks the classifier."""
+    """Return the recipient of a question queue, with the function that asks the classifier."""
     site, _, name = recipient.rpartition("/")
     adviser = rulebook.get(site).adviser(name) if site else None
     if adviser is None:
@@ -108,7 +107,7 @@ class _Consultant:
         self._now = now
 
     def tell(self, message: message_queue.Message) -> outcomes.Outcome:
-        """Send a question once and store the answer. Return the outcome of the attempt."""
+        """Send a question once, store the answer, and return the outcome of the attempt."""
         question = classifier_verdicts.decode_question(message.content)
         comment_id = message.event.partition(".")[0]
         about = RequestSubject(self._site, comment_id, question.revision)
@@ -171,7 +170,7 @@ class _Consultant:
         return akismet.check(self._client, account, text)
 
     def _ended(self, message: message_queue.Message, outcome: outcomes.Outcome) -> outcomes.Outcome:
-        """Return the outcome of an attempt. After the last attempt, RETRY becomes GIVE_UP."""
+        """Return an attempt's outcome, with GIVE_UP instead of RETRY after the last attempt."""
         is_last = message.attempts >= outbox.MOST_ATTEMPTS
         if outcome.end is outcomes.End.RETRY and is_last:
             return outcomes.Outcome(outcomes.End.GIVE_UP, outcome.reason)
@@ -180,7 +179,7 @@ class _Consultant:
     def _entry(
         self, opinion: classifier_verdicts.ClassifierAnswer | None, outcome: outcomes.Outcome
     ) -> StoredAnswer | None:
-        """Return the entry to store after an attempt, or None if the question is sent again."""
+        """Return the entry to store after an attempt; None if the question will be sent again."""
         if opinion is not None:
             return StoredAnswer(AnswerState.SAID, self._now, opinion.verdict, opinion.reason)
         if outcome.end is outcomes.End.DELIVERED:
@@ -215,7 +214,7 @@ def hear(
     settings: config.Settings,
     now: datetime,
 ) -> Taken:
-    """Store an answer that a site's service sends later, in a separate request.
+    """Store an answer that a site's service sends later in a separate request.
 
     Raises:
         errors.NotFound: this question was never sent to the service.
@@ -235,7 +234,8 @@ def take(
 ) -> Taken:
     """Store a classifier's answer or failure, and apply it to the comment.
 
-    This is one transaction. Repeating it is safe, because it recognizes an earlier answer.
+    Both happen in one transaction. Repeating the call is safe, because the transaction recognizes
+    an earlier answer.
     """
     book = rulebook.get(about.site)
     act_of = functools.cache(lambda verb: audit_log.Act(_actor(name), verb, entry.reason))
@@ -273,7 +273,7 @@ def take(
 
 
 class _Applied(NamedTuple):
-    """The result of a transaction: the comment's change and the mail event's id, if any."""
+    """The result of a transaction: the change to the comment, and the mail event's id, if any."""
 
     taken: Taken
     change: values.ChangeResult | None = None
@@ -296,7 +296,7 @@ def _unchecked(_case: records.Case) -> None:
 
 
 def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment | None:
-    """Return the comment that a question is about, or None if the question is no longer needed."""
+    """Return the comment that a question is about; None if the question is no longer needed."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -311,7 +311,7 @@ def _open(about: RequestSubject, name: str, *, now: datetime) -> records.Comment
 
 
 def _corrected(about: RequestSubject, name: str) -> records.Comment | None:
-    """Return the comment that a correction is about, or None if its text was edited or erased."""
+    """Return the comment that a correction is about; None if its text was edited or erased."""
     row, stored = reads.get_multi(
         [comment_rows.comment_key(about.comment), moderation_rows.advice_key(about.comment)]
     )
@@ -338,7 +338,7 @@ def _is_open(
 def _ruling(
     case: records.Case, after: classifier_answers.StoredAnswers, name: str, book: rulebook.Rulebook
 ) -> Ruling | None:
-    """Return the ruling that follows from all answers, or None if the comment keeps its status."""
+    """Return the ruling that follows from all answers; None if the comment keeps its status."""
     status, entry = case.comment.status, after.of[name]
     if status not in classifier_answers.ASKED_ABOUT:
         return None
@@ -383,10 +383,10 @@ def _actor(name: str) -> records.Actor:
 
 
 def _thread_of(comment: records.Comment) -> records.Thread | None:
-    """Return a comment's thread, to include in a question.
+    """Return a comment's thread for a question.
 
-    If no published comment has set the thread's title and address, use the ones sent with this
-    comment: like a moderator, a classifier needs all data about the comment.
+    If no published comment has set the thread's title and address, the values sent with this
+    comment are used, because a classifier, like a moderator, needs all data about the comment.
     """
     row = reads.get(comment_rows.thread_key(records.ThreadName(comment.site, comment.thread)))
     if row is None:

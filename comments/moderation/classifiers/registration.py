@@ -1,13 +1,12 @@
 """Register the classifiers that a site uses.
 
-Each change adds an entry to the audit log (`policy_changes`) and takes effect everywhere within a
-minute.
+Each change adds an audit log entry (`policy_changes`) and takes effect everywhere within a minute.
 
 Invariants:
 
 1. An address is checked before it is stored.
-2. Secrets are encrypted before they are stored. A secret generated here is returned once; a secret
-   entered by the owner is never returned.
+2. Secrets are encrypted before they are stored. A secret that this module generates is returned
+   once; a secret that the owner entered is never returned.
 """
 
 import secrets
@@ -30,7 +29,7 @@ _LONGEST_KEY = 100
 
 
 class Terms(NamedTuple):
-    """The conditions for asking a classifier; see `classifier_verdicts.Classifier`."""
+    """The conditions for asking a classifier (see `classifier_verdicts.Classifier`)."""
 
     holds: bool = True
     shows: bool = False
@@ -50,7 +49,7 @@ def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
     """Return the classifiers that a site currently uses.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
     """
     if not site or reads.get(comment_rows.site_key(site)) is None:
         raise errors.NotFound("site", site)
@@ -60,7 +59,7 @@ def every(site: str) -> tuple[classifier_verdicts.Classifier, ...]:
 def secrets_of(
     adviser: classifier_verdicts.Classifier, secret: str, *, now: datetime
 ) -> tuple[str, ...]:
-    """Decrypt the secrets of a classifier.
+    """Decrypt a classifier's secrets.
 
     Raises:
         errors.BadLink: the secrets were encrypted with a `SECRET` that is no longer accepted.
@@ -72,14 +71,14 @@ def secrets_of(
 
 
 def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.HttpClient) -> str:
-    """Register a site's own service, or change its address and terms.
+    """Register a site's own service, or change the service's address and terms.
 
     Returns:
         The signing secret of a new registration; "" if the service was already registered.
 
     Raises:
-        errors.NotFound: there is no such site.
-        errors.BadInput: the address is not https, cannot be resolved, or is not a public address.
+        errors.NotFound: the site does not exist.
+        errors.BadInput: the address is not https, does not resolve, or is not public.
     """
     every(site)
     _vet(client, url)
@@ -98,12 +97,12 @@ def set_webhook(site: str, url: str, terms: Terms, by: By, client: safe_http.Htt
 def set_akismet(
     site: str, key: str, terms: Terms, by: By, client: safe_http.HttpClient, *, url: str = ""
 ) -> None:
-    """Register Akismet, or change its key and terms. An empty key keeps the stored one.
+    """Register Akismet, or change its key and terms. An empty key keeps the stored key.
 
     `url` is the address of a different service with the same protocol.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
         errors.BadInput: the key is missing or malformed, or the address is not allowed or cannot be
             reached.
     """
@@ -125,12 +124,13 @@ def set_akismet(
 
 
 def rotate(site: str, by: By, *, keeps_old: bool) -> str:
-    """Create a new signing secret for a site's own service, and return it.
+    """Create and return a new signing secret for a site's own service.
 
-    With `keeps_old`, the old secret also stays valid. Do not use this if the old secret has leaked.
+    If `keeps_old` is set, the old secret also stays valid. Do not set `keeps_old` if the old secret
+    has leaked.
 
     Raises:
-        errors.NotFound: there is no such site, or it has not registered a service.
+        errors.NotFound: the site does not exist or has not registered a service.
     """
     every(site)
     made = _new_secret()
@@ -147,13 +147,13 @@ def rotate(site: str, by: By, *, keeps_old: bool) -> str:
 
 
 def renew(site: str, by: By) -> int:
-    """Encrypt the secrets of a site's classifiers with the current `SECRET`.
+    """Re-encrypt the secrets of a site's classifiers with the current `SECRET`.
 
     Returns:
         The number of classifiers whose secrets changed.
 
     Raises:
-        errors.NotFound: there is no such site.
+        errors.NotFound: the site does not exist.
     """
     secret, changed = by.settings.secret, 0
 
@@ -176,10 +176,12 @@ def renew(site: str, by: By) -> int:
 
 
 def remove(site: str, name: str, by: By) -> None:
-    """Remove a classifier. Moderators must then decide about comments that wait for its answer.
+    """Remove a classifier.
+
+    Moderators must then decide about the comments that await the classifier's answer.
 
     Raises:
-        errors.NotFound: there is no such site, or the site has no classifier with this name.
+        errors.NotFound: the site does not exist or has no classifier with this name.
     """
     every(site)
 

@@ -1,14 +1,16 @@
 """Ask a site's own service for a verdict about a comment.
 
-Owns the format of questions and answers. A question is sent like a webhook (`webhooks`), and its id
-and signatures have the same form. The service can answer immediately in the body of its response.
-It can also answer later, in a request that it signs in the same way with the same secret.
+This module owns the format of questions and answers. A question is sent like a webhook
+(`webhooks`), with an id and signatures of the same form. The service can answer immediately, in the
+body of its response. It can also answer later, in a request that it signs in the same way with the
+same secret.
 
 Invariants:
 
 1. A question contains no mail address, network or author id.
-2. The name of a question (`name`) includes a digest made with a secret key. It identifies one text
-   of one comment, and only a service that got the question can know it.
+2. The name of a question (`name`) includes a digest that is made with a secret key. The name
+   identifies one text of one comment, and only a service that received the question can know the
+   name.
 """
 
 import hmac
@@ -65,7 +67,7 @@ def name(site: str, comment_id: str, revision: int, secret: str) -> str:
 
 
 def named(text: str, site: str, secret: str) -> tuple[str, int]:
-    """Return the comment id and the revision in the name of a question.
+    """Return the comment id and the revision from the name of a question.
 
     Raises:
         errors.NotFound: no such question was sent to this site's service.
